@@ -1,0 +1,47 @@
+"""trustassay measures how far an answer written by a language model can be trusted."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trustassay.backends.resolve import entailer
+    from trustassay.engine.api import Run, ascore, score
+    from trustassay.metric import Assessment, Metric, Summary
+    from trustassay.sample import Document, Sample
+
+__all__ = [
+    "Assessment",
+    "Document",
+    "Metric",
+    "Run",
+    "Sample",
+    "Summary",
+    "ascore",
+    "entailer",
+    "score",
+]
+
+_HOMES = {
+    "Assessment": "metric",
+    "Document": "sample",
+    "Metric": "metric",
+    "Run": "engine.api",
+    "Sample": "sample",
+    "Summary": "metric",
+    "ascore": "engine.api",
+    "entailer": "backends.resolve",
+    "score": "engine.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, and only then; ``trustassay --help`` stays fast that way."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'trustassay' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"trustassay.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

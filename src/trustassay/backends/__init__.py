@@ -1,0 +1,1 @@
+"""Implementations of the capabilities, one file each, named by URIs."""

@@ -1,0 +1,146 @@
+"""``lexical``: entailment guessed from shared words, numbers and negation. No model at all.
+
+It knows nothing of meaning: a paraphrase looks unsupported, and words shuffled into a falsehood
+look supported. What it is worth on data that people labelled stands in ``docs/entailers.md``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from trustassay.capabilities import BatchLimits, Probabilities
+
+__all__ = ["LexicalEntailer", "Overlap", "overlap"]
+
+STEEPNESS = 7.3
+HALFWAY = 0.63
+MISSING_NUMBER = 1.4
+NEGATION_DIFFERS = 0.6
+"""Weights of the logistic function; ``benchmarks/entailers.py --fit`` says where they come from."""
+
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
+_NEGATIONS = frozenset(
+    "no not none never neither nor nobody nothing nowhere cannot without hardly fails failed".split()
+)
+_EMPTY_WORDS = frozenset(
+    "a an the this that these those it its he she they them his her their i you we who whom which "
+    "what where when how is are was were be been being am do does did has have had having will "
+    "would can could may might must shall should of in on at by for with from to into onto as and "
+    "or but if then than so such there here also very more most some any each both all about "
+    "between during after before over under up down out off again just only own same too s".split()
+)
+_NUMERALS = {
+    word: str(value)
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen twenty".split()
+    )
+}
+
+
+class Overlap(NamedTuple):
+    """What premise and hypothesis share, as far as their letters tell.
+
+    containment: share of the hypothesis's content words that the premise holds, 0..1; 1 for a
+        hypothesis without any.
+    missing_number: the hypothesis has a number that the premise lacks.
+    negation_differs: of the hypothesis and the premise's nearest sentence, just one is negated.
+    """
+
+    containment: float
+    missing_number: bool
+    negation_differs: bool
+
+
+class _Words(NamedTuple):
+    content: frozenset[str]
+    numbers: frozenset[str]
+    negated: bool
+
+
+class LexicalEntailer:
+    """Word containment with numbers and negation, on a logistic scale; needs nothing.
+
+    Probability of entailment: 1 / (1 + exp(-z)) with z = 7.3 (containment - 0.63), less for a
+    missing number and for a negation that differs. The remainder is neutral, or half of it
+    contradiction where a number is missing or a negation differs.
+    """
+
+    name = "lexical"
+    limits = BatchLimits(items=1024, tokens=None)
+    stored = False
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
+        """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis)."""
+        rows = np.empty((len(pairs), 3))
+        for row, (premise, hypothesis) in zip(rows, pairs, strict=True):
+            found = overlap(premise, hypothesis)
+            entailment = 1 / (1 + math.exp(-logit(found)))
+            suspicious = found.missing_number or found.negation_differs
+            contradiction = (1 - entailment) / 2 if suspicious else 0.0
+            row[:] = entailment, 1 - entailment - contradiction, contradiction
+        return rows
+
+
+def logit(found: Overlap) -> float:
+    """Return the log-odds of entailment."""
+    return (
+        STEEPNESS * (found.containment - HALFWAY)
+        - MISSING_NUMBER * found.missing_number
+        - NEGATION_DIFFERS * found.negation_differs
+    )
+
+
+def overlap(premise: str, hypothesis: str) -> Overlap:
+    """Compare a premise and a hypothesis word by word."""
+    sentences = _sentences(premise)
+    wanted = _words(hypothesis)
+    content = frozenset().union(*(s.content for s in sentences))
+    numbers = frozenset().union(*(s.numbers for s in sentences))
+    nearest = max(sentences, key=lambda s: len(s.content & wanted.content), default=None)
+    return Overlap(
+        containment=(
+            len(wanted.content & content) / len(wanted.content) if wanted.content else 1.0
+        ),
+        missing_number=not wanted.numbers <= numbers,
+        negation_differs=nearest is not None and nearest.negated != wanted.negated,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _sentences(text: str) -> tuple[_Words, ...]:
+    return tuple(_words(sentence) for sentence in _SENTENCE.split(text) if sentence)
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> _Words:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    content, numbers, negated = set(), set(), False
+    for word in _WORD.findall(folded):
+        bare = _NUMERALS.get(word, word).replace("’", "'")
+        if bare[0].isdigit():
+            number = bare.replace(",", "").rstrip(".")
+            numbers.add(number)
+            content.add(number)
+        elif bare in _NEGATIONS or bare.endswith("n't"):
+            negated = not negated
+        elif bare not in _EMPTY_WORDS:
+            content.add(_stem(bare))
+    return _Words(frozenset(content), frozenset(numbers), negated)
+
+
+def _stem(word: str) -> str:
+    """Cut common English endings, so that "elephants" meets "elephant" and "lived" "live"."""
+    word = word.removesuffix("'s")
+    for ending in ("ingly", "edly", "ing", "ies", "ied", "es", "ed", "ly", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

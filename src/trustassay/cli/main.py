@@ -1,0 +1,56 @@
+"""``trustassay``: the application, and the exit status of everything that can go wrong."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from trustassay.cli import demo, report, rescore, score
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="trustassay",
+    help="Measure how far an answer written by a language model can be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("score")(score.score)
+app.command("rescore")(rescore.rescore)
+app.command("report")(report.report)
+app.command("demo")(demo.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"trustassay {version('trustassay')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Exit status: 0 all scored; 1 finished, but some samples failed; 2 bad input or arguments,
+    nothing was started; 130 interrupted, the same command goes on."""
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)

@@ -1,0 +1,32 @@
+"""``trustassay report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trustassay.cli.common import errors_for_people, say
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
+    open_report: Annotated[
+        bool, typer.Option("--open", help="Open the report in a browser.")
+    ] = False,
+) -> None:
+    """Write the report page of a finished run again, from what is stored.
+
+    \b
+    trustassay report trustassay-runs/answers-1a2b3c4d --open
+    """
+    with errors_for_people():
+        from trustassay.engine.folder import RunFolder
+        from trustassay.engine.outputs import write_report
+
+        folder = RunFolder(run)
+        write_report(folder)
+        say(f"report: {folder.report_path}")
+        if open_report:
+            typer.launch(str(folder.report_path))

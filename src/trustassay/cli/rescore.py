@@ -1,0 +1,45 @@
+"""``trustassay rescore``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from trustassay.cli.common import Concurrency, Json, Metrics, errors_for_people, say, show
+
+
+def rescore(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The new run's folder.", show_default=False)],
+    metric: Metrics = ["grounding"],  # noqa: B006 - typer copies it
+    entailer: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads it
+        typer.Option(help="Another entailer than the run's.", metavar="URI", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    concurrency: Concurrency = 256,
+    as_json: Json = False,
+) -> None:
+    """Score the samples of a run with other settings; what its models replied is not asked again.
+
+    \b
+    trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
+    """
+    with errors_for_people():
+        from trustassay.engine import api
+
+        again = api.rescore(
+            run,
+            metrics=metric,
+            entailer=entailer,
+            out=out,
+            seed=seed,
+            concurrency=concurrency,
+            progress=True,
+        )
+        asked = sum(count.computed for count in again.outcome.counts.values())
+        stored = sum(count.from_store for count in again.outcome.counts.values())
+        say(f"{stored} replies were at hand, {asked} were asked for anew")
+        show(again, as_json=as_json)

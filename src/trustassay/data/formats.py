@@ -1,0 +1,375 @@
+"""Each kind of file as a stream of raw records: JSON Lines, JSON, CSV, Parquet, `datasets` folders.
+
+Nothing here knows what a sample is. A record that cannot be read is passed on with its problems; a
+file that cannot be read raises.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+from trustassay.data.layouts import (
+    PROSE_NAMES,
+    STRUCTURED_FIELDS,
+    TEXT_FIELDS,
+    layout_of,
+    sources_of,
+)
+from trustassay.data.values import from_arrow, is_nan
+from trustassay.metric import did_you_mean
+from trustassay.sample import Problem
+
+__all__ = ["KNOWN_KINDS", "InputError", "Raw", "missing_source", "raw_records"]
+
+KNOWN_KINDS = (
+    ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz), .parquet, "
+    "or a folder that save_to_disk of Hugging Face datasets wrote"
+)
+MOST_ROWS = 1024
+"""Rows of an Arrow batch that are turned into Python objects at a time."""
+
+LARGEST_CELL = 2**31 - 1
+
+
+class InputError(ValueError):
+    """The input as a whole cannot be read; the message names it and says what was expected."""
+
+
+class Raw(NamedTuple):
+    """A record as it was found; with ``problems`` and no ``record``, one that was unreadable.
+
+    A record ``of_table`` has every column of its table, ``None`` where its cell is empty.
+    """
+
+    where: str
+    record: Any
+    problems: tuple[Problem, ...] = ()
+    of_table: bool = False
+
+
+def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    """Open the file or folder ``name`` and return its records; ``fields`` are the user's names.
+
+    Raises:
+        InputError: it does not exist or is of no known kind; while iterating: it is broken.
+    """
+    path = Path(name)
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except OSError as error:  # no permission, or a name that no file can have
+        raise InputError(f"{name[:200]}: cannot be read ({error.strerror})") from error
+    if is_folder:
+        return _folder(path, name, fields)
+    if not exists:
+        raise InputError(f"{name}: no such file")
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    kind = suffixes.pop() if suffixes else ""
+    packed = kind == ".gz"
+    if packed:
+        kind = suffixes.pop() if suffixes else ""
+    if kind in {".jsonl", ".ndjson"}:
+        return _json_lines(path, name)
+    if kind == ".json":
+        return _json(path, name)
+    if kind in {".csv", ".tsv"}:
+        return _csv(path, name, fields, "," if kind == ".csv" else "\t")
+    if kind == ".parquet" and not packed:
+        return _parquet(path, name, fields)
+    shown = f"{kind}{'.gz' * packed}" or "(none)"
+    raise InputError(f"{name}: unknown kind of file, suffix {shown}; expected {KNOWN_KINDS}")
+
+
+def missing_source(name: str, canonical: str, theirs: str, known: Iterable[str]) -> InputError:
+    """Return the error of a ``--field`` whose source no record has."""
+    hint = did_you_mean("field", theirs, known)
+    return InputError(f"{name}: no record has {theirs} (--field {canonical}={theirs}): {hint}")
+
+
+# ---- JSON ----
+
+
+def _json_lines(path: Path, name: str) -> Iterator[Raw]:
+    with _opened(path, name) as stream:
+        for number, line in enumerate(stream, 1):
+            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            if text and not text.isspace():
+                yield _json_line(text, f"{name}:{number}")
+
+
+def _json_line(line: bytes, where: str) -> Raw:
+    try:
+        return Raw(where, json.loads(line.decode()))
+    except UnicodeDecodeError as error:
+        problem = Problem(f"byte {error.start + 1}", "is not UTF-8")
+    except json.JSONDecodeError as error:
+        column = min(error.pos, len(error.doc.rstrip())) + 1  # the line's end belongs to the line
+        problem = Problem(f"column {column}", f"is not JSON ({error.msg})")
+    except (ValueError, RecursionError) as error:
+        problem = Problem("record", f"is not readable JSON ({_reason(error)})")
+    return Raw(where, None, (problem,))
+
+
+def _json(path: Path, name: str) -> Iterator[Raw]:
+    content = _json_file(path, name)
+    records = content.get("data") if isinstance(content, dict) else content
+    if not isinstance(records, list):
+        raise InputError(f"{name}: expected a list of records, or an object with one under `data`")
+    for number, record in enumerate(records, 1):
+        yield Raw(f"{name}: item {number}", record)
+
+
+def _json_file(path: Path, name: str) -> Any:
+    with _opened(path, name) as stream:
+        text = stream.read()
+    try:
+        return json.loads(text.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: byte {error.start + 1} is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        hint = "; one object a line is JSON Lines, named .jsonl" * error.msg.startswith("Extra")
+        raise InputError(f"{name}: is not JSON ({place}: {error.msg}){hint}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name}: is not readable JSON ({_reason(error)})") from error
+
+
+def _reason(error: ValueError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "a number with too many digits"  # the only other ValueError of json.loads
+
+
+# ---- CSV ----
+
+
+def _csv(path: Path, name: str, fields: Mapping[str, str], delimiter: str) -> Iterator[Raw]:
+    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
+    with _opened(path, name) as stream:
+        # Bytes that are not UTF-8 survive as lone surrogates, to be reported with their row.
+        text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+        rows = csv.reader(text, delimiter=delimiter, strict=True)
+        header: list[str] | None = None
+        while True:
+            where = f"{name}:{rows.line_num + 1}"
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                if header is None:
+                    raise InputError(f"{where}: the header is not CSV ({error})") from error
+                open_quote = "unexpected end" in str(error)
+                reason = "a quoted cell is never closed" if open_quote else str(error)
+                yield Raw(where, None, (Problem("record", f"is not CSV ({reason})"),))
+                continue
+            if not any(row):
+                continue
+            if header is None:
+                header = _header(row, name, fields, "tabs" if delimiter == "\t" else "commas")
+            else:
+                yield _csv_record(row, where, header, fields)
+
+
+def _header(row: list[str], name: str, fields: Mapping[str, str], parted: str) -> list[str]:
+    header = [cell.strip() for cell in row]
+    if _not_utf8(header):
+        raise InputError(f"{name}: the first line is not UTF-8")
+    present = dict.fromkeys(filter(None, header), "")
+    sources = sources_of(present, layout_of(present, fields), fields)
+    if "question" not in present and "question" not in sources:
+        shown = ", ".join(present)
+        raise InputError(
+            f"{name}: the first line is no header that names a question column; expected question "
+            f"or --field question=COLUMN, columns parted by {parted}; it reads {shown[:80]!r}"
+        )
+    _check_columns([cell for cell in header if cell], name, fields)
+    return header
+
+
+def _check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) -> None:
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
+    for canonical, theirs in fields.items():
+        if theirs not in columns and theirs.partition(".")[0] not in columns:
+            raise missing_source(name, canonical, theirs, columns)
+
+
+def _csv_record(row: list[str], where: str, header: list[str], fields: Mapping[str, str]) -> Raw:
+    if len(row) > len(header):
+        message = f"has {len(row)} cells, the header names {len(header)}"
+        return Raw(where, None, (Problem("record", message),))
+    cells = {k: v or None for k, v in zip_longest(header, row) if k}
+    if _not_utf8(row):
+        bad = [Problem(k, "is not UTF-8") for k, v in cells.items() if v and _not_utf8([v])]
+        return Raw(where, None, tuple(bad))
+    if not any(_like_json(cell) for cell in row):
+        return Raw(where, cells, of_table=True)
+    return _with_json_cells(cells, where, fields)
+
+
+def _with_json_cells(cells: dict[str, str | None], where: str, fields: Mapping[str, str]) -> Raw:
+    """Read cells that look like JSON, except those of texts: an answer may be ``[1]`` alone."""
+    sources = sources_of(cells, layout_of(cells, fields), fields)
+    texts = {sources.get(field, field) for field in TEXT_FIELDS}
+    structured = {sources.get(field, field) for field in STRUCTURED_FIELDS} - PROSE_NAMES
+    record: dict[str, Any] = {}
+    problems = []
+    for column, cell in cells.items():
+        record[column] = cell
+        if cell and _like_json(cell) and column not in texts:
+            try:
+                record[column] = json.loads(cell)
+            except (ValueError, RecursionError):
+                if column in structured:
+                    message = 'is not JSON; a list stands in a cell as ["one", "two"]'
+                    problems.append(Problem(column, message))
+    return Raw(where, record, tuple(problems), of_table=True)
+
+
+def _like_json(cell: str) -> bool:
+    return cell.startswith(("[", "{"))
+
+
+def _not_utf8(texts: Iterable[str]) -> bool:
+    text = "".join(texts)
+    return not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text)
+
+
+# ---- Arrow ----
+
+
+def _parquet(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    with _opened(path, name) as stream:
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(max(0, size - 8))
+        tail = stream.read(8)
+    if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > size - 12:
+        raise InputError(f"{name}: is not a whole Parquet file")
+    return (yield from _arrow_records([(path, name)], name, fields, "Parquet"))
+
+
+def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    if (path / "state.json").is_file():
+        state = _json_file(path / "state.json", f"{name}/state.json")
+        try:
+            shards = [path / Path(entry["filename"]).name for entry in state["_data_files"]]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{name}/state.json: names no data files") from error
+        return _arrow_records([(shard, str(shard)) for shard in shards], name, fields, "Arrow")
+    if not (path / "dataset_dict.json").is_file():
+        raise InputError(
+            f"{name}: is a folder, but not one that save_to_disk of Hugging Face datasets wrote "
+            "(it has no state.json)"
+        )
+    content = _json_file(path / "dataset_dict.json", f"{name}/dataset_dict.json")
+    splits = content.get("splits") if isinstance(content, dict) else None
+    if not isinstance(splits, list) or not all(isinstance(split, str) for split in splits):
+        raise InputError(f"{name}/dataset_dict.json: names no splits")
+    if len(splits) != 1:
+        raise InputError(
+            f"{name}: holds the splits {', '.join(splits) or '(none)'}; say which one, "
+            f"as in {name.rstrip('/')}/{(splits or ['SPLIT'])[0]}"
+        )
+    split = path / splits[0]
+    if not (split / "state.json").is_file():
+        raise InputError(f"{split}: the split is not there, or has no state.json")
+    return _folder(split, str(split), fields)
+
+
+def _arrow_records(
+    files: Sequence[tuple[Path, str]], name: str, fields: Mapping[str, str], kind: str
+) -> Iterator[Raw]:
+    number = 0
+    for path, shown in files:
+        for batch in _batches(path, shown, kind):
+            columns = batch.column_names
+            if number == 0:
+                _check_columns(columns, name, fields)
+            for row in zip(*map(_cells, batch.columns), strict=True):
+                number += 1
+                yield _arrow_record(dict(zip(columns, row, strict=True)), f"{name}: row {number}")
+
+
+def _batches(path: Path, name: str, kind: str) -> Iterator[Any]:
+    from arro3.io import read_ipc_stream, read_parquet
+
+    try:
+        reader = read_parquet(str(path)) if kind == "Parquet" else read_ipc_stream(str(path))
+        for batch in reader:
+            for start in range(0, batch.num_rows, MOST_ROWS):
+                yield batch.slice(start, min(MOST_ROWS, batch.num_rows - start))
+    except BaseException as error:
+        if not _of_arrow(error):
+            raise
+        raise InputError(f"{name}: is not a readable {kind} file ({error})") from error
+
+
+def _of_arrow(error: BaseException) -> bool:
+    """Whether arro3 raised it: its panics are no ``Exception``, and known by name alone."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+class _Unreadable(NamedTuple):
+    reason: str
+
+
+def _cells(column: Any) -> list[Any]:
+    try:
+        return cast("list[Any]", column.to_pylist())
+    except BaseException as error:  # one value that Python cannot hold, as a date in 148108
+        if not _of_arrow(error):
+            raise
+        return [_cell(scalar) for scalar in column]
+
+
+def _cell(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except BaseException as error:
+        if not _of_arrow(error):
+            raise
+        return _Unreadable(str(error))
+
+
+def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
+    record: dict[str, Any] = {}
+    problems = []
+    for column, value in cells.items():
+        if isinstance(value, _Unreadable):
+            record[column] = None
+            problems.append(Problem(column, f"cannot be read ({value.reason})"))
+        else:
+            record[column] = None if is_nan(value) else from_arrow(value)
+    return Raw(where, record, tuple(problems), of_table=True)
+
+
+# ---- files ----
+
+
+@contextmanager
+def _opened(path: Path, name: str) -> Iterator[IO[bytes]]:
+    """Open a plain or packed file for reading.
+
+    Raises:
+        InputError: it cannot be read, is UTF-16, or its packing is broken.
+    """
+    try:
+        packed = path.suffix.lower() == ".gz"
+        with gzip.open(path, "rb") if packed else path.open("rb") as stream:
+            if stream.peek(2)[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+                raise InputError(f"{name}: is UTF-16, expected UTF-8")
+            yield cast("IO[bytes]", stream)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{name}: is not a whole gzip file ({error})") from error
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error

@@ -1,0 +1,143 @@
+"""Samples from a file, a folder or an iterable, one at a time, each told where it stood.
+
+A record that is no sample becomes a :class:`Fault` in its place: one bad line does not keep a
+million good ones from being read, and a user sees all faults in one go.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from trustassay.data.formats import InputError, Raw, missing_source, raw_records
+from trustassay.data.layouts import ABSENT, reach, recognise
+from trustassay.data.values import is_nan, plain
+from trustassay.metric import did_you_mean
+from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
+
+__all__ = ["Fault", "InputError", "Located", "read_samples"]
+
+_NO_FIELDS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A record that is no sample: where it stands, and everything that is wrong with it.
+
+    ``where`` reads ``answers.jsonl:12`` (a line), ``x.parquet: row 3``, ``x.json: item 3`` or
+    ``sample 3`` (of an iterable); all count from one. Fields bear the names that the record uses.
+    """
+
+    where: str
+    problems: tuple[Problem, ...]
+
+    def __str__(self) -> str:
+        """Return one line for each problem."""
+        return "\n".join(f"{self.where}: {' '.join(str(p).split())}" for p in self.problems)
+
+
+class Located(NamedTuple):
+    """A sample, where it stands in the input, and whether it brought its id along."""
+
+    where: str
+    sample: Sample
+    has_id: bool = True
+
+
+def read_samples(
+    source: str | os.PathLike[str] | Iterable[Mapping[str, Any] | Sample],
+    *,
+    fields: Mapping[str, str] = _NO_FIELDS,
+) -> Iterator[Located | Fault]:
+    """Read samples in the layout of this project, Trust-Eval, ALCE, Ragas or DeepEval.
+
+    ``source`` is a path or an iterable of records and samples. Paths are told apart by suffix:
+    ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with ``.gz``), ``.parquet``,
+    or a folder that ``save_to_disk`` of Hugging Face ``datasets`` wrote. All are read bit by bit,
+    except ``.json``, which is loaded whole. ``fields`` maps canonical names to the record's own,
+    where dots reach into objects (``{"label": "scores.human"}``); it wins over any layout.
+
+    Results come in input order; the content of a record raises nothing, it yields a ``Fault``.
+
+    Raises:
+        InputError: at once, for a path that is not there or of no known kind and for an unknown
+            canonical name; while iterating, for a broken file, a header that names no question, an
+            input without records, and a field of ``fields`` that no record has.
+    """
+    for name in fields:
+        if name not in CANONICAL_FIELDS:
+            raise InputError(did_you_mean("canonical field", name, CANONICAL_FIELDS))
+    if isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        return _read(raw_records(name, fields), name, fields)
+    if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        kind = type(source).__name__
+        raise InputError(f"expected a path or an iterable of records, got a single {kind}")
+    return _read(_in_memory(source), "the samples", fields)
+
+
+def _in_memory(records: Iterable[Any]) -> Iterator[Raw]:
+    for number, record in enumerate(records, 1):
+        where = f"sample {number}"
+        if not isinstance(record, Mapping):
+            yield Raw(where, record)
+            continue
+        try:
+            values = {str(key): plain(value) for key, value in record.items()}
+        except RecursionError:
+            yield Raw(where, None, (Problem("record", "is nested too deeply"),))
+            continue
+        yield Raw(where, {k: v for k, v in values.items() if not is_nan(v)})
+
+
+def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
+    unseen = dict(fields)
+    count = 0
+    keys: set[str] = set()
+    for raw in raws:
+        count += 1
+        if isinstance(raw.record, Sample):
+            yield Located(raw.where, raw.record)
+        elif not isinstance(raw.record, Mapping):
+            yield Fault(raw.where, raw.problems or (_not_a_record(raw.record),))
+        else:
+            if unseen:
+                keys.update(raw.record)
+                unseen = {k: v for k, v in unseen.items() if reach(raw.record, v) is ABSENT}
+            yield _sample(raw, fields)
+    if not count:
+        raise InputError(f"{name}: no records in it")
+    if keys:
+        for canonical, theirs in unseen.items():
+            raise missing_source(name, canonical, theirs, keys)
+
+
+def _not_a_record(value: Any) -> Problem:
+    names = {type(None): "null", list: "a list", str: "text", bool: "a truth value"}
+    kind = names.get(type(value)) or ("a number" if isinstance(value, int | float) else None)
+    return Problem("record", f"expected an object, got {kind or type(value).__name__}")
+
+
+def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
+    try:
+        recognised = recognise(raw.record, fields)
+        record = recognised.record
+        if raw.of_table:
+            record = {k: v for k, v in record.items() if v is not None}
+        problems = [*raw.problems, *recognised.problems]
+        try:
+            sample = Sample.parse(record)
+        except SampleError as error:
+            known = {problem.field for problem in problems}
+            found = map(recognised.in_own_words, error.problems)
+            problems += [problem for problem in found if problem.field not in known]
+    except RecursionError:
+        problems = [Problem("record", "is nested too deeply")]
+    except ValueError as error:  # of an iterable: a number of more digits than Python writes out
+        problems = [Problem("record", f"cannot be read ({error})")]
+    if problems:
+        return Fault(raw.where, tuple(Problem(clean(p.field), p.message) for p in problems))
+    return Located(raw.where, sample, has_id=recognised.record.get("id") is not None)

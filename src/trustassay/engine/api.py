@@ -1,0 +1,213 @@
+"""The Python door: ``score`` and ``ascore``, and the run that they return."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from trustassay.backends import resolve
+from trustassay.engine.folder import RunFolder, RunFolderError, StoredAssessments
+from trustassay.engine.intake import Source
+from trustassay.engine.models import Backends
+from trustassay.engine.outputs import write_report
+from trustassay.engine.run import RunOptions, RunOutcome, execute
+from trustassay.metric import Metric, Summary, metric_from_text
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Run", "ascore", "rescore", "score"]
+
+T = TypeVar("T")
+
+
+class Run:
+    """A finished run; everything is read from its folder when it is asked for."""
+
+    def __init__(self, folder: RunFolder, outcome: RunOutcome) -> None:
+        self._folder = folder
+        self.outcome = outcome
+        self.metrics = tuple(outcome.metrics)
+
+    @property
+    def path(self) -> Path:
+        """The run's folder; without ``out`` it is temporary and goes with this object."""
+        return self._folder.path
+
+    @cached_property
+    def _summary_file(self) -> dict[str, Any]:
+        return self._folder.read_json("summary") or {}
+
+    @cached_property
+    def summaries(self) -> Mapping[str, Summary]:
+        """The summary of each metric, with intervals and the samples behind each figure."""
+        return {k: Summary(**v) for k, v in self._summary_file["metrics"].items()}
+
+    @property
+    def summary(self) -> Mapping[str, Mapping[str, float | int | None]]:
+        """The figures of each metric: ``run.summary["grounding"]["trust_score"]``."""
+        return {name: summary.values for name, summary in self.summaries.items()}
+
+    @property
+    def assessments(self) -> StoredAssessments:
+        """The assessments in input order, a sequence that is read from disk."""
+        return self._folder.assessments()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the assessments as a table; needs pandas and a Parquet engine for it."""
+        import arro3.io
+        import pandas
+
+        table = arro3.io.read_parquet(self._folder.parquet_path).read_all()
+        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+        return pandas.DataFrame(columns)
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write the report page, to ``path`` or into the run's folder, and return where it is."""
+        write_report(self._folder)
+        if path is None:
+            return self._folder.report_path
+        return Path(shutil.copyfile(self._folder.report_path, path))
+
+
+async def ascore(
+    samples: Source,
+    *,
+    metrics: Sequence[Metric | str],
+    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
+    out: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Run:
+    """Score samples inside an event loop; see :func:`score`."""
+    chosen = [metric_from_text(m) if isinstance(m, str) else m for m in metrics]
+    _check_metrics(chosen)
+    needed = frozenset().union(*(metric.needs for metric in chosen))
+    backends = Backends(
+        entailer=await asyncio.to_thread(resolve.entailer, entailer)
+        if "entailer" in needed
+        else None
+    )
+    settings = RunOptions(**({"report": out is not None} | options))
+    path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
+    folder = RunFolder(path)
+    try:
+        outcome = await execute(samples, chosen, backends, folder, settings)
+    except BaseException:
+        if out is None:
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+    run = Run(folder, outcome)
+    if out is None:
+        weakref.finalize(run, shutil.rmtree, path, ignore_errors=True)
+    return run
+
+
+def score(
+    samples: Source,
+    *,
+    metrics: Sequence[Metric | str],
+    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
+    out: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Run:
+    """Score samples with one or more metrics and return the run.
+
+    Args:
+        samples: a path, or an iterable of samples or of mappings in any recognised layout.
+        metrics: metrics, or their names as on the command line (``"grounding:profile=paper"``).
+        entailer: a URI, an object with ``name`` and ``scores``, or a plain function of premise
+            and hypothesis.
+        out: the run's folder; a second call with the same settings goes on where the first
+            stopped. Without it the folder is temporary, and no report is written until asked for.
+        options: fields of :class:`~trustassay.engine.run.RunOptions`: ``fields``, ``limit``,
+            ``seed``, ``skip_bad``, ``concurrency``, ``progress``.
+
+    Works in a notebook, too: where an event loop is running, the work is done in a thread.
+
+    Raises:
+        InputError, BadInputError: the input has faults; nothing was started.
+        UnknownNameError: no metric, option or backend of that name.
+        BackendError: a backend cannot be loaded.
+        RunFolderError: ``out`` holds another run.
+    """
+    return _run_anywhere(
+        lambda: ascore(samples, metrics=metrics, entailer=entailer, out=out, **options)
+    )
+
+
+def rescore(
+    run: str | os.PathLike[str],
+    *,
+    metrics: Sequence[Metric | str],
+    out: str | os.PathLike[str],
+    entailer: resolve.EntailerChoice | None = None,
+    **options: Any,
+) -> Run:
+    """Score the samples of a stored run with other settings, into the folder ``out``.
+
+    The new run starts with a copy of the old one's calls, so a model is asked only for what it
+    was not asked before. Without ``entailer`` the run's own is used.
+
+    Raises:
+        RunFolderError: ``run`` holds no run.
+        As :func:`score`.
+    """
+    old, new = RunFolder(Path(run)), RunFolder(Path(out))
+    settings = old.read_json("run")
+    if settings is None or not old.samples_path.exists():
+        raise RunFolderError(f"{old.path}: holds no run")
+    if old.path.resolve() == new.path.resolve():
+        raise RunFolderError(f"{new.path}: a run is not scored into its own folder")
+    return score(
+        old.samples_path,
+        metrics=metrics,
+        entailer=entailer or settings["backends"].get("entailer", resolve.DEFAULT_ENTAILER),
+        out=out,
+        calls_from=old.calls_path,
+        **options,
+    )
+
+
+def _check_metrics(metrics: Sequence[Metric]) -> None:
+    if not metrics:
+        raise ValueError("no metric given")
+    names = [metric.name for metric in metrics]
+    if doubled := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"metric {doubled[0]} is given more than once")
+
+
+def _run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine function to its end, also where an event loop is already running."""
+    if not _in_event_loop():
+        return asyncio.run(work())
+    result: list[T] = []
+    errors: list[BaseException] = []
+
+    def in_thread() -> None:
+        try:
+            result.append(asyncio.run(work()))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=in_thread, name="trustassay-score")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return result[0]
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

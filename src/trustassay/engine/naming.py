@@ -1,0 +1,35 @@
+"""Names for run folders that the user did not name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["default_folder"]
+
+HOME = "trustassay-runs"
+
+
+def default_folder(
+    source: Path,
+    metrics: Sequence[str],
+    entailer: str,
+    seed: int,
+    limit: int | None,
+    fields: Mapping[str, str],
+) -> Path:
+    """Return the folder for these settings and this state of the input.
+
+    The same command finds its folder again; a file that was changed since gets a new one.
+    """
+    state = [str(source.resolve())]
+    if source.exists():
+        stat = source.stat()
+        state += [str(stat.st_size), str(stat.st_mtime_ns)]
+    settings = [state, list(metrics), entailer, seed, limit, sorted(fields.items())]
+    digest = hashlib.blake2b(json.dumps(settings).encode(), digest_size=4).hexdigest()
+    stem = re.sub(r"[^\w.-]+", "_", source.name.split(".")[0]) or "run"
+    return Path(HOME) / f"{stem}-{digest}"

@@ -1,0 +1,180 @@
+"""What a run leaves behind at its end: the summary, the Parquet file, the report."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import arro3.io
+import numpy as np
+from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
+
+from trustassay.engine.cache import CallStore
+from trustassay.engine.folder import RunFolder, RunFolderError
+from trustassay.engine.intake import Intake
+from trustassay.metric import Assessment, Metric, Summary, metric_class
+from trustassay.report import Histogram, ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.sample import Sample
+
+__all__ = ["write_outputs", "write_report"]
+
+ROWS = 4096
+SHOWN = 500
+"""Answers on a report page; where a run has more, the lowest-scored ones."""
+
+
+def write_outputs(
+    folder: RunFolder,
+    metrics: Sequence[Metric],
+    seed: int,
+    intake: Intake,
+    seconds: float,
+    *,
+    report: bool,
+) -> None:
+    """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``."""
+    summaries = {
+        metric.name: metric.summarise(folder.assessments(metric.name), seed=seed)
+        for metric in metrics
+    }
+    content: dict[str, Any] = {
+        "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
+        "calls": _calls(folder),
+        "skipped": intake.faulty,
+        "seconds": round(seconds, 3),
+    }
+    folder.write_json("summary", content)
+    write_parquet(folder)
+    if report:
+        write_report(folder)
+
+
+def _calls(folder: RunFolder) -> dict[str, dict[str, Any]]:
+    """Return for each capability the requests that the samples made, and the stored calls.
+
+    Both are the same however often the run was stopped and taken up.
+    """
+    requests: Counter[str] = Counter()
+    for assessment in folder.assessments():
+        requests.update(assessment.calls)
+    stored: Counter[str] = Counter()
+    if folder.calls_path.exists():
+        store = CallStore(folder.calls_path)
+        for (capability, _), count in store.counts().items():
+            stored[capability] += count
+        store.close()
+    return {name: {"requests": requests[name], "stored": stored[name]} for name in sorted(requests)}
+
+
+# Parquet
+
+_COLUMNS: dict[str, Any] = {
+    "id": DataType.string(),
+    "metric": DataType.string(),
+    "score": DataType.float64(),
+    "verdict": DataType.string(),
+    "reason": DataType.string(),
+    "error": DataType.string(),
+    "evidence": DataType.string(),
+}
+
+
+def write_parquet(folder: RunFolder) -> None:
+    """Write the assessments as a table: one column a part (``parts.NAME``), evidence as JSON."""
+    assessments = folder.assessments()
+    names = dict.fromkeys(name for a in assessments for name in a.parts)
+    types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in names}
+    schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
+    batches = (_batch(chunk, list(names), types, schema) for chunk in _chunks(assessments))
+    part = folder.parquet_path.with_name(".assessments.parquet.part")
+    arro3.io.write_parquet(RecordBatchReader.from_batches(schema, batches), part)
+    part.replace(folder.parquet_path)
+
+
+def _batch(
+    chunk: Sequence[Assessment], names: Sequence[str], types: Mapping[str, Any], schema: Any
+) -> RecordBatch:
+    columns: dict[str, list[Any]] = {
+        name: [getattr(a, name) for a in chunk] for name in _COLUMNS if name != "evidence"
+    }
+    columns["evidence"] = [json.dumps(list(a.evidence), ensure_ascii=False) for a in chunk]
+    columns |= {f"parts.{name}": [a.parts.get(name) for a in chunk] for name in names}
+    arrays = [Array(columns[name], kind) for name, kind in types.items()]
+    return RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
+    iterator = iter(assessments)
+    while chunk := list(islice(iterator, ROWS)):
+        yield chunk
+
+
+# report
+
+
+def write_report(folder: RunFolder) -> None:
+    """Write ``report.html`` from what is stored in the folder.
+
+    Raises:
+        RunFolderError: the folder holds no finished run.
+        UnknownNameError: a metric of the run is not installed.
+    """
+    run, summary = folder.read_json("run"), folder.read_json("summary")
+    if run is None or summary is None:
+        raise RunFolderError(f"{folder.path}: holds no finished run")
+    total = run["samples"]["samples"]
+    metrics = [metric_class(name) for name in run["metrics"]]
+    columns = [folder.assessments(metric.name) for metric in metrics]
+    histograms = [Histogram(*metric.score_range) for metric in metrics]
+    worst = np.full(total, np.inf)
+    for histogram, assessments in zip(histograms, columns, strict=True):
+        for position, assessment in enumerate(assessments):
+            if assessment.score is not None or assessment.error is not None:
+                histogram.add(assessment.score, assessment.verdict)
+            worst[position] = min(worst[position], _rank(assessment))
+    shown = set(np.argsort(worst, kind="stable")[:SHOWN].tolist())
+    page = ReportRun(
+        title=Path(run["input"]).name,
+        facts=_facts(run),
+        metrics=[
+            ReportMetric(m.name, m.title, Summary(**summary["metrics"][m.name]), m.figures, h)
+            for m, h in zip(metrics, histograms, strict=True)
+        ],
+        total=total,
+        shown=_shown(folder, columns, shown),
+        note=f"the {SHOWN} lowest-scored of {total:,} answers" if total > SHOWN else "",
+    )
+    write_page(page, folder.report_path)
+
+
+def _rank(assessment: Assessment) -> float:
+    """Order what a reader should see first: failures, then low scores."""
+    if assessment.error is not None:
+        return -math.inf
+    return math.inf if assessment.score is None else assessment.score
+
+
+def _shown(
+    folder: RunFolder, columns: Iterable[Iterable[Assessment]], positions: set[int]
+) -> Iterator[ReportSample]:
+    rows: Iterator[tuple[Sample, *tuple[Assessment, ...]]] = zip(
+        folder.samples(), *columns, strict=True
+    )
+    for position, (sample, *assessments) in enumerate(rows):
+        if position in positions:
+            yield ReportSample(sample, assessments)
+
+
+def _facts(run: Mapping[str, Any]) -> dict[str, str]:
+    facts = {"input": str(run["input"]), "samples": f"{run['samples']['samples']:,}"}
+    if run.get("skipped"):
+        facts["left out as faulty"] = f"{run['skipped']:,}"
+    facts |= {name: str(backend) for name, backend in run["backends"].items()}
+    for metric, options in run["metrics"].items():
+        facts |= {f"{metric} {key}": str(value) for key, value in options.items()}
+    return facts | {"seed": str(run["seed"]), "trustassay": str(run["trustassay"])}

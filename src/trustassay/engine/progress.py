@@ -1,0 +1,103 @@
+"""Progress of long work on standard error: a bar in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+__all__ = ["Progress", "duration"]
+
+LINE_EVERY_S = 5.0
+RATE_OVER_S = 30.0
+
+
+class Progress:
+    """Counts steps of ``total`` and shows rate and remaining time; ``shown=False`` is silent.
+
+    Use as a context manager. ``total=None`` means that nobody knows how many there will be.
+    """
+
+    def __init__(self, what: str, total: int | None = None, *, shown: bool = True) -> None:
+        self.what, self.total, self.done = what, total, 0
+        self._shown = shown
+        self._recent: deque[tuple[float, int]] = deque()
+        self._last_line = time.monotonic()
+        self._bar = _bar(what, total) if shown and sys.stderr.isatty() else None
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def step(self, n: int = 1) -> None:
+        """Count ``n`` more, and show it when it is time to."""
+        self.done += n
+        if self._bar:
+            self._bar.update(self._bar.task_ids[0], completed=self.done)
+            return
+        now = time.monotonic()
+        if self._shown and now - self._last_line >= LINE_EVERY_S:
+            self._last_line = now
+            print(self.line(now), file=sys.stderr, flush=True)
+
+    def line(self, now: float) -> str:
+        """Return the state in words: how many, how fast, how long still."""
+        self._recent.append((now, self.done))
+        while len(self._recent) > 2 and now - self._recent[0][0] > RATE_OVER_S:
+            self._recent.popleft()
+        (then, before), of = self._recent[0], f"/{self.total}" if self.total else ""
+        text = f"{self.what}: {self.done}{of}"
+        if now == then or self.done == before:
+            return text
+        rate = (self.done - before) / (now - then)
+        text += f", {rate:.1f}/s"
+        if self.total:
+            text += f", {duration((self.total - self.done) / rate)} left"
+        return text
+
+
+def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(f"{speed:.1f}/s" if speed else "")
+
+    bar = Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+    )
+    bar.add_task(what, total=total)
+    return bar
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as a person would say them: ``12 s``, ``3 min``, ``2 h 05 min``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

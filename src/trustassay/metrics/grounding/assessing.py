@@ -1,0 +1,398 @@
+"""One cited answer on its way to an assessment: read, ask, judge, and write down why."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trustassay.capabilities import Entailment, Models
+from trustassay.metric import Assessment
+from trustassay.metrics.grounding import correctness as match
+from trustassay.metrics.grounding.citations import Citation, Judgement, cited, judged, rest_of
+from trustassay.metrics.grounding.sentences import (
+    Statement,
+    statement,
+    statement_as_in_paper,
+    statements,
+)
+from trustassay.metrics.grounding.text import (
+    list_elements,
+    list_elements_as_in_paper,
+    normalise,
+    without_citations,
+    without_citations_as_in_paper,
+)
+from trustassay.sample import Document, Sample
+
+if TYPE_CHECKING:
+    from trustassay.metrics.grounding.metric import Grounding
+
+__all__ = ["Assessing"]
+
+Coverage = Sequence[Sequence[int]]
+
+
+class Assessing:
+    """The state of one assessment; :meth:`result` is the algorithm."""
+
+    def __init__(self, metric: Grounding, sample: Sample, models: Models) -> None:
+        self.metric, self.sample, self.models = metric, sample, models
+        self.rules = metric.rules
+        self.response = sample.response or ""
+        self.documents = sample.documents or ()
+        self.golds = metric.golds(sample)
+        strip = without_citations if self.rules.lists else without_citations_as_in_paper
+        self.shown = strip(self.response)
+        self.blocks = [self.block(document) for document in self.documents]
+        self.asked: dict[tuple[str, str], Entailment] = {}
+
+    async def result(self) -> Assessment:
+        """Decide refusal, then coverage, correctness and citations."""
+        refusal = self.metric.refusal_words(self.shown if self.rules.one_text else self.response)
+        stripped = refusal if self.rules.one_text else self.metric.refusal_words(self.shown)
+        found = self.statements()
+        (coverage, computed), hits, judgements = await asyncio.gather(
+            self.coverage(), self.hits(), self.citations(found)
+        )
+        final = [judge(coverage) for judge in judgements]
+        parts = {
+            "answered": float(refusal is None),
+            "answered_stripped": float(stripped is None),
+            "words": float(len(self.shown.split())),
+            "blank": float(not found),
+            **self.gold_parts(coverage, hits),
+            **citation_parts(final),
+        }
+        score, reason = scored(parts, self.metric.correctness)
+        return Assessment(
+            self.sample.id,
+            self.metric.name,
+            score,
+            verdict="answered" if refusal is None else "refused",
+            reason=reason,
+            parts=parts,
+            evidence=[
+                *self.refusal_evidence(refusal),
+                *self.statement_evidence(found, final),
+                *self.gold_evidence(coverage, hits),
+                *self.coverage_evidence(coverage, computed=computed),
+            ],
+        )
+
+    # reading
+
+    def block(self, document: Document) -> str:
+        """Return a passage as entailment reads it."""
+        text = document.text if document.excerpt is None else document.excerpt
+        if not document.title and self.rules.untitled:
+            return text
+        return f"Title: {document.title}\n{text}"
+
+    def statements(self) -> list[Statement]:
+        """Return the statements of the response: sentences, or the elements of a list."""
+        if self.metric.correctness == "em5":
+            return self.list_statements()
+        if self.rules.lists:
+            return statements(
+                self.response,
+                self.metric.split,
+                trailing=self.rules.trailing,
+                lines=self.rules.lines,
+            )
+        return [statement_as_in_paper(s) for s in self.metric.split(self.response)]
+
+    def list_statements(self) -> list[Statement]:
+        """Return "question element" for each element of a list answer."""
+        read = statement if self.rules.lists else statement_as_in_paper
+        if self.rules.lists_split:
+            known = {normalise(alias) for gold in self.golds for alias in gold}
+            elements = list_elements(self.response, known)
+        else:
+            elements = list_elements_as_in_paper(self.response)
+        return [read(f"{self.sample.question} {element}") for element in elements]
+
+    # asking
+
+    async def entail(self, pairs: Iterable[tuple[str, str]]) -> list[bool]:
+        """Ask for all pairs at once; the probabilities are kept for the evidence."""
+        pairs = list(pairs)
+        replies = await asyncio.gather(*(self.models.entail(*pair) for pair in pairs))
+        self.asked.update(zip(pairs, replies, strict=True))
+        return [self.metric.entails(reply) for reply in replies]
+
+    def probability(self, premise: str, hypothesis: str) -> float | None:
+        """Return the probability that was replied, to two decimals, if it was asked for."""
+        reply = self.asked.get((premise, hypothesis))
+        return None if reply is None else round(reply.entailment, 2)
+
+    async def coverage(self) -> tuple[Coverage | None, bool]:
+        """Return which document supports which gold answer, and whether that was computed.
+
+        Given flags count, where they are as many as the gold answers. Otherwise entailment
+        decides, from the passage to the claim; for short answers an alias must stand in the
+        passage, and the passage entail the question followed by that alias (Song et al. 2025,
+        data construction).
+        """
+        given = [document.supports or () for document in self.documents]
+        if self.sample.supports_known and (
+            not self.golds or all(len(flags) == len(self.golds) for flags in given)
+        ):
+            return given, False
+        if not self.golds:
+            return None, False
+        pairs = {
+            (d, g): (block, hypothesis)
+            for d, block in enumerate(self.blocks)
+            for g, gold in enumerate(self.golds)
+            if (hypothesis := self.coverage_hypothesis(block, gold))
+        }
+        labels = dict(zip(pairs, await self.entail(pairs.values()), strict=True))
+        golds = range(len(self.golds))
+        return [
+            [int(labels.get((d, g), False)) for g in golds] for d in range(len(self.blocks))
+        ], True
+
+    def coverage_hypothesis(self, passage: str, gold: Sequence[str]) -> str | None:
+        """Return what a passage must entail to support a gold answer; ``None`` if it cannot."""
+        if self.metric.correctness == "cm":
+            return gold[0]
+        alias = match.mentions(passage, gold, self.rules)
+        return f"{self.sample.question} {alias}" if alias is not None else None
+
+    async def hits(self) -> list[bool]:
+        """Return which gold answers the response gives."""
+        if self.metric.correctness == "cm":
+            return await self.entail((self.shown, gold[0]) for gold in self.golds)
+        if self.metric.correctness == "em":
+            return match.exact_hits(self.shown, self.golds, self.rules)
+        if self.metric.correctness == "em5":
+            return list(match.list_match(self.response, self.golds, self.rules).hits)
+        return []
+
+    async def citations(self, found: Sequence[Statement]) -> list[_Judge]:
+        """Ask what the verdicts of all statements need: joint, each alone, the others without it.
+
+        A question whose answer cannot matter is not asked.
+        """
+        judges = [
+            _Judge(
+                self,
+                s.hypothesis,
+                cited(s.numbers, len(self.blocks), self.rules, self.metric.at_most_citations),
+            )
+            for s in found
+        ]
+        for step in (_Judge.joint_pairs, _Judge.alone_pairs, _Judge.rest_pairs):
+            await self.entail(pair for judge in judges for pair in step(judge))
+        return judges
+
+    # writing down
+
+    def gold_parts(self, coverage: Coverage | None, hits: Sequence[bool]) -> dict[str, float]:
+        """Return the parts that need gold answers or support flags; none where there are none."""
+        parts: dict[str, float] = {}
+        covered = covered_golds(coverage) if coverage is not None else None
+        if covered is not None:
+            parts["answerable"] = float(any(covered))
+        if not self.golds or self.metric.correctness == "none":
+            return parts
+        parts |= {"golds": float(len(self.golds)), "hits": float(sum(hits))}
+        if covered is not None:
+            covered = covered or [0] * len(self.golds)
+            both = [hit and c for hit, c in zip(hits, covered, strict=True)]
+            parts |= {"supported": float(sum(covered)), "supported_hits": float(sum(both))}
+        if self.metric.correctness == "em5":
+            parts |= self.list_parts(covered)
+        return parts
+
+    def list_parts(self, covered: Sequence[int] | None) -> dict[str, float]:
+        """Return the parts of a list answer."""
+        whole = match.list_match(self.response, self.golds, self.rules)
+        parts = {"elements": float(len(whole.elements)), "precise_elements": float(whole.precise)}
+        if covered is None:
+            return parts
+        supported = [gold for gold, flag in zip(self.golds, covered, strict=True) if flag]
+        parts["supported_elements"] = float(
+            match.list_match(self.response, supported, self.rules).precise
+        )
+        share = match.wrong_in_documents(
+            self.response,
+            self.golds,
+            supported,
+            [document.text for document in self.documents],
+            self.rules,
+        )
+        return parts if share is None else parts | {"wrong_in_documents": share}
+
+    def refusal_evidence(self, refusal: str | None) -> list[Mapping[str, Any]]:
+        """Return the words that were taken for a refusal."""
+        if refusal is None:
+            return []
+        return [{"kind": "refusal", "text": refusal, "detector": self.rules.refusal}]
+
+    def statement_evidence(
+        self, found: Sequence[Statement], final: Sequence[Judgement]
+    ) -> list[Mapping[str, Any]]:
+        """Return each statement with its verdict and those of its citations."""
+        kind = "list item" if self.metric.correctness == "em5" else "sentence"
+        return [
+            {
+                "kind": kind,
+                "text": s.text,
+                "supported": judgement.supported,
+                "entailment": self.probability(self.premise(judgement.citations), s.hypothesis),
+                "why": judgement.why,
+                "citations": [
+                    {
+                        "document": c.number,
+                        "verdict": c.verdict,
+                        "entailment": self.probability(self.premise([c]), s.hypothesis),
+                        "why": c.why,
+                    }
+                    for c in judgement.citations
+                ],
+            }
+            for s, judgement in zip(found, final, strict=True)
+        ]
+
+    def premise(self, citations: Iterable[Citation]) -> str:
+        """Join the passages that count among these citations, in their order."""
+        uncounted = ("invalid", "beyond limit", "duplicate")
+        return "\n".join(self.blocks[c.index] for c in citations if c.verdict not in uncounted)
+
+    def gold_evidence(
+        self, coverage: Coverage | None, hits: Sequence[bool]
+    ) -> list[Mapping[str, Any]]:
+        """Return each gold answer: given by the response? supported by the documents?"""
+        if self.metric.correctness == "none":
+            return []
+        covered = None if coverage is None else covered_golds(coverage) or [0] * len(self.golds)
+        return [
+            {
+                "kind": "gold",
+                "text": gold[0],
+                "aliases": list(gold[1:]),
+                "correct": bool(hit),
+                "supported": None if covered is None else bool(covered[g]),
+                "entailment": self.probability(self.shown, gold[0]),
+            }
+            for g, (gold, hit) in enumerate(zip(self.golds, hits, strict=True))
+        ]
+
+    def coverage_evidence(
+        self, coverage: Coverage | None, *, computed: bool
+    ) -> list[Mapping[str, Any]]:
+        """Return which gold answers each document supports, and whether that was computed."""
+        return [
+            {"kind": "coverage", "document": d + 1, "supports": list(flags), "computed": computed}
+            for d, flags in enumerate(coverage or ())
+        ]
+
+
+class _Judge:
+    """The citations of one statement, and the questions they raise, in three steps."""
+
+    def __init__(self, answer: Assessing, hypothesis: str, citations: list[Citation]) -> None:
+        self.answer, self.hypothesis, self.citations = answer, hypothesis, citations
+        self.indices = [c.index for c in citations if c.open]
+
+    def pair(self, indices: Iterable[int]) -> tuple[str, str]:
+        return "\n".join(self.answer.blocks[i] for i in indices), self.hypothesis
+
+    def label(self, indices: Iterable[int]) -> bool:
+        return self.answer.metric.entails(self.answer.asked[self.pair(indices)])
+
+    @property
+    def joint(self) -> bool | None:
+        return self.label(self.indices) if self.indices else None
+
+    def joint_pairs(self) -> list[tuple[str, str]]:
+        return [self.pair(self.indices)] if self.indices else []
+
+    def alone_pairs(self) -> list[tuple[str, str]]:
+        if len(self.indices) < 2 or not self.joint:
+            return []
+        return [self.pair([index]) for index in self.indices]
+
+    def rest_pairs(self) -> list[tuple[str, str]]:
+        positions = range(len(self.indices)) if self.alone_pairs() else ()
+        return [self.pair(rest_of(self.indices, p)) for p in positions if not self.alone(p)]
+
+    def alone(self, position: int) -> bool:
+        return self.label([self.indices[position]])
+
+    def rest(self, position: int) -> bool:
+        return self.label(rest_of(self.indices, position))
+
+    def __call__(self, coverage: Coverage | None) -> Judgement:
+        return judged(
+            self.citations, self.joint, self.alone, self.rest, coverage or (), self.answer.rules
+        )
+
+
+def covered_golds(coverage: Coverage) -> list[int]:
+    """Return for each gold answer whether some document supports it; empty without documents."""
+    return [int(any(flags)) for flags in zip(*coverage, strict=True)]
+
+
+def citation_parts(final: Sequence[Judgement]) -> dict[str, float]:
+    """Return what the citation figures are made of."""
+    citations = [c for judgement in final for c in judgement.citations]
+    return {
+        "statements": float(len(final)),
+        "supported_statements": float(sum(j.supported for j in final)),
+        "citations": float(sum(j.counted for j in final)),
+        "precise_citations": float(sum(j.points for j in final)),
+        "invalid_citations": float(sum(c.verdict == "invalid" for c in citations)),
+    }
+
+
+def scored(parts: Mapping[str, float], correctness: str) -> tuple[float | None, str]:
+    """Return the score of one answer in 0..1, as far as it can be known, and the words for it.
+
+    A refusal scores 1 where the documents support no gold answer, else 0; a response that says
+    nothing scores 0. An answer scores the mean of what applies: the share of the supported gold
+    answers that it gives, 1 or 0 for whether the question could be answered, and the F1 of its
+    citation recall and precision. These are the three parts of the trust score, for one answer.
+    """
+    answerable = parts.get("answerable")
+    if not parts["answered"]:
+        if answerable is None:
+            return None, "refused; without gold answers nobody can say whether rightly"
+        right = "rightly: no document supports" if not answerable else "though a document supports"
+        return 1.0 - answerable, f"refused {right} a gold answer"
+    if parts["blank"]:
+        return 0.0, "the response says nothing"
+    recall = share(parts["supported_statements"], parts["statements"])
+    precision = share(parts["precise_citations"], parts["citations"])
+    applicable = [share(2 * recall * precision, recall + precision)]
+    words = [
+        f"{parts['supported_statements']:.0f} of {parts['statements']:.0f} statements supported",
+        f"{parts['precise_citations']:.0f} of {parts['citations']:.0f} citations precise",
+    ]
+    if answerable is not None:
+        applicable.append(answerable)
+    if answerable == 0:
+        words.insert(0, "answered though no document supports a gold answer")
+    if "supported_hits" in parts:
+        applicable.append(correctness_of_one(parts, correctness))
+        if answerable:
+            hits, supported = parts["supported_hits"], parts["supported"]
+            words.insert(0, f"gives {hits:.0f} of {supported:.0f} supported gold answers")
+    return sum(applicable) / len(applicable), "; ".join(words)
+
+
+def correctness_of_one(parts: Mapping[str, float], correctness: str) -> float:
+    """Return the calibrated correctness of one answer: a share, or for a list its F1 of five."""
+    hits, supported = parts["supported_hits"], parts["supported"]
+    if correctness != "em5":
+        return share(hits, supported)
+    precision = share(parts["supported_elements"], parts["elements"])
+    recall = share(min(5, hits), min(5, supported))
+    return share(2 * precision * recall, precision + recall)
+
+
+def share(part: float, whole: float) -> float:
+    """Return part / whole, 0 of nothing."""
+    return part / whole if whole else 0.0

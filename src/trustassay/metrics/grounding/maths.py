@@ -1,0 +1,277 @@
+"""From the parts of single answers to the figures of a data set: pure functions on arrays.
+
+Nearly every key of Trust-Eval is a mean of some per-answer term over some population (all answers,
+the answered ones, the answerable ones), and the rest are functions of those means. So a data set is
+summed up by two numbers a key, the sum of its terms and the size of its population, and the same
+functions give the point estimate and, for a thousand bootstrap resamples at once, its interval.
+
+Formulas: Song et al. 2025 (Trust-Align), as implemented by trust_eval 0.1.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["PARTS", "Terms", "f1", "figures", "harmonic_mean", "part_table", "terms"]
+
+Array = NDArray[np.float64]
+Terms = dict[str, tuple[Array, NDArray[np.bool_]]]
+"""For each key the per-answer terms and the population they are averaged over, each (m,)."""
+
+PARTS = (
+    "answered",
+    "answered_stripped",
+    "answerable",
+    "words",
+    "blank",
+    "golds",
+    "hits",
+    "supported",
+    "supported_hits",
+    "elements",
+    "precise_elements",
+    "supported_elements",
+    "wrong_in_documents",
+    "statements",
+    "supported_statements",
+    "citations",
+    "precise_citations",
+    "invalid_citations",
+)
+"""The numbers that an assessment brings; one that is absent is unknown for that answer."""
+
+TOP = 5
+
+
+def part_table(parts: Sequence[Mapping[str, float]]) -> dict[str, Array]:
+    """Return the parts of m answers as columns (m,); NaN where a part is absent."""
+    nan = float("nan")
+    table = np.array([[p.get(name, nan) for name in PARTS] for p in parts], dtype=float)
+    return dict(zip(PARTS, table.reshape(len(parts), len(PARTS)).T, strict=True))
+
+
+def terms(column: Mapping[str, Array], correctness: str | None, *, skip_blank: bool) -> Terms:
+    """Return every averaged term of m answers with its population.
+
+    Args:
+        column: from :func:`part_table`.
+        correctness: ``em``, ``em5``, ``cm``, or ``None`` where there is nothing to compare with.
+        skip_blank: leave blank answers out of the citation figures.
+    """
+    everyone = ~np.isnan(column["answered"])
+    answered = column["answered"] == 1
+    refused = column["answered"] == 0
+    known = ~np.isnan(column["answerable"])
+    answerable = column["answerable"] == 1
+    unanswerable = column["answerable"] == 0
+    found: Terms = {
+        "answered_ratio": (column["answered"], everyone),
+        "answerable_ratio": (column["answerable"], known),
+        "overlapped_ratio": (column["answered"] * column["answerable"], known),
+        "regular_length": (column["words"], everyone),
+        "answered_length": (column["words"], answered),
+        "reject_rec": (1 - column["answered"], unanswerable),
+        "reject_prec": (1 - column["answerable"], refused & known),
+        "answerable_rec": (column["answered"], answerable),
+        "answerable_prec": (column["answerable"], answered & known),
+        "invalid_citations": (column["invalid_citations"], everyone),
+    }
+    found |= _citation_terms(column, answered, skip_blank=skip_blank)
+    if correctness in ("em", "cm"):
+        found |= _share_terms(column, correctness)
+    elif correctness == "em5":
+        found |= _list_terms(column)
+    return found
+
+
+def _citation_terms(
+    column: Mapping[str, Array], answered: NDArray[np.bool_], *, skip_blank: bool
+) -> Terms:
+    recall = ratio(column["supported_statements"], column["statements"])
+    precision = ratio(column["precise_citations"], column["citations"])
+    counts = ~np.isnan(column["statements"])
+    if skip_blank:
+        counts &= column["blank"] == 0
+    return {
+        "regular_citation_rec": (recall, counts),
+        "regular_citation_prec": (precision, counts),
+        "answered_citation_rec": (recall, counts & answered),
+        "answered_citation_prec": (precision, counts & answered),
+    }
+
+
+def _share_terms(column: Mapping[str, Array], correctness: str) -> Terms:
+    """Terms of ``em`` and ``cm``; they differ in the text on which refusal is decided."""
+    has_gold = column["golds"] > 0
+    calibrated = has_gold & ~np.isnan(column["answerable"])
+    answerable = column["answerable"] == 1
+    stripped = column["answered_stripped"] == 1
+    answered = column["answered"] == 1 if correctness == "em" else stripped
+    share = ratio(column["hits"], column["golds"])
+    shown = answerable & stripped
+    supported = np.where(shown, ratio(column["supported_hits"], column["supported"]), 0.0)
+    backed = np.where(shown, ratio(column["supported_hits"], column["golds"]), 0.0)
+    stem = CORRECTNESS_STEMS[correctness]
+    parametric = "parametric_str_em" if correctness == "em" else "parametric_answered_claims_nli"
+    return {
+        f"regular_{stem}": (share, has_gold),
+        f"answered_{stem}": (share, has_gold & answered),
+        f"calib_answered_{stem}": (supported, calibrated & answered),
+        f"calib_answerable_{stem}": (supported, calibrated & answerable),
+        parametric: (share - backed, calibrated & answered),
+    }
+
+
+CORRECTNESS_STEMS = {"em": "str_em", "cm": "claims_nli"}
+LIST_KEYS = (
+    "num_preds",
+    "qampari_prec",
+    "qampari_rec",
+    "qampari_rec_top5",
+    "qampari_f1",
+    "qampari_f1_top5",
+)
+
+
+def _list_terms(column: Mapping[str, Array]) -> Terms:
+    has_gold = column["golds"] > 0
+    calibrated = has_gold & ~np.isnan(column["answerable"])
+    answered = column["answered"] == 1
+    answerable = column["answerable"] == 1
+    shown = answerable & (column["answered_stripped"] == 1)
+    plain = _list_scores(
+        column["elements"], column["precise_elements"], column["hits"], column["golds"]
+    )
+    supported = _list_scores(
+        column["elements"],
+        column["supported_elements"],
+        column["supported_hits"],
+        column["supported"],
+    )
+    supported = [supported[0], *(np.where(shown, s, 0.0) for s in supported[1:])]
+    found: Terms = {}
+    for prefix, scores, population in (
+        ("regular_", plain, has_gold),
+        ("answered_", plain, has_gold & answered),
+        ("calib_answered_", supported, calibrated & answered),
+        ("calib_answerable_", supported, calibrated & answerable),
+    ):
+        found |= {f"{prefix}{k}": (s, population) for k, s in zip(LIST_KEYS, scores, strict=True)}
+    backed = ratio(np.minimum(TOP, column["supported_hits"]), np.minimum(TOP, column["golds"]))
+    presence = column["wrong_in_documents"]
+    wrong = answered & ~np.isnan(presence)
+    found["parametric_qampari_rec_top5"] = (plain[3] - backed, calibrated & answered)
+    found["qampari_presence"] = (presence, wrong)
+    found["qampari_absence"] = (1 - presence, wrong)
+    return found
+
+
+def _list_scores(elements: Array, precise: Array, hits: Array, golds: Array) -> list[Array]:
+    """Return the six list figures of each answer, in the order of ``LIST_KEYS``."""
+    precision = ratio(precise, elements)
+    recall = ratio(hits, golds)
+    recall_top = ratio(np.minimum(TOP, hits), np.minimum(TOP, golds))
+    return [
+        elements,
+        precision,
+        recall,
+        recall_top,
+        f1(precision, recall),
+        f1(precision, recall_top),
+    ]
+
+
+def ratio(part: Array, whole: Array) -> Array:
+    """Return part / whole, 0 where ``whole`` is 0, NaN where either is unknown."""
+    return np.divide(part, whole, out=np.where(np.isnan(part), part, 0.0), where=whole != 0)
+
+
+def f1(precision: Array, recall: Array) -> Array:
+    """Return 2pr / (p + r), 0 where both are 0, NaN where either is undefined."""
+    return ratio(2 * precision * recall, precision + recall)
+
+
+def harmonic_mean(first: Array, second: Array) -> Array:
+    """Return the harmonic mean, 0 where either is 0, NaN where either is undefined."""
+    return f1(first, second)
+
+
+COMPOSITES: dict[str, tuple[tuple[str, ...], Callable[..., Array]]] = {
+    "reject_f1": (("reject_prec", "reject_rec"), f1),
+    "answerable_f1": (("answerable_prec", "answerable_rec"), f1),
+    "macro_avg": (("reject_rec", "answerable_rec"), lambda a, b: (a + b) / 2),
+    "macro_f1": (("reject_f1", "answerable_f1"), lambda a, b: (a + b) / 2),
+    "calib_str_em_f1": (("calib_answered_str_em", "calib_answerable_str_em"), harmonic_mean),
+    "calib_claims_nli_f1": (
+        ("calib_answered_claims_nli", "calib_answerable_claims_nli"),
+        harmonic_mean,
+    ),
+    "calib_qampari_em_f1": (
+        ("calib_answered_qampari_f1_top5", "calib_answerable_qampari_f1_top5"),
+        harmonic_mean,
+    ),
+    "regular_citation_f1": (("regular_citation_prec", "regular_citation_rec"), f1),
+    "answered_citation_f1": (("answered_citation_prec", "answered_citation_rec"), f1),
+}
+"""Figures made of other figures, in the order in which they can be computed."""
+
+CORRECTNESS_F1 = {
+    "em": "calib_str_em_f1",
+    "em5": "calib_qampari_em_f1",
+    "cm": "calib_claims_nli_f1",
+}
+
+NOT_PERCENT = frozenset(
+    {
+        "regular_length",
+        "answered_length",
+        "invalid_citations",
+        "qampari_presence",
+        "qampari_absence",
+        *(
+            f"{p}num_preds"
+            for p in ("regular_", "answered_", "calib_answered_", "calib_answerable_")
+        ),
+    }
+)
+UNDEFINED_WHERE_EMPTY = {
+    "regular_citation_rec": "regular_length",
+    "regular_citation_prec": "regular_length",
+    "qampari_presence": "answered_num_preds",
+    "qampari_absence": "answered_num_preds",
+}
+"""Means that are undefined over an empty population, as long as that of the other key is not."""
+
+
+def figures(
+    sums: Mapping[str, Array],
+    sizes: Mapping[str, Array],
+    correctness: str | None,
+    *,
+    undefined_f1_zero: bool,
+) -> dict[str, Array]:
+    """Return every figure from sums of terms and sizes of populations, each of shape (...).
+
+    A mean over an empty population is 0, except those of ``UNDEFINED_WHERE_EMPTY`` and what is
+    made of them, which are NaN. With ``undefined_f1_zero``
+    the F1 of undefined citation figures is 0, as in trust_eval 0.1.6.
+    """
+    found: dict[str, Array] = {}
+    for key, total in sums.items():
+        mean = ratio(total, sizes[key])
+        if key in UNDEFINED_WHERE_EMPTY:
+            within = sizes[UNDEFINED_WHERE_EMPTY[key]]
+            mean = np.where((sizes[key] == 0) & (within > 0), np.nan, mean)
+        found[key] = mean if key in NOT_PERCENT else 100 * mean
+    for key, (inputs, combine) in COMPOSITES.items():
+        if all(name in found for name in inputs):
+            found[key] = combine(*(found[name] for name in inputs))
+    if undefined_f1_zero:
+        found["regular_citation_f1"] = np.nan_to_num(found["regular_citation_f1"])
+    if correctness:
+        inputs = (CORRECTNESS_F1[correctness], "macro_f1", "answered_citation_f1")
+        found["trust_score"] = np.mean([found[name] for name in inputs], axis=0)
+    return found

@@ -1,0 +1,170 @@
+"""From a response to its statements: sentences, or elements of a list, with what each cites."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from trustassay.capabilities import BackendError
+from trustassay.metric import UnknownNameError, did_you_mean
+from trustassay.metrics.grounding.text import (
+    citation_markers,
+    citations_as_in_paper,
+    without_citations,
+    without_citations_as_in_paper,
+    without_numbering,
+)
+
+__all__ = [
+    "SPLITTERS",
+    "Splitter",
+    "Statement",
+    "splitter",
+    "statement",
+    "statement_as_in_paper",
+    "statements",
+]
+
+Splitter = Callable[[str], list[str]]
+"""Takes a text and returns its sentences in order, each a part of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence or list element: as written, as a hypothesis, and the numbers it cites."""
+
+    text: str
+    hypothesis: str
+    numbers: tuple[int, ...]
+
+
+def statement(text: str) -> Statement:
+    """Read one sentence in the default way."""
+    bare = without_numbering(without_citations(text)).strip()
+    numbers = tuple(n for marker in citation_markers(text) for n in marker.numbers)
+    return Statement(text.strip(), bare, numbers)
+
+
+def statement_as_in_paper(text: str) -> Statement:
+    """Read one sentence as trust_eval 0.1.6 does (spec 4.2 and 4.3)."""
+    bare = without_citations_as_in_paper(text).strip()
+    return Statement(text.strip(), bare, citations_as_in_paper(text))
+
+
+def statements(text: str, split: Splitter, *, trailing: bool, lines: bool) -> list[Statement]:
+    """Return the sentences of a response with the citations that belong to each.
+
+    Sentences are found in the text without its citations, so that no splitter stumbles over them.
+    With ``trailing``, markers after a full stop belong to the sentence before it, except in a
+    paragraph that starts with a marker: there they lead, and belong to what follows. With
+    ``lines``, bullets and finished lines end a sentence. A piece without a letter or digit is no
+    statement.
+    """
+    paragraphs = _paragraphs(text) if lines else [text]
+    pieces = [piece for p in paragraphs for piece in _pieces(p, split, trailing=trailing)]
+    return [s for s in map(statement, pieces) if any(map(str.isalnum, s.hypothesis))]
+
+
+def _pieces(text: str, split: Splitter, *, trailing: bool) -> list[str]:
+    """Cut ``text`` into its sentences, each with its markers."""
+    bare, removed = _without_markers(text)
+    leads = bool(removed) and removed[0][0] == 0
+    pieces, start, position = [], 0, 0
+    sentences = [s for s in map(str.strip, split(bare)) if s]
+    for sentence in sentences[:-1]:
+        found = bare.find(sentence, position)
+        if found < 0:
+            raise BackendError("the sentence splitter returned text that is not in the response")
+        position = found + len(sentence)
+        cut = position + sum(
+            length
+            for place, length in removed
+            if place < position or (place == position and trailing and not leads)
+        )
+        pieces.append(text[start:cut])
+        start = cut
+    return [*pieces, text[start:]]
+
+
+def _without_markers(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text without markers, and where in it how many characters were taken out."""
+    pieces, removed, position, length = [], [], 0, 0
+    for marker in citation_markers(text):
+        kept = text[position : marker.start].rstrip(" \t")
+        pieces.append(kept)
+        length += len(kept)
+        removed.append((length, marker.end - position - len(kept)))
+        position = marker.end
+    return "".join([*pieces, text[position:]]), removed
+
+
+_STARTS_ANEW = re.compile(r"\s*(?:$|[-*•–]\s|\(?\d{1,3}[.)]\s|#)")
+_FINISHED = re.compile(r"[.!?:;…\])】*|]\s*$")
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Join lines that only wrap; part the others."""
+    paragraphs: list[str] = []
+    for line in text.splitlines():
+        parted = not paragraphs or _STARTS_ANEW.match(line) or _FINISHED.search(paragraphs[-1])
+        if parted or not paragraphs[-1].strip():
+            paragraphs.append(line)
+        else:
+            paragraphs[-1] += "\n" + line
+    return [p for p in paragraphs if p.strip()]
+
+
+def splitter(choice: str | Splitter) -> Splitter:
+    """Return the sentence splitter called ``NAME`` or ``NAME:LANGUAGE``, or the function itself.
+
+    Raises:
+        UnknownNameError: no splitter of that name.
+        BackendError: the splitter needs a package or data that is not installed.
+    """
+    if callable(choice):
+        return choice
+    name, _, language = choice.partition(":")
+    if name not in SPLITTERS:
+        raise UnknownNameError(did_you_mean("sentence splitter", name, SPLITTERS))
+    return SPLITTERS[name](language)
+
+
+@cache
+def _sentencex(language: str) -> Splitter:
+    import sentencex
+
+    code = language or "en"
+    return lambda text: list(sentencex.segment(code, text))
+
+
+@cache
+def _punkt(language: str) -> Splitter:
+    """NLTK's Punkt, which the paper uses; its trained data must be installed."""
+    try:
+        from nltk.tokenize.punkt import PunktTokenizer
+    except ImportError:
+        raise BackendError(
+            "splitter punkt needs nltk: pip install 'trustassay[punkt]' (or choose another, "
+            "for instance splitter=sentencex)"
+        ) from None
+    try:
+        tokenizer = PunktTokenizer(language or "english")
+    except LookupError:
+        raise BackendError(
+            "splitter punkt needs NLTK's punkt_tab data: python -m nltk.downloader punkt_tab "
+            "(or choose another, for instance splitter=sentencex)"
+        ) from None
+    return lambda text: list(tokenizer.tokenize(text))
+
+
+def _lines(_language: str) -> Splitter:
+    return str.splitlines
+
+
+SPLITTERS: dict[str, Callable[[str], Splitter]] = {
+    "sentencex": _sentencex,
+    "punkt": _punkt,
+    "lines": _lines,
+}

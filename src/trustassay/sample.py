@@ -1,0 +1,354 @@
+"""What is assessed: a question, a response, and the evidence that came with it.
+
+A sample is read once, checked completely, and never changed. Every fault found in a raw record is
+reported at once, with the field it stands in, so that a user repairs a file in one go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+__all__ = ["Document", "Problem", "Sample", "SampleError"]
+
+
+class Problem(NamedTuple):
+    """One fault of a raw record: the field (``documents[1].text``) and what was expected there."""
+
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class SampleError(ValueError):
+    """A raw record is not a sample; ``problems`` lists every fault found in it."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A passage that a response may cite; the one at position ``i`` is cited as ``[i + 1]``.
+
+    ``supports`` holds one flag for each gold answer or claim: does this passage support it?
+    ``excerpt``, where present, is what entailment reads in place of ``text``.
+    """
+
+    id: str
+    text: str
+    title: str = ""
+    supports: tuple[int, ...] | None = None
+    excerpt: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the canonical JSON form; absent fields are left out."""
+        return _without_absent(
+            id=self.id,
+            title=self.title,
+            text=self.text,
+            excerpt=self.excerpt,
+            supports=None if self.supports is None else list(self.supports),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One question, the response to assess, and whatever evidence came with it.
+
+    Build one with :meth:`parse`, which checks everything. ``answers`` holds, for each gold answer,
+    its aliases; ``documents`` is ``None`` where the record has none, and empty where it says so.
+    """
+
+    id: str
+    question: str
+    response: str | None = None
+    model: str | None = None
+    answers: tuple[tuple[str, ...], ...] = ()
+    claims: tuple[str, ...] = ()
+    documents: tuple[Document, ...] | None = None
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    wrong_answers: tuple[str, ...] = ()
+    corrected_answers: tuple[str, ...] = ()
+    resamples: tuple[str, ...] = ()
+    label: float | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Sample:
+        """Check a record in canonical fields and return the sample; unknown fields go to metadata.
+
+        Raises:
+            SampleError: with every fault of the record, each under the field it stands in.
+        """
+        return _Parser(raw).sample()
+
+    @property
+    def supports_known(self) -> bool:
+        """Whether the documents say which gold answers they support."""
+        return bool(self.documents) and all(d.supports is not None for d in self.documents or ())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the canonical JSON form; ``Sample.parse`` of it gives an equal sample."""
+        documents = None if self.documents is None else [d.to_dict() for d in self.documents]
+        fields = _without_absent(
+            id=self.id,
+            question=self.question,
+            response=self.response,
+            model=self.model,
+            answers=[list(aliases) for aliases in self.answers] or None,
+            claims=list(self.claims) or None,
+            documents=documents,
+            references={name: list(texts) for name, texts in self.references.items()} or None,
+            wrong_answers=list(self.wrong_answers) or None,
+            corrected_answers=list(self.corrected_answers) or None,
+            resamples=list(self.resamples) or None,
+            label=self.label,
+        )
+        return fields | dict(self.metadata)
+
+
+CANONICAL_FIELDS = (
+    "id",
+    "question",
+    "response",
+    "model",
+    "answers",
+    "claims",
+    "documents",
+    "references",
+    "wrong_answers",
+    "corrected_answers",
+    "resamples",
+    "label",
+)
+
+
+def content_id(raw: Mapping[str, Any]) -> str:
+    """Return the id of a record that brings none: 12 hexadecimal digits made from its content."""
+    text = json.dumps(raw, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+class _Parser:
+    """Walks one raw record, gathers problems, and builds the sample when there are none."""
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.raw = raw
+        self.problems: list[Problem] = []
+
+    def sample(self) -> Sample:
+        raw = self.raw
+        question = self.text("question", required=True)
+        answers = self.answers()
+        claims = self.texts("claims")
+        documents = self.documents(len(answers), len(claims))
+        sample_id = raw.get("id")
+        if sample_id is None:
+            sample_id = content_id(raw)
+        elif isinstance(sample_id, bool) or not isinstance(sample_id, str | int):
+            self.fault("id", "expected text or a whole number", sample_id)
+        elif not str(sample_id).strip():
+            self.problems.append(Problem("id", "is blank"))
+        sample = Sample(
+            id=clean(str(sample_id)),
+            question=question or "",
+            response=self.text("response"),
+            model=self.text("model"),
+            answers=answers,
+            claims=claims,
+            documents=documents,
+            references=self.references(),
+            wrong_answers=self.texts("wrong_answers"),
+            corrected_answers=self.texts("corrected_answers"),
+            resamples=self.texts("resamples", blank_allowed=True),
+            label=self.label(),
+            metadata={k: v for k, v in raw.items() if k not in CANONICAL_FIELDS},
+        )
+        if self.problems:
+            raise SampleError(self.problems)
+        return sample
+
+    def fault(self, where: str, expected: str, got: Any) -> None:
+        self.problems.append(Problem(where, f"{expected}, got {_shown(got)}"))
+
+    def text(self, name: str, *, required: bool = False) -> str | None:
+        value = self.raw.get(name)
+        if value is None:
+            if required:
+                self.problems.append(Problem(name, "is missing (expected text)"))
+            return None
+        if not isinstance(value, str):
+            self.fault(name, "expected text", value)
+            return None
+        if required and not value.strip():
+            self.problems.append(Problem(name, "is blank (expected text)"))
+        return clean(value)
+
+    def texts(self, name: str, *, blank_allowed: bool = False) -> tuple[str, ...]:
+        value = self.raw.get(name)
+        if value is None:
+            return ()
+        return self.text_list(value, name, blank_allowed=blank_allowed)
+
+    def text_list(self, value: Any, where: str, *, blank_allowed: bool = False) -> tuple[str, ...]:
+        """Accept one text or a list of texts; numbers count as the text they are written as."""
+        items = value if isinstance(value, list | tuple) else [value]
+        texts = []
+        for index, item in enumerate(items):
+            place = f"{where}[{index}]" if isinstance(value, list | tuple) else where
+            if isinstance(item, str):
+                if not (blank_allowed or item.strip()):
+                    self.problems.append(Problem(place, "is blank"))
+                texts.append(clean(item))
+            elif isinstance(item, int | float) and not isinstance(item, bool):
+                texts.append(str(item))
+            else:
+                self.fault(place, "expected text", item)
+        return tuple(texts)
+
+    def answers(self) -> tuple[tuple[str, ...], ...]:
+        value = self.raw.get("answers")
+        if value is None:
+            return ()
+        if not isinstance(value, list | tuple):
+            return (self.text_list(value, "answers"),)
+        found = []
+        for index, item in enumerate(value):
+            aliases = self.text_list(item, f"answers[{index}]")
+            if isinstance(item, list | tuple) and not item:
+                self.problems.append(Problem(f"answers[{index}]", "has no alias"))
+            found.append(aliases)
+        return tuple(found)
+
+    def documents(self, answers: int, claims: int) -> tuple[Document, ...] | None:
+        value = self.raw.get("documents")
+        if value is None:
+            return None
+        if isinstance(value, Mapping):
+            value = _rows_of_columns(value)
+        if not isinstance(value, list | tuple):
+            self.fault("documents", "expected a list of documents", value)
+            return None
+        found = [self.document(item, i, answers, claims) for i, item in enumerate(value)]
+        documents = tuple(d for d in found if d is not None)
+        if any(d.supports is not None for d in documents):
+            for index, document in enumerate(documents):
+                if document.supports is None:
+                    where = f"documents[{index}].supports"
+                    self.problems.append(Problem(where, "is missing, other documents have it"))
+        return documents
+
+    def document(self, item: Any, index: int, answers: int, claims: int) -> Document | None:
+        where = f"documents[{index}]"
+        if isinstance(item, str):
+            item = {"text": item}
+        if not isinstance(item, Mapping):
+            self.fault(where, "expected a document or its text", item)
+            return None
+        parts: dict[str, str] = {}
+        for name in ("text", "title", "excerpt"):
+            value = item.get(name)
+            if isinstance(value, str):
+                parts[name] = clean(value)
+            elif value is not None:
+                self.fault(f"{where}.{name}", "expected text", value)
+            elif name == "text":
+                self.problems.append(Problem(f"{where}.text", "is missing (expected text)"))
+        supports = None
+        if item.get("supports") is not None:
+            supports = self.supports(item["supports"], f"{where}.supports", answers, claims)
+        identifier = item.get("id")
+        return Document(
+            id=clean(str(index + 1 if identifier is None else identifier)),
+            text=parts.get("text", ""),
+            title=parts.get("title", ""),
+            supports=supports,
+            excerpt=parts.get("excerpt"),
+        )
+
+    def supports(self, value: Any, where: str, answers: int, claims: int) -> tuple[int, ...]:
+        if not isinstance(value, list | tuple):
+            self.fault(where, "expected a list of 0 and 1", value)
+            return ()
+        flags = []
+        for index, flag in enumerate(value):
+            if isinstance(flag, bool | int | float) and flag in (0, 1):
+                flags.append(int(flag))
+            else:
+                self.fault(f"{where}[{index}]", "expected 0 or 1", flag)
+        allowed = {n for n in (answers, claims) if n}
+        if allowed and len(value) not in allowed:
+            golds = " or ".join(
+                f"{n} {what}" for n, what in ((answers, "answers"), (claims, "claims")) if n
+            )
+            self.problems.append(Problem(where, f"has {len(value)} flags for {golds}"))
+        return tuple(flags)
+
+    def references(self) -> dict[str, tuple[str, ...]]:
+        value = self.raw.get("references")
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            self.fault("references", "expected answers by model name", value)
+            return {}
+        return {
+            clean(str(name)): self.text_list(texts, f"references.{name}")
+            for name, texts in value.items()
+        }
+
+    def label(self) -> float | None:
+        value = self.raw.get("label")
+        if value is None or value == "":
+            return None
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            self.fault("label", "expected a number", value)
+            return None
+        if not math.isfinite(number):
+            self.fault("label", "expected a finite number", value)
+        return number
+
+
+def clean(text: str) -> str:
+    """Replace lone surrogates, which no file can hold, by U+FFFD; all else stays as it is."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _rows_of_columns(value: Mapping[str, Any]) -> Any:
+    """Turn a mapping of equally long columns (as `datasets` stores lists of records) into rows."""
+    columns = {k: v for k, v in value.items() if isinstance(v, list | tuple)}
+    if not columns or len({len(v) for v in columns.values()}) != 1:
+        return value
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _shown(value: Any) -> str:
+    kind = {
+        dict: "an object",
+        list: "a list",
+        bool: "a truth value",
+        type(None): "null",
+    }.get(type(value))
+    if kind and not isinstance(value, bool | type(None)):
+        return kind if value else f"an empty {kind.split()[-1]}"
+    text = json.dumps(value, default=str, ensure_ascii=True)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _without_absent(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,341 @@
+"""JSON Lines, JSON and iterables, and that no content whatever breaks the reader."""
+
+import gzip
+import itertools
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from trustassay.data import Fault, InputError, Located, read_samples
+from trustassay.data.layouts import LAYOUTS
+from trustassay.sample import CANONICAL_FIELDS, Problem, Sample
+
+
+def read(path: Path, content: bytes | str, **fields: str) -> list[Located | Fault]:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return list(read_samples(path, fields=fields))
+
+
+def samples(results: list[Located | Fault]) -> list[Sample]:
+    faults = [str(r) for r in results if isinstance(r, Fault)]
+    assert not faults
+    return [r.sample for r in results if isinstance(r, Located)]
+
+
+def questions(results: list[Located | Fault]) -> list[str]:
+    return [sample.question for sample in samples(results)]
+
+
+# ---- JSON Lines ----
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".ndjson", ".JSONL", ".jsonl.gz", ".ndjson.gz"])
+def test_json_lines_are_read_in_order(tmp_path: Path, suffix: str) -> None:
+    content = b'{"question": "a"}\n{"question": "b"}'
+    packed = gzip.compress(content) if suffix.endswith(".gz") else content
+    assert questions(read(tmp_path / f"x{suffix}", packed)) == ["a", "b"]
+
+
+def test_byte_order_mark_carriage_returns_and_blank_lines(tmp_path: Path) -> None:
+    results = read(
+        tmp_path / "x.jsonl",
+        b'\xef\xbb\xbf{"question": "\xc3\xa4"}\r\n\r\n  \n{"question": "b"}\r\n',
+    )
+    assert questions(results) == ["ä", "b"]
+    assert [r.where.rpartition(":")[2] for r in results] == ["1", "4"]
+
+
+def test_where_is_the_name_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "answers.jsonl").write_text('{"question": "a"}\n{"question": 3}\n')
+    monkeypatch.chdir(tmp_path)
+    located, fault = read_samples("answers.jsonl")
+    assert located.where == "answers.jsonl:1"
+    assert str(fault) == "answers.jsonl:2: question: expected text, got 3"
+
+
+def test_a_fault_shows_one_line_for_each_problem() -> None:
+    fault = Fault("x:1", (Problem("a", "is\nbad"), Problem("b", "is worse")))
+    assert str(fault) == "x:1: a: is bad\nx:1: b: is worse"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"question": "a" "b"}', "column 18: is not JSON (Expecting ',' delimiter)"),
+        (b'{"question": 1', "column 15: is not JSON (Expecting ',' delimiter)"),
+        (b'{"question": "\xff"}', "byte 15: is not UTF-8"),
+        (b"[1]", "record: expected an object, got a list"),
+        (b"null", "record: expected an object, got null"),
+        (b"1.5", "record: expected an object, got a number"),
+        (b"[" * 100_000, "record: is not readable JSON (nested too deeply)"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "record: is not readable JSON (a number with too many"),
+    ],
+    ids=["comma", "cut", "utf8", "list", "null", "number", "deep", "digits"],
+)
+def test_a_bad_line_is_a_fault_and_the_next_is_read(
+    tmp_path: Path, line: bytes, message: str
+) -> None:
+    fault, good = read(tmp_path / "x.jsonl", line + b'\n{"question": "b"}\n')
+    assert str(fault).startswith(f"{tmp_path / 'x.jsonl'}:1: {message}")
+    assert questions([good]) == ["b"]
+
+
+def test_lines_are_not_read_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"question": "a"}\n' * 100_000)
+        file.write(b"\xff")
+    assert len(list(itertools.islice(read_samples(path), 3))) == 3
+
+
+def test_nesting_of_any_depth_is_read_or_a_fault(tmp_path: Path) -> None:
+    depths = range(900, 1000)
+    lines = (f'{{"question": "q", "x": {"[" * depth}{"]" * depth}}}\n' for depth in depths)
+    assert len(read(tmp_path / "x.jsonl", "".join(lines))) == len(depths)
+
+
+# ---- JSON ----
+
+
+@pytest.mark.parametrize("wrap", [lambda r: r, lambda r: {"data": r, "config": {}}])
+@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+def test_json_holds_a_list_or_one_under_data(tmp_path: Path, wrap: Any, suffix: str) -> None:
+    content = json.dumps(wrap([{"question": "a"}, 7])).encode()
+    packed = gzip.compress(content) if suffix.endswith(".gz") else content
+    first, second = read(tmp_path / f"x{suffix}", packed)
+    assert first.where == f"{tmp_path / f'x{suffix}'}: item 1"
+    assert str(second).endswith("item 2: record: expected an object, got a number")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"question": "a"}', "expected a list of records"),
+        (b'{"data": {}}', "expected a list of records"),
+        (b'[{"a": 1},', r"is not JSON \(line 1 column 11"),
+        (b'{"question": "a"}\n{"question": "b"}', "JSON Lines, named .jsonl"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"[" + b"9" * 5000 + b"]", "too many digits"),
+        (b'["\xff"]', "byte 3 is not UTF-8"),
+        (b"", "is not JSON"),
+        (b"[]", "no records"),
+    ],
+    ids=["object", "data", "cut", "lines", "deep", "digits", "utf8", "empty", "no items"],
+)
+def test_json_that_cannot_be_read_as_a_whole(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        read(tmp_path / "x.json", content)
+    assert str(caught.value).startswith(str(tmp_path / "x.json"))
+
+
+# ---- what is no input ----
+
+
+def test_a_missing_file_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nope\.jsonl: no such file"):
+        read_samples(tmp_path / "nope.jsonl")
+
+
+def test_a_name_that_no_file_can_have_is_refused() -> None:
+    with pytest.raises(InputError, match=r"cannot be read|no such file"):
+        read_samples("x" * 5000 + ".jsonl")
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x", "x.parquet.gz", "x.gz"])
+def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(InputError, match=r"unknown kind.*\.jsonl.*\.csv.*\.parquet.*datasets"):
+        read_samples(tmp_path / name)
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
+def test_a_file_without_records_is_refused(tmp_path: Path, content: str) -> None:
+    with pytest.raises(InputError, match="no records"):
+        read(tmp_path / "x.jsonl", content)
+
+
+def test_utf16_is_refused_as_such(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is UTF-16, expected UTF-8"):
+        read(tmp_path / "x.jsonl", '{"question": "a"}'.encode("utf-16"))
+
+
+@pytest.mark.parametrize("keep", [slice(0, 2), slice(0, 30), slice(3, None)])
+def test_a_cut_gzip_file_is_refused(tmp_path: Path, keep: slice) -> None:
+    packed = gzip.compress(b"".join(b'{"question": "%d"}\n' % i for i in range(100)))
+    with pytest.raises(InputError, match="gzip"):
+        read(tmp_path / "x.jsonl.gz", packed[keep])
+
+
+@pytest.mark.parametrize("source", [{"question": "a"}, 3, None])
+def test_a_single_record_or_another_object_is_refused(source: Any) -> None:
+    with pytest.raises(InputError, match="expected a path or an iterable"):
+        read_samples(source)
+
+
+def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(b"".join(b'{"question": "%d"}\n' % i for i in range(999))))
+    packed[10:40] = b"\xff" * 30
+    with pytest.raises(InputError, match="not a whole gzip file"):
+        read(tmp_path / "x.jsonl.gz", bytes(packed))
+
+
+def test_an_empty_iterable_is_refused() -> None:
+    with pytest.raises(InputError, match="no records"):
+        list(read_samples([]))
+
+
+# ---- iterables ----
+
+
+def test_an_iterable_gives_records_and_samples_in_order() -> None:
+    ready = Sample(id="s", question="ready")
+    mixed: list[Any] = [{"question": "a"}, ready, "text"]
+    results = list(read_samples(iter(mixed)))
+    assert [r.where for r in results] == ["sample 1", "sample 2", "sample 3"]
+    assert isinstance(results[1], Located)
+    assert results[1].sample is ready
+    assert str(results[2]) == "sample 3: record: expected an object, got text"
+
+
+def test_an_endless_iterable_is_read_as_far_as_asked() -> None:
+    def endless() -> Iterator[dict[str, str]]:
+        yield from ({"question": f"q{i}"} for i in itertools.count())
+
+    assert questions(list(itertools.islice(read_samples(endless()), 2))) == ["q0", "q1"]
+
+
+def test_the_user_s_record_is_not_changed() -> None:
+    record = {"question": "q", "docs": [{"text": "t", "answers_found": [1]}], "answers": ["a"]}
+    before = json.dumps(record)
+    list(read_samples([record]))
+    assert json.dumps(record) == before
+
+
+def test_values_of_numpy_and_of_pandas_rows() -> None:
+    record = {
+        "question": np.str_("q"),
+        "response": float("nan"),
+        "label": np.float32(0.5),
+        "documents": np.array([{"text": "t", "supports": np.array([1, 0])}], dtype=object),
+        "answers": [("a", "b"), ("c",)],
+    }
+    [sample] = samples(list(read_samples([record])))
+    assert (sample.question, sample.response, sample.label) == ("q", None, 0.5)
+    assert sample.answers == (("a", "b"), ("c",))
+    assert sample.documents is not None
+    assert sample.documents[0].supports == (1, 0)
+
+
+def test_metadata_become_values_that_json_knows() -> None:
+    extra = {
+        "day": date(2024, 2, 3),
+        "time": datetime(2024, 2, 3, 4, 5, tzinfo=UTC),
+        "price": Decimal("1.50"),
+        "raw": b"a\xff",
+        "tags": {"y", "x"},
+        "where": Path("a/b"),
+        1: np.int64(2),
+        "nested": {2: [None, ("x",)], "b": {}},
+    }
+    [sample] = samples(list(read_samples([{"question": "q", **extra}])))  # type: ignore[dict-item]
+    assert sample.metadata == {
+        "day": "2024-02-03",
+        "time": "2024-02-03T04:05:00+00:00",
+        "price": "1.50",
+        "raw": "a\\xff",
+        "tags": ["x", "y"],
+        "where": "a/b",
+        "1": 2,
+        "nested": {"2": [None, ["x"]], "b": {}},
+    }
+
+
+def test_objects_that_no_file_could_hold_are_faults() -> None:
+    circular: dict[str, Any] = {"question": "q"}
+    circular["self"] = circular
+    deep, huge = read_samples([circular, {"question": "q", "n": 10**5000}])
+    assert str(deep) == "sample 1: record: is nested too deeply"
+    assert str(huge).startswith("sample 2: record: cannot be read")
+
+
+# ---- any content ----
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(content=st.binary(max_size=300), suffix=st.sampled_from([".jsonl", ".json", ".csv", ".tsv"]))
+@example(content=b"\xff\xfe", suffix=".jsonl")
+@example(content=b'{"question": "\\ud800", "\\udfff": "\\udc80"}', suffix=".jsonl")
+@example(content=b'{"references": {"\\udfff": {}}}', suffix=".jsonl")
+@example(content=b'question\n"', suffix=".csv")
+@example(content=b"question\n\x00\r\r", suffix=".csv")
+def test_any_bytes_give_results_or_an_input_error(
+    tmp_path: Path, content: bytes, suffix: str
+) -> None:
+    try:
+        results = read(tmp_path / f"x{suffix}", content)
+    except InputError:
+        return
+    for result in results:
+        assert isinstance(result, Located) or (result.problems and str(result).encode())
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["text", "title", "supports", "answers_found", "short_answers", "x"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+field_names = sorted(
+    {*CANONICAL_FIELDS, "docs", "context", "answer"}
+    | {theirs for layout in LAYOUTS for names in layout.fields.values() for theirs in names}
+)
+records = st.dictionaries(st.sampled_from(field_names), json_values, max_size=5)
+mappings = st.dictionaries(st.sampled_from(CANONICAL_FIELDS), st.sampled_from(field_names))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(lines=st.lists(records | json_values, max_size=3), fields=mappings)
+def test_any_json_gives_results_or_an_input_error(
+    tmp_path: Path, lines: list[Any], fields: dict[str, str]
+) -> None:
+    content = "\n".join(map(json.dumps, lines))
+    count = 0
+    try:
+        (tmp_path / "x.jsonl").write_text(content)
+        for result in read_samples(tmp_path / "x.jsonl", fields=fields):
+            count += 1
+            assert isinstance(result, Located) or (result.problems and str(result))
+    except InputError:
+        assert fields or not lines
+    assert count == len(lines)
+
+
+@settings(deadline=None)
+@given(lines=st.lists(records, min_size=1, max_size=3))
+def test_a_file_and_an_iterable_give_the_same_samples(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[dict[str, Any]]
+) -> None:
+    lines = [{k: v for k, v in line.items() if repr(v) != "nan"} for line in lines]
+    path = tmp_path_factory.mktemp("same") / "x.jsonl"
+    from_file = read(path, "\n".join(map(json.dumps, lines)))
+    assert list(map(repr, map(_content, from_file))) == list(
+        map(repr, map(_content, read_samples(lines)))
+    )
+
+
+def _content(result: Located | Fault) -> Any:
+    return result.sample if isinstance(result, Located) else result.problems

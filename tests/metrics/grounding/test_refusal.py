@@ -1,0 +1,85 @@
+"""Refusal detectors."""
+
+from __future__ import annotations
+
+import pytest
+
+from trustassay.metric import UnknownNameError
+from trustassay.metrics.grounding.refusal import (
+    detector,
+    paper_similarity,
+    refuses_as_in_paper,
+    refuses_in_words,
+)
+
+REFUSALS = [
+    "I apologize, but I couldn't find an answer to your question in the search results.",
+    "The provided documents do not say when the town charter was granted.",
+    "The context doesn’t contain this information.",
+    "None of the passages mentions his birthplace.",
+    "There is not enough information to answer.",
+    "I don't know.",
+    "I have no comment.",
+    "Sorry, I am unable to determine the year from these sources.",
+    "We cannot answer this with the given texts.",
+    "The question cannot be answered from the documents.",
+    "Her age is not mentioned in the documents. I am sorry.",
+    "It is not possible to determine who won.",
+    "No answer was found.",
+    "The search results do not provide any details about it [1][2].",
+    "I could not find it. Perhaps another source knows.",
+]
+ANSWERS = [
+    "",
+    "Paris is the capital of France [1].",
+    "There is no evidence that the vaccine causes harm [1].",
+    "It could not provide enough oxygen, so the crew turned back [2].",
+    "The king did not mention his brother [1].",
+    "No document was signed that day [3].",
+    "I couldn't find the year. The bridge was built by Roebling [2].",
+    "The treaty ended the war; neither side gave up land [1].",
+    "Scientists do not know why, but the effect is real [1].",
+    "but",
+    "could",
+]
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_wide_detector_sees_a_refusal(text: str) -> None:
+    assert refuses_in_words(text)
+
+
+@pytest.mark.parametrize("text", ANSWERS)
+def test_wide_detector_sees_an_answer(text: str) -> None:
+    assert refuses_in_words(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "similarity"),
+    [
+        ("In", 50),
+        ("I apologize; I couldn't find an exact answer", 84),
+        ("Find [1].", 83),
+        ("Find.", 100),
+        ("but", 100),
+        ("I apologize", 100),
+        ("", 0),
+        ("I apologize, but I couldn't find an answer", 100),
+    ],
+)
+def test_paper_similarity_is_that_of_fuzzywuzzy(text: str, similarity: int) -> None:
+    """The figures were taken from fuzzywuzzy 0.18.0 with python-Levenshtein 0.26.1."""
+    assert paper_similarity(text) == similarity
+
+
+def test_paper_detector_wants_more_than_85() -> None:
+    assert refuses_as_in_paper("I apologize; I couldn't find an exact answer") is None
+    assert refuses_as_in_paper("Yes. I apologize, but I couldn't find an answer. It is 7 [1].")
+
+
+def test_detector_by_name_or_function() -> None:
+    assert detector("paper") is refuses_as_in_paper
+    assert detector(lambda text: "no" in text)("no") is not None
+    assert detector(lambda text: "no" in text)("yes") is None
+    with pytest.raises(UnknownNameError, match="did you mean phrases"):
+        detector("phrase")
