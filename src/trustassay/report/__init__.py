@@ -1,0 +1,6 @@
+"""The report: one HTML file that shows a run's figures and the evidence behind every answer."""
+
+from trustassay.report.figures import Histogram
+from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
+
+__all__ = ["Histogram", "ReportMetric", "ReportRun", "ReportSample", "write_page"]

@@ -1,0 +1,210 @@
+"""The report page: one HTML file that needs no network and no scripts to be read.
+
+The page is written while samples are read, one at a time, so its memory does not grow with the run.
+Its content security policy allows the style sheet and the script that ship with this package, by
+hash, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from trustassay.metric import Assessment, Figure, Summary
+from trustassay.report import figures, text
+from trustassay.report.answers import Answer, Column, answer_of
+from trustassay.report.figures import Histogram
+from trustassay.sample import Sample
+
+__all__ = ["ReportMetric", "ReportRun", "ReportSample", "write_page"]
+
+EVIDENCE = "evidence/"
+GENERIC = "generic"
+PIECES_AT_ONCE = 200
+
+
+@dataclass(frozen=True)
+class ReportMetric:
+    """The figures of one metric over the run; ``histogram`` counts its per-sample scores."""
+
+    name: str
+    title: str
+    summary: Summary
+    figures: Mapping[str, Figure]
+    histogram: Histogram | None = None
+
+
+@dataclass(frozen=True)
+class ReportSample:
+    """One sample with what each metric said of it."""
+
+    sample: Sample
+    assessments: Sequence[Assessment]
+
+
+@dataclass(frozen=True)
+class ReportRun:
+    """What the page shows. ``shown`` is read once, while the page is written.
+
+    ``facts`` say what run it was; ``total`` counts the samples of the run, and ``note`` says which
+    of them ``shown`` holds when it does not hold all.
+    """
+
+    title: str
+    facts: Mapping[str, str]
+    metrics: Sequence[ReportMetric]
+    total: int
+    shown: Iterable[ReportSample] = field(repr=False)
+    note: str = ""
+
+
+def write_page(run: ReportRun, path: Path) -> None:
+    """Write the page to ``path``, which holds either what it held before or the whole page."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with draft.open("x", encoding="utf-8", newline="\n") as file:
+            file.writelines(_rendered(run))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _rendered(run: ReportRun) -> Iterator[str]:
+    style, script = _asset("report.css"), _asset("report.js")
+    stream = (
+        _environment()
+        .get_template("page.html.jinja")
+        .stream(
+            run=run,
+            answers=_answers(run),
+            style=style,
+            script=script,
+            policy=_policy(style, script),
+        )
+    )
+    stream.enable_buffering(PIECES_AT_ONCE)
+    return stream
+
+
+def _answers(run: ReportRun) -> Iterator[Answer]:
+    columns = {
+        metric.name: Column(place, metric.title, _score_range(metric))
+        for place, metric in enumerate(run.metrics)
+    }
+    templates = _evidence_templates()
+    for position, shown in enumerate(run.shown, start=1):
+        yield answer_of(position, shown.sample, shown.assessments, columns, templates)
+
+
+def _score_range(metric: ReportMetric) -> tuple[float, float]:
+    histogram = metric.histogram
+    return (histogram.low, histogram.high) if histogram else (0.0, 1.0)
+
+
+def _policy(style: Markup, script: Markup) -> str:
+    return (
+        f"default-src 'none'; style-src '{_source(style)}'; script-src '{_source(script)}';"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+def _source(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+@cache
+def _asset(name: str) -> Markup:
+    """Return a file of this package as it stands between its tags."""
+    source = files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+    return Markup(f"\n{source}")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__package__ or "trustassay.report", "templates"),
+        autoescape=True,
+        finalize=text.finalized,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "visible": text.visible,
+        "cut": text.cut,
+        "number": text.number,
+        "measure": text.measure,
+        "amount": text.amount,
+        "score": text.score_text,
+        "plain": _plain,
+        "part": _part,
+    }
+    environment.globals |= {
+        "split_long": text.split_long,
+        "series": figures.Series.all_of,
+        "histogram_svg": figures.histogram_svg,
+        "interval_svg": figures.interval_svg,
+        "interval_text": figures.interval_text,
+        "meter_svg": figures.meter_svg,
+        "figure_groups": figure_groups,
+    }
+    return environment
+
+
+@cache
+def _evidence_templates() -> Mapping[str, str]:
+    """Return the evidence template of each metric that has one, and the generic one as ``""``."""
+    found = {
+        name.removeprefix(EVIDENCE).removesuffix(".html.jinja"): name
+        for name in _environment().list_templates(extensions=["jinja"])
+        if name.startswith(EVIDENCE)
+    }
+    return {**found, "": found[GENERIC]}
+
+
+def figure_groups(metric: ReportMetric) -> dict[str, list[Figure]]:
+    """Return the figures that the summary has, by group; one without a definition is ``other``."""
+    summary = metric.summary
+    groups: dict[str, list[Figure]] = {}
+    for key, figure in metric.figures.items():
+        if key in summary.values or key in summary.not_applicable:
+            groups.setdefault(figure.group or "figures", []).append(figure)
+    undefined = [
+        Figure(key, "", unit="", group="other")
+        for key in summary.values
+        if key not in metric.figures
+    ]
+    if undefined:
+        groups.setdefault("other", []).extend(undefined)
+    return groups
+
+
+def _part(value: Any) -> str:
+    """Write a part of a score; a whole number without decimals."""
+    if isinstance(value, float):
+        return text.number(int(value)) if value.is_integer() else text.score_text(value)
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    """Write any JSON value as text."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

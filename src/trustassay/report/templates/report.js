@@ -1,0 +1,173 @@
+// Search, order, filter, keys and theme. The page is complete without this script.
+(() => {
+  "use strict";
+  const byId = (id) => document.getElementById(id);
+  const list = byId("list");
+  const search = byId("search");
+  const verdict = byId("verdict");
+  const order = byId("order");
+  const problems = byId("problems");
+
+  // --- What is known of each answer, read from the page once -------------------------------
+
+  const rows = Array.from(list.querySelectorAll(":scope > details"), (element, position) => {
+    const line = element.firstElementChild;
+    const scores = [];
+    const verdicts = [];
+    for (const badge of line.querySelectorAll(".badge")) {
+      const metric = Number(badge.dataset.metric ?? -1);
+      if (badge.dataset.score !== undefined) scores[metric] = Number(badge.dataset.score);
+      const word = badge.querySelector(".verdict");
+      if (word) verdicts.push(`${metric}:${word.textContent}`);
+    }
+    const problem = "problem" in element.dataset;
+    const id = line.querySelector(".id").textContent;
+    return { element, line, position, id, scores, verdicts, problem, text: null };
+  });
+
+  // What is searched: the texts of the sample, not the words that a metric puts around them.
+  const searched = "bdi:not(:is(.badge, .chip, .why, .numbers, h3) *)";
+  const textOf = (row) => {
+    row.text ??= Array.from(row.element.querySelectorAll(searched), (part) => part.textContent)
+      .join("\n")
+      .toLowerCase();
+    return row.text;
+  };
+
+  // --- Search and filter -------------------------------------------------------------------
+
+  const count = (n) => n.toLocaleString("en");
+  const shown = () => rows.filter((row) => !row.element.hidden);
+
+  const narrow = () => {
+    const terms = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let left = 0;
+    for (const row of rows) {
+      const fits =
+        (!problems.checked || row.problem) &&
+        (!verdict.value || row.verdicts.includes(verdict.value)) &&
+        terms.every((term) => textOf(row).includes(term));
+      row.element.hidden = !fits;
+      left += fits;
+    }
+    byId("nothing").hidden = left > 0 || rows.length === 0;
+    byId("found").textContent =
+      left === rows.length
+        ? `All ${count(left)} listed answers shown.`
+        : `${count(left)} of ${count(rows.length)} listed answers shown.`;
+  };
+
+  const clear = () => {
+    if (!search.value) return;
+    search.value = "";
+    narrow();
+  };
+
+  const offerVerdicts = () => {
+    const found = new Map();
+    for (const row of rows) {
+      for (const value of row.verdicts) found.set(value, (found.get(value) ?? 0) + 1);
+    }
+    const titles = Array.from(document.querySelectorAll("section.metric > h2"), (h) => h.textContent);
+    for (const [value, times] of [...found].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const split = value.indexOf(":");
+      const metric = Number(value.slice(0, split));
+      const of = titles.length > 1 && titles[metric] ? `${titles[metric]}: ` : "";
+      verdict.append(new Option(`${of}${value.slice(split + 1)} (${count(times)})`, value));
+    }
+  };
+
+  // --- Order -------------------------------------------------------------------------------
+
+  const collator = new Intl.Collator("en", { numeric: true });
+
+  // An answer without a score comes last, whichever way the others are ordered.
+  const byScore = (metric, sign) => (a, b) => {
+    const [x, y] = [a.scores[metric], b.scores[metric]];
+    if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
+    return sign * (x - y);
+  };
+
+  const arrange = () => {
+    const [kind, way] = order.value.split(":");
+    const compare =
+      kind === "position"
+        ? () => 0
+        : kind === "id"
+          ? (a, b) => collator.compare(a.id, b.id)
+          : byScore(Number(kind), way === "up" ? 1 : -1);
+    rows.sort((a, b) => compare(a, b) || a.position - b.position);
+    list.append(...rows.map((row) => row.element));
+  };
+
+  // --- Keys --------------------------------------------------------------------------------
+
+  const step = (by) => {
+    const lines = shown();
+    const here = document.activeElement.closest?.("#list > details");
+    const at = lines.findIndex((row) => row.element === here);
+    const next = lines[at < 0 ? (by > 0 ? 0 : lines.length - 1) : at + by];
+    if (!next) return;
+    next.line.focus({ preventScroll: true });
+    next.line.scrollIntoView({ block: "center", behavior: "instant" });
+  };
+
+  const keys = {
+    "/": () => search.focus(),
+    j: () => step(1),
+    k: () => step(-1),
+    Escape: clear,
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    const typing = event.target.matches?.("input[type=search], select, textarea");
+    const act = keys[event.key];
+    if (!act || (typing && event.key !== "Escape")) return;
+    event.preventDefault();
+    act();
+  });
+
+  // --- Links to a place inside a closed answer ---------------------------------------------
+
+  const reveal = () => {
+    const target = location.hash.length > 1 ? byId(location.hash.slice(1)) : null;
+    const answer = target?.closest("#list > details");
+    if (!answer) return;
+    answer.hidden = false;
+    if (!answer.open) {
+      answer.open = true;
+      target.scrollIntoView();
+    }
+  };
+
+  // --- Theme -------------------------------------------------------------------------------
+
+  const theme = byId("theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
+  const nameTheme = () => {
+    theme.textContent = isDark() ? "Light theme" : "Dark theme";
+  };
+  theme.addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    nameTheme();
+  });
+  dark.addEventListener("change", nameTheme);
+  nameTheme();
+  theme.hidden = false;
+
+  // --- Start -------------------------------------------------------------------------------
+
+  if (rows.length > 0) {
+    offerVerdicts();
+    search.addEventListener("input", narrow);
+    verdict.addEventListener("change", narrow);
+    problems.addEventListener("change", narrow);
+    order.addEventListener("change", arrange);
+    addEventListener("hashchange", reveal);
+    narrow();
+    byId("tools").hidden = false;
+    reveal();
+  }
+})();

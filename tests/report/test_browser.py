@@ -1,0 +1,340 @@
+"""The page in a real browser: what a reader sees, does, and is kept safe from."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from trustassay.report import ReportRun, ReportSample, write_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+CHROMIUM = shutil.which("chromium")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (e) => window.violations.push(e.blockedURI));
+"""
+
+Opened = Callable[..., "Page"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as running:
+        chromium = running.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, made_up_page: Path) -> Iterator[Opened]:
+    """Open the made-up page; whatever the test does, nothing hostile may happen meanwhile."""
+    contexts = []
+    seen: dict[str, list[str]] = {"dialogs": [], "requests": [], "errors": []}
+
+    def open_page(path: Path = made_up_page, width: int = 1280, **options: Any) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        context.add_init_script(WATCH)
+        page = context.new_page()
+        page.set_default_timeout(5000)
+
+        def dismissed(dialog: Any) -> None:
+            seen["dialogs"].append(dialog.message)
+            dialog.dismiss()
+
+        page.on("dialog", dismissed)
+
+        def failed(request: Any) -> None:
+            if request.failure == "csp":  # stopped inside the page by its policy
+                seen["requests"].remove(request.url)
+
+        page.on("request", lambda request: seen["requests"].append(request.url))
+        page.on("requestfailed", failed)
+        page.on("pageerror", lambda error: seen["errors"].append(str(error)))
+        page.goto(path.as_uri())
+        seen["requests"].remove(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        for page in context.pages:
+            assert page.evaluate("window.hacked") is None
+        context.close()
+    assert seen == {"dialogs": [], "requests": [], "errors": []}
+
+
+def shown(page: Page) -> list[str]:
+    ids: list[str] = page.locator("#list > details:not([hidden]) > summary .id").all_text_contents()
+    return ids
+
+
+def focused(page: Page) -> str:
+    element = "document.activeElement"
+    name: str = page.evaluate(f"{element}.id || {element}.querySelector?.('.id')?.textContent")
+    return name
+
+
+def open_everything(page: Page) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+
+
+# Safety
+
+
+def test_hostile_texts_do_nothing(opened: Opened) -> None:
+    page = opened()
+    open_everything(page)
+    page.mouse.move(600, 500)
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.violations") == []
+    assert page.locator("img, iframe, base, object, form").count() == 0
+    assert page.locator("script").count() == 1
+
+
+def test_policy_stops_foreign_scripts_styles_and_images(opened: Opened) -> None:
+    page = opened()
+    page.evaluate(
+        """() => {
+          const script = document.createElement("script");
+          script.textContent = "window.hacked = 9";
+          const image = document.createElement("img");
+          image.src = "http://localhost:9/x.png";
+          const style = document.createElement("style");
+          style.textContent = "body { display: none }";
+          document.body.append(script, image, style);
+        }"""
+    )
+    page.wait_for_timeout(200)
+    assert len(page.evaluate("window.violations")) == 3
+    assert page.locator("h1").is_visible()
+
+
+# Reading
+
+
+def test_complete_without_scripts(opened: Opened) -> None:
+    page = opened(java_script_enabled=False)
+    assert page.locator("h1").inner_text() == "Elephants, a made-up run"
+    assert page.locator("#tools").is_hidden()
+    answer = page.locator("#a1")
+    assert answer.locator(".passage").first.is_hidden()
+    answer.locator("summary").first.click()
+    assert answer.locator(".passage").first.is_visible()
+    answer.locator("a.chip", has_text="[3] redundant").click()
+    assert page.url.endswith("#a1-d3")
+    assert page.locator("#a1-d3:target").count() == 1
+
+
+def test_long_text_opens(opened: Opened) -> None:
+    page = opened()
+    page.locator("details", has_text="many-words").first.locator("summary").first.click()
+    more = page.locator("details.answer[open] details.more").first
+    assert "49,400 more characters" in more.inner_text()
+    assert more.locator("bdi").is_hidden()
+    more.locator("summary").click()
+    assert more.locator("bdi").is_visible()
+
+
+@pytest.mark.parametrize("width", [320, 400, 1280])
+def test_nothing_scrolls_sideways(opened: Opened, width: int) -> None:
+    page = opened(width=width)
+    open_everything(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wide = page.evaluate(
+        """() => Array.from(document.querySelectorAll("details, .body, .passage, li, td, dd"))
+          .filter((e) => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0)
+          .map((e) => `${e.className} ${e.textContent.slice(0, 60)}`)"""
+    )
+    assert wide == []
+
+
+# Search, order, filter
+
+
+def test_search_narrows_and_counts(opened: Opened) -> None:
+    page = opened()
+    assert page.locator("#found").inner_text() == "All 32 listed answers shown."
+    page.locator("#search").fill("FAILED elephants")
+    assert shown(page) == ["failed"]
+    assert page.locator("#found").inner_text() == "1 of 32 listed answers shown."
+    page.locator("#search").fill("no such words")
+    assert shown(page) == []
+    assert page.locator("#nothing").is_visible()
+
+
+def test_order_by_score_and_id(opened: Opened) -> None:
+    page = opened()
+    listed = shown(page)
+    page.locator("#order").select_option("0:up")
+    scores: list[float | None] = page.evaluate(
+        """() => Array.from(document.querySelectorAll("#list > details"), (d) => {
+          const badge = d.querySelector("[data-metric='0'][data-score]");
+          return badge ? Number(badge.dataset.score) : null;
+        })"""
+    )
+    known = [score for score in scores if score is not None]
+    assert known == sorted(known)
+    assert scores == known + [None] * 3
+    page.locator("#order").select_option("0:down")
+    assert shown(page)[0] in {"refused", "plain-17"}
+    assert set(shown(page)[-3:]) == {"failed", "unscored", "other-metric"}
+    page.locator("#order").select_option("id")
+    plain = [name for name in shown(page) if name.startswith("plain")]
+    assert plain[:3] == ["plain-0", "plain-1", "plain-2"]
+    page.locator("#order").select_option("position")
+    assert shown(page) == listed
+
+
+def test_filters(opened: Opened) -> None:
+    page = opened()
+    page.locator("#verdict").select_option(label="blank (1)")
+    assert shown(page) == ["no-response"]
+    page.locator("#verdict").select_option("")
+    page.locator("#problems").check()
+    found = shown(page)
+    assert found[:2] == ["every-kind", "failed"]
+    assert not [name for name in found if name.startswith("plain")]
+
+
+# Keys
+
+
+def test_keys(opened: Opened) -> None:
+    page = opened()
+    page.keyboard.press("j")
+    assert focused(page) == "every-kind"
+    page.keyboard.press("j")
+    assert focused(page) == "failed"
+    page.keyboard.press("k")
+    page.keyboard.press("k")
+    assert focused(page) == "every-kind"
+    page.keyboard.press("Enter")
+    assert page.locator("#a1").get_attribute("open") is not None
+    page.keyboard.press("/")
+    page.keyboard.type("plain-/jk")
+    assert page.locator("#search").input_value() == "plain-/jk"
+    page.keyboard.press("Escape")
+    assert page.locator("#search").input_value() == ""
+    assert len(shown(page)) == 32
+
+
+def test_tab_reaches_the_answers_through_the_skip_link(opened: Opened) -> None:
+    page = opened()
+    page.keyboard.press("Tab")
+    assert page.locator(".skip").evaluate("(e) => e.getBoundingClientRect().left") >= 0
+    page.keyboard.press("Enter")
+    assert focused(page) == "answers"
+
+
+def test_citation_moves_to_the_passage_and_back(opened: Opened) -> None:
+    page = opened()
+    page.locator("#a1 > summary").click()
+    page.locator("#a1 .chips a", has_text="[3] redundant").click()
+    assert focused(page) == "a1-d3"
+    assert page.locator("#a1-d3").evaluate("(e) => getComputedStyle(e).outlineStyle") == "solid"
+    page.locator("#a1-d3 a", has_text="sentence 3").click()
+    assert focused(page) == "a1-r0-s3"
+
+
+def test_a_citation_says_why_on_focus(opened: Opened) -> None:
+    page = opened()
+    page.locator("#a1 > summary").click()
+    chip = page.locator("#a1 .chips span.chip", has_text="[9] invalid")
+    assert chip.locator(".tip").is_hidden()
+    chip.focus()
+    assert chip.locator(".tip").is_visible()
+
+
+def test_a_link_opens_its_answer(opened: Opened) -> None:
+    page = opened()
+    page.evaluate("location.hash = '#a3-d2'")
+    page.locator("#a3-d2").wait_for(state="visible")
+
+
+# Themes
+
+CONTRASTS = """() => {
+  const channels = (c) => c.match(/[\\d.]+/g).map(Number);
+  const light = (c) => channels(c).slice(0, 3)
+    .map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (e) => {
+    for (; e; e = e.parentElement) {
+      const c = getComputedStyle(e).backgroundColor;
+      if (channels(c)[3] !== 0) return c;
+    }
+  };
+  const found = new Map();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !e.checkVisibility() || e.closest("option")) continue;
+    const [a, b] = [light(getComputedStyle(e).color), light(ground(e))];
+    found.set(`${e.className} in ${e.parentElement.className}`,
+      (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
+  }
+  return Array.from(found).filter(([, ratio]) => ratio < 4.5);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(opened: Opened, scheme: str) -> None:
+    page = opened(color_scheme=scheme)
+    open_everything(page)
+    page.wait_for_timeout(200)
+    assert page.evaluate(CONTRASTS) == []
+
+
+def test_themes_differ_and_toggle(opened: Opened) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light, dark = (opened(color_scheme=scheme) for scheme in ("light", "dark"))
+    assert light.evaluate(ground) != dark.evaluate(ground)
+    assert light.locator("#theme").inner_text() == "Dark theme"
+    light.locator("#theme").click()
+    assert light.evaluate(ground) == dark.evaluate(ground)
+    assert light.locator("#theme").inner_text() == "Light theme"
+
+
+# Size
+
+
+def test_a_thousand_answers_stay_usable(
+    opened: Opened,
+    make_run: Callable[..., ReportRun],
+    make_sample: Callable[..., ReportSample],
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "report.html"
+    write_page(make_run([make_sample(f"plain-{n}", 0.5) for n in range(1000)]), path)
+    page = opened(path)
+    took = page.evaluate(
+        """() => {
+          const search = document.getElementById("search");
+          search.value = "plain-77";
+          const start = performance.now();
+          search.dispatchEvent(new Event("input"));
+          return performance.now() - start;
+        }"""
+    )
+    assert shown(page)[0] == "plain-77"
+    assert len(shown(page)) == 11
+    assert took < 1000
