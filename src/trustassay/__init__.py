@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trustassay.backends.resolve import entailer
+    from trustassay.backends.resolve import embedder, entailer, similarity
     from trustassay.engine.api import Run, ascore, score
     from trustassay.metric import Assessment, Metric, Summary
     from trustassay.sample import Document, Sample
@@ -19,8 +19,10 @@ __all__ = [
     "Sample",
     "Summary",
     "ascore",
+    "embedder",
     "entailer",
     "score",
+    "similarity",
 ]
 
 _HOMES = {
@@ -31,8 +33,10 @@ _HOMES = {
     "Sample": "sample",
     "Summary": "metric",
     "ascore": "engine.api",
+    "embedder": "backends.resolve",
     "entailer": "backends.resolve",
     "score": "engine.api",
+    "similarity": "backends.resolve",
 }
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "Passage",
     "Reply",
     "Retriever",
+    "Similarity",
 ]
 
 Vectors = NDArray[np.float32]
@@ -152,6 +153,17 @@ class Entailer(Protocol):
 
 
 @runtime_checkable
+class Similarity(Protocol):
+    """Says how much a text says the same as a reference."""
+
+    name: str
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """Return shape (n,) for n (text, reference); higher is closer, 1 is the same."""
+        ...
+
+
+@runtime_checkable
 class Retriever(Protocol):
     """Finds passages."""
 
@@ -182,4 +194,12 @@ class Models(Protocol):
 
     def entail(self, premise: str, hypothesis: str) -> Awaitable[Entailment]:
         """Ask whether ``premise`` entails ``hypothesis``."""
+        ...
+
+    def embed(self, text: str) -> Awaitable[Vectors]:
+        """Ask for the vector of a text, shape (d,)."""
+        ...
+
+    def compare(self, text: str, reference: str) -> Awaitable[float]:
+        """Ask how much ``text`` says the same as ``reference``."""
         ...

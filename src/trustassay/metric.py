@@ -178,9 +178,14 @@ class Metric(ABC):
         """Return the options as JSON values; a function stands as its qualified name."""
         options = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {
-            name: f"{value.__module__}.{value.__qualname__}" if callable(value) else value
+            name: _qualified_name(value) if callable(value) else value
             for name, value in options.items()
         }
+
+
+def _qualified_name(function: Callable[..., Any]) -> str:
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{getattr(named, '__module__', 'builtins')}.{named.__qualname__}"
 
 
 def metric_names() -> list[str]:

@@ -97,19 +97,19 @@ class Sample:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the canonical JSON form; ``Sample.parse`` of it gives an equal sample."""
-        documents = None if self.documents is None else [d.to_dict() for d in self.documents]
+        documents = None if self.documents is None else [_raw(d) for d in self.documents]
         fields = _without_absent(
             id=self.id,
             question=self.question,
             response=self.response,
             model=self.model,
-            answers=[list(aliases) for aliases in self.answers] or None,
-            claims=list(self.claims) or None,
+            answers=[_raw(aliases) for aliases in self.answers] or None,
+            claims=_raw(self.claims) or None,
             documents=documents,
-            references={name: list(texts) for name, texts in self.references.items()} or None,
-            wrong_answers=list(self.wrong_answers) or None,
-            corrected_answers=list(self.corrected_answers) or None,
-            resamples=list(self.resamples) or None,
+            references={name: _raw(texts) for name, texts in self.references.items()} or None,
+            wrong_answers=_raw(self.wrong_answers) or None,
+            corrected_answers=_raw(self.corrected_answers) or None,
+            resamples=_raw(self.resamples) or None,
             label=self.label,
         )
         return fields | dict(self.metadata)
@@ -348,6 +348,13 @@ def _shown(value: Any) -> str:
         return kind if value else f"an empty {kind.split()[-1]}"
     text = json.dumps(value, default=str, ensure_ascii=True)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _raw(value: Any) -> Any:
+    """Return documents and tuples as JSON has them; a text built in by hand stays one text."""
+    if isinstance(value, Document):
+        return value.to_dict()
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _without_absent(**fields: Any) -> dict[str, Any]:

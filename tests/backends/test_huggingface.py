@@ -25,6 +25,7 @@ torch = pytest.importorskip("torch", reason=_HF)
 transformers = pytest.importorskip("transformers", reason=_HF)
 
 from safetensors.torch import load_file, save_file  # noqa: E402
+
 from tests.tiny_models import (  # noqa: E402
     HYPOTHESIS,
     NLI,

@@ -23,12 +23,12 @@ class FunctionEntailer:
 
     limits = BatchLimits(items=256, tokens=None)
 
-    def __init__(self, function: Callable[[str, str], Any]) -> None:
+    def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
         if inspect.iscoroutinefunction(function):
             raise BackendError("an entailer function is a plain function, not a coroutine")
         self._function = function
         kind = function if hasattr(function, "__qualname__") else type(function)
-        self.name = f"function:{kind.__module__}.{kind.__qualname__}"
+        self.name = name or f"function:{kind.__module__}.{kind.__qualname__}"
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).

@@ -26,17 +26,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.backends.checking import CHECK_PAIRS, check_labels
 from trustassay.capabilities import BackendError, BatchLimits, Probabilities
 
 __all__ = ["CHECK_PAIRS", "HuggingFaceEntailer"]
-
-_STAGE = "A woman is playing the guitar on a stage in front of a large crowd."
-CHECK_PAIRS = (
-    (_STAGE, "A woman is playing a musical instrument."),
-    (_STAGE, "The woman has two younger brothers."),
-    (_STAGE, "There is nobody on the stage."),
-)
-"""An entailed, a neutral and a contradicted pair, by which a label order is checked."""
 
 _COLUMNS = {"entail": 0, "neutral": 1, "notentail": 1, "nonentail": 1, "contradict": 2}
 
@@ -74,7 +67,8 @@ class HuggingFaceEntailer:
         with _one_line(self.name, Exception):
             self._kind = _open(model, device, dtype, labels, check)
         if check:
-            self._check()
+            advice = "; give the model's own order with ?labels=..., or load it with ?check=no"
+            check_labels(self, labels=len(self._kind.columns), advice=advice)
 
     def scores(self, pairs: Pairs) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
@@ -93,27 +87,16 @@ class HuggingFaceEntailer:
     def _logits(self, inputs: Sequence[Features]) -> Probabilities:
         """Return the logits, shape (n, k), of n inputs, run in batches of like length."""
         torch, _ = _libraries()
-        model, tokenizer = self._kind.model, self._kind.tokenizer
+        device = self._kind.model.device
         rows = np.empty((len(inputs), len(self._kind.columns)))
         with torch.inference_mode():
             for batch in batches([len(one["input_ids"]) for one in inputs], self._batch_tokens):
-                padded = tokenizer.pad([inputs[i] for i in batch], return_tensors="pt")
-                rows[batch] = self._kind.logits(padded.to(model.device)).float().cpu().numpy()
+                arrays = padded([inputs[i] for i in batch], self._kind.tokenizer)
+                tensors = {k: torch.from_numpy(v).to(device) for k, v in arrays.items()}
+                rows[batch] = self._kind.logits(tensors).float().cpu().numpy()
         if not np.isfinite(rows).all():
             raise BackendError("the model's outputs are not finite numbers; try ?dtype=float32")
         return rows
-
-    def _check(self) -> None:
-        """Raise where the answers to :data:`CHECK_PAIRS` go against the labels."""
-        rows = self.scores(CHECK_PAIRS)
-        for label, column in (("entailment", 0), ("contradiction", 2)):
-            seen = rows[:, column]  # the pair of this label has the column's number
-            if column < len(self._kind.columns) and seen[column] <= np.delete(seen, column).max():
-                raise BackendError(
-                    f"{self.name}: the labels look wrong: P({label}) of an entailed, a neutral and "
-                    f"a contradicted pair is {seen[0]:.3f}, {seen[1]:.3f}, {seen[2]:.3f}; give "
-                    "the model's own order with ?labels=..., or load it anyway with ?check=no"
-                )
 
 
 # ------------------------------------------------------------------------- the two kinds of model
@@ -222,6 +205,23 @@ class _OneOrZero:
         return self.model(**batch, decoder_input_ids=prefix).logits[:, -1, self.choices]
 
 
+def padded(inputs: Sequence[Features], tokenizer: Any) -> dict[str, NDArray[np.int64]]:
+    """Return the inputs as arrays (b, longest), padded on the tokenizer's side.
+
+    What ``tokenizer.pad`` does, without its walk over every number in Python.
+    """
+    lengths = [len(one["input_ids"]) for one in inputs]
+    fills = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
+    left = tokenizer.padding_side == "left"
+    arrays = {}
+    for key in inputs[0]:
+        array = np.full((len(inputs), max(lengths)), fills.get(key, 0), dtype=np.int64)
+        for row, one, length in zip(array, inputs, lengths, strict=True):
+            row[slice(-length, None) if left else slice(length)] = one[key]
+        arrays[key] = array
+    return arrays
+
+
 # ------------------------------------------------------------- loading, whatever the model is for
 
 
@@ -268,7 +268,6 @@ def _load(
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     if tokenizer.pad_token_id is None:
         raise BackendError("its tokenizer has no padding token")
-    tokenizer.deprecation_warnings["Asking-to-pad-a-fast-tokenizer"] = True  # no warning
     try:
         model, report = auto.from_pretrained(
             folder, trust_remote_code=False, use_safetensors=True, **options

@@ -28,7 +28,7 @@ NEGATION_DIFFERS = 0.6
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 _NEGATIONS = frozenset(
-    "no not none never neither nor nobody nothing nowhere cannot without hardly fails failed".split()
+    "no not none never neither nor nobody nothing nowhere cannot without hardly fails".split()
 )
 _EMPTY_WORDS = frozenset(
     "a an the this that these those it its he she they them his her their i you we who whom which "

@@ -1,4 +1,4 @@
-"""From what a user names to a backend: ``lexical``, ``hf:ID``, ``python:MODULE:FUNCTION``."""
+"""From what a user names to a backend: ``embedded``, ``lexical``, ``hf:ID``, ``python:...``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
+from trustassay.backends.encoder import card
 from trustassay.backends.functions import FunctionEntailer, imported
 from trustassay.backends.lexical import LexicalEntailer
-from trustassay.capabilities import BackendError, Entailer
+from trustassay.capabilities import BackendError, Embedder, Entailer, Similarity
 from trustassay.metric import UnknownNameError, did_you_mean
 
-__all__ = ["DEFAULT_ENTAILER", "entailer"]
+__all__ = [
+    "DEFAULT_EMBEDDER",
+    "DEFAULT_ENTAILER",
+    "DEFAULT_SIMILARITY",
+    "EntailerChoice",
+    "embedder",
+    "entailer",
+    "similarity",
+]
 
 DEFAULT_ENTAILER = "lexical"
+
+DEFAULT_EMBEDDER = "embedded"
+DEFAULT_SIMILARITY = "cosine"
 
 EntailerChoice = str | Entailer | Callable[[str, str], Any]
 
@@ -21,7 +33,7 @@ EntailerChoice = str | Entailer | Callable[[str, str], Any]
 def entailer(choice: EntailerChoice) -> Entailer:
     """Return the entailer that a URI names, or wrap a function, or pass an entailer through.
 
-    ``lexical``; ``hf:ID-or-path[?option=value&...]`` with the options of
+    ``embedded[?threads=N]``; ``lexical``; ``hf:ID-or-path[?option=value&...]`` with the options of
     :class:`~trustassay.backends.huggingface.HuggingFaceEntailer`; ``python:MODULE:FUNCTION``.
 
     Raises:
@@ -30,10 +42,71 @@ def entailer(choice: EntailerChoice) -> Entailer:
     """
     if not isinstance(choice, str):
         return choice if isinstance(choice, Entailer) else FunctionEntailer(choice)
-    scheme, _, rest = choice.partition(":")
+    scheme, _, rest = choice.replace("embedded?", "embedded:?", 1).partition(":")
     if scheme not in _ENTAILERS:
         raise UnknownNameError(did_you_mean("entailer", choice, _ENTAILERS))
     return _ENTAILERS[scheme](rest)
+
+
+def embedder(choice: str | Embedder) -> Embedder:
+    """Return the embedder that a URI names (``embedded[?threads=N]``), or pass one through.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        BackendError: the backend cannot be loaded.
+    """
+    if not isinstance(choice, str):
+        return choice
+    if not choice.startswith("embedded"):
+        raise UnknownNameError(did_you_mean("embedder", choice, ["embedded"]))
+    from trustassay.backends.embedded import EmbeddedEmbedder
+
+    return EmbeddedEmbedder(_embedded_threads(choice.removeprefix("embedded").lstrip(":")))
+
+
+def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:
+    """Return a similarity of two texts by name, or pass one through.
+
+    ``cosine[:EMBEDDER]`` of their vectors; ``consistency[:ENTAILER]``, the probability that the
+    reference entails the text; ``lexical``, the words they share.
+
+    Raises:
+        UnknownNameError: no such similarity.
+        BackendError: the backend behind it cannot be loaded.
+    """
+    if not isinstance(choice, str):
+        return choice
+    from trustassay.backends import similarity as kinds
+
+    name, _, rest = choice.partition(":")
+    if name == "cosine":
+        return kinds.CosineSimilarity(embedder(rest or DEFAULT_EMBEDDER))
+    if name == "consistency":
+        return kinds.ConsistencySimilarity(entailer(rest or DEFAULT_ENTAILER))
+    if choice == "lexical":
+        return kinds.LexicalSimilarity()
+    names = ["cosine", "consistency", "lexical"]
+    raise UnknownNameError(did_you_mean("similarity", choice, names))
+
+
+def _embedded(rest: str) -> Entailer:
+    from trustassay.backends.embedded import EmbeddedEntailer
+
+    return EmbeddedEntailer(_embedded_threads(rest))
+
+
+def _embedded_threads(rest: str) -> int | None:
+    """Read what may stand behind ``embedded``: a version, and the number of threads."""
+    version, _, query = rest.partition("?")
+    if version not in ("", carried := str(card()["version"])):
+        raise BackendError(f"embedded:{version} is not here; this installation carries {carried}")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    threads = options.pop("threads", None)
+    if options:
+        raise UnknownNameError(did_you_mean("option of embedded", next(iter(options)), ["threads"]))
+    if threads is not None and not (threads.isdecimal() and int(threads)):
+        raise UnknownNameError(f"option threads of embedded cannot be {threads!r}")
+    return int(threads) if threads else None
 
 
 def _lexical(rest: str) -> Entailer:
@@ -78,10 +151,11 @@ _HF_OPTIONS: dict[str, Callable[[str], Any]] = {
 
 def _python(rest: str) -> Entailer:
     found = imported(rest)
-    return found if isinstance(found, Entailer) else FunctionEntailer(found)
+    return found if isinstance(found, Entailer) else FunctionEntailer(found, f"python:{rest}")
 
 
 _ENTAILERS: dict[str, Callable[[str], Entailer]] = {
+    "embedded": _embedded,
     "lexical": _lexical,
     "hf": _hugging_face,
     "python": _python,

@@ -18,7 +18,7 @@ from trustassay.cli.common import (
 )
 
 
-def score(
+def score(  # noqa: PLR0913 - one argument an option
     source: Annotated[
         Path,
         typer.Argument(

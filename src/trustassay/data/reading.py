@@ -100,7 +100,7 @@ def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator
     for raw in raws:
         count += 1
         if isinstance(raw.record, Sample):
-            yield Located(raw.where, raw.record)
+            yield _checked(raw.where, raw.record)
         elif not isinstance(raw.record, Mapping):
             yield Fault(raw.where, raw.problems or (_not_a_record(raw.record),))
         else:
@@ -113,6 +113,14 @@ def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator
     if keys:
         for canonical, theirs in unseen.items():
             raise missing_source(name, canonical, theirs, keys)
+
+
+def _checked(where: str, sample: Sample) -> Located | Fault:
+    """Hold a sample that was built by hand to the same rules as a record."""
+    try:
+        return Located(where, Sample.parse(sample.to_dict()))
+    except SampleError as error:
+        return Fault(where, error.problems)
 
 
 def _not_a_record(value: Any) -> Problem:

@@ -9,11 +9,13 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trustassay.backends import resolve
+from trustassay.capabilities import Embedder, Similarity
 from trustassay.engine.folder import RunFolder, RunFolderError, StoredAssessments
 from trustassay.engine.intake import Source
 from trustassay.engine.models import Backends
@@ -39,12 +41,14 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """The run's folder; without ``out`` it is temporary and goes with this object."""
+        """The run's folder; without ``out`` it is temporary, and goes when nobody holds this object
+        or its assessments any more.
+        """
         return self._folder.path
 
     @cached_property
     def _summary_file(self) -> dict[str, Any]:
-        return self._folder.read_json("summary") or {}
+        return self._folder.read_summary() or {"metrics": {}}
 
     @cached_property
     def summaries(self) -> Mapping[str, Summary]:
@@ -83,6 +87,8 @@ async def ascore(
     *,
     metrics: Sequence[Metric | str],
     entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
+    embedder: str | Embedder = resolve.DEFAULT_EMBEDDER,
+    similarity: str | Similarity = resolve.DEFAULT_SIMILARITY,
     out: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Run:
@@ -90,10 +96,17 @@ async def ascore(
     chosen = [metric_from_text(m) if isinstance(m, str) else m for m in metrics]
     _check_metrics(chosen)
     needed = frozenset().union(*(metric.needs for metric in chosen))
+    wanted: dict[str, tuple[Callable[[Any], Any], Any]] = {
+        "entailer": (resolve.entailer, entailer),
+        "embedder": (resolve.embedder, embedder),
+        "similarity": (resolve.similarity, similarity),
+    }
     backends = Backends(
-        entailer=await asyncio.to_thread(resolve.entailer, entailer)
-        if "entailer" in needed
-        else None
+        **{
+            name: await asyncio.to_thread(load, choice)
+            for name, (load, choice) in wanted.items()
+            if name in needed
+        }
     )
     settings = RunOptions(**({"report": out is not None} | options))
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
@@ -106,18 +119,11 @@ async def ascore(
         raise
     run = Run(folder, outcome)
     if out is None:
-        weakref.finalize(run, shutil.rmtree, path, ignore_errors=True)
+        weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
     return run
 
 
-def score(
-    samples: Source,
-    *,
-    metrics: Sequence[Metric | str],
-    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
-    out: str | os.PathLike[str] | None = None,
-    **options: Any,
-) -> Run:
+def score(samples: Source, *, metrics: Sequence[Metric | str], **options: Any) -> Run:
     """Score samples with one or more metrics and return the run.
 
     Args:
@@ -125,6 +131,9 @@ def score(
         metrics: metrics, or their names as on the command line (``"grounding:profile=paper"``).
         entailer: a URI, an object with ``name`` and ``scores``, or a plain function of premise
             and hypothesis.
+        embedder: a URI, or an object with ``name`` and ``vectors``.
+        similarity: ``cosine``, ``consistency``, ``lexical``, or an object with ``name`` and
+            ``scores``.
         out: the run's folder; a second call with the same settings goes on where the first
             stopped. Without it the folder is temporary, and no report is written until asked for.
         options: fields of :class:`~trustassay.engine.run.RunOptions`: ``fields``, ``limit``,
@@ -138,9 +147,7 @@ def score(
         BackendError: a backend cannot be loaded.
         RunFolderError: ``out`` holds another run.
     """
-    return _run_anywhere(
-        lambda: ascore(samples, metrics=metrics, entailer=entailer, out=out, **options)
-    )
+    return _run_anywhere(lambda: ascore(samples, metrics=metrics, **options))
 
 
 def rescore(
@@ -161,7 +168,7 @@ def rescore(
         As :func:`score`.
     """
     old, new = RunFolder(Path(run)), RunFolder(Path(out))
-    settings = old.read_json("run")
+    settings = old.read_run()
     if settings is None or not old.samples_path.exists():
         raise RunFolderError(f"{old.path}: holds no run")
     if old.path.resolve() == new.path.resolve():
@@ -190,16 +197,29 @@ def _run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return asyncio.run(work())
     result: list[T] = []
     errors: list[BaseException] = []
+    stop: list[Callable[[], object]] = []
+
+    async def stoppable() -> T:
+        task = asyncio.current_task()
+        assert task
+        stop.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
+        return await work()
 
     def in_thread() -> None:
         try:
-            result.append(asyncio.run(work()))
+            result.append(asyncio.run(stoppable()))
         except BaseException as error:
             errors.append(error)
 
     thread = threading.Thread(target=in_thread, name="trustassay-score")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:  # an interruption, which comes to the main thread alone
+        with suppress(IndexError, RuntimeError):
+            stop[0]()
+        thread.join()
+        raise
     if errors:
         raise errors[0]
     return result[0]

@@ -62,13 +62,14 @@ class _Waiting(NamedTuple, Generic[Item, Reply]):
     key: bytes
     item: Item
     length: int
-    future: asyncio.Future[Reply]
+    futures: list[asyncio.Future[Reply]]
 
 
 class Gatherer(Generic[Item, Reply]):
     """Stands between a metric's single requests and a backend that works on batches.
 
-    A request that equals one under way or a remembered one is not asked again. The others are
+    A request that equals one under way or a remembered one is not asked again; who asked has a
+    future of its own all the same, so that giving up on it takes no one along. The others are
     piled up until no sample can go on without a reply, looked up in the store, sorted by length,
     cut into batches and computed in a thread. Replies pass through their stored form, so that a
     reply from the store and a fresh one are the same to the last digit.
@@ -93,7 +94,7 @@ class Gatherer(Generic[Item, Reply]):
         self._limits = limits if policy.together else BatchLimits(items=1, tokens=None)
         self._policy = policy
         self._remembered: OrderedDict[bytes, Reply] = OrderedDict()
-        self._waiting: dict[bytes, asyncio.Future[Reply]] = {}
+        self._waiting: dict[bytes, _Waiting[Item, Reply]] = {}
         self._pile: list[_Waiting[Item, Reply]] = []
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -104,27 +105,34 @@ class Gatherer(Generic[Item, Reply]):
         """Return a future of the reply; raises :class:`BackendError` when awaited."""
         self.counts.requested += 1
         key = request_key(self._capability, self._backend, self._codec.parts(item))
+        future: asyncio.Future[Reply] = self._loop.create_future()
+        if self._pump.done():
+            future.cancel()
+            return future
         if self._policy.once:
             if key in self._remembered:
                 self.counts.repeated += 1
                 self._remembered.move_to_end(key)
-                ready: asyncio.Future[Reply] = self._loop.create_future()
-                ready.set_result(self._remembered[key])
-                return ready
+                future.set_result(self._remembered[key])
+                return future
             if key in self._waiting:
                 self.counts.repeated += 1
-                return self._waiting[key]
-        future: asyncio.Future[Reply] = self._loop.create_future()
-        self._waiting[key] = future
-        self._pile.append(_Waiting(key, item, self._codec.length(item), future))
+                self._waiting[key].futures.append(future)
+                return future
+        waiting = _Waiting(key, item, self._codec.length(item), [future])
+        self._waiting[key] = waiting
+        self._pile.append(waiting)
         self._wake.set()
         return future
 
     async def close(self) -> None:
-        """Stop working; a batch under way is let finish."""
+        """Stop working; a batch under way is let finish, who still waits is told to give up."""
         self._pump.cancel()
         await asyncio.gather(self._pump, return_exceptions=True)
         self._thread.shutdown(cancel_futures=True)
+        for waiting in self._waiting.values():
+            for future in waiting.futures:
+                future.cancel()
 
     async def _run(self) -> None:
         while True:
@@ -153,7 +161,7 @@ class Gatherer(Generic[Item, Reply]):
         for batch in batches(pile, self._limits):
             replies = await self._loop.run_in_executor(self._thread, self._computed, batch)
             for waiting, reply in zip(batch, replies, strict=True):
-                if isinstance(reply, Exception):
+                if isinstance(reply, BaseException):
                     self._fail(waiting, reply)
                 else:
                     self._deliver(waiting, reply)
@@ -170,7 +178,7 @@ class Gatherer(Generic[Item, Reply]):
                 self._deliver(waiting, self._codec.reply_from_json(stored[waiting.key]))
         return [waiting for waiting in pile if waiting.key not in stored]
 
-    def _computed(self, batch: Sequence[_Waiting[Item, Reply]]) -> list[Reply | Exception]:
+    def _computed(self, batch: Sequence[_Waiting[Item, Reply]]) -> list[Reply | BaseException]:
         """Compute and store one batch; runs in the thread."""
         started = time.perf_counter()
         replies = self._tried([waiting.item for waiting in batch])
@@ -178,10 +186,10 @@ class Gatherer(Generic[Item, Reply]):
         self.counts.computed += len(batch)
         self.counts.batches += 1
         self.counts.seconds += seconds
-        results: list[Reply | Exception] = []
+        results: list[Reply | BaseException] = []
         rows = []
         for waiting, reply in zip(batch, replies, strict=True):
-            if isinstance(reply, Exception):
+            if isinstance(reply, BaseException):
                 results.append(reply)
                 continue
             text = self._codec.reply_to_json(reply)
@@ -202,7 +210,7 @@ class Gatherer(Generic[Item, Reply]):
             self._store.add(rows)
         return results
 
-    def _tried(self, items: list[Item]) -> Sequence[Reply | Exception]:
+    def _tried(self, items: list[Item]) -> Sequence[Reply | BaseException]:
         try:
             replies = self._compute(items)
             if len(replies) != len(items):
@@ -210,7 +218,7 @@ class Gatherer(Generic[Item, Reply]):
                     f"{self._backend} gave {len(replies)} replies to {len(items)} requests"
                 )
             return replies
-        except Exception as error:
+        except BaseException as error:  # a panic of Rust code is no Exception; no signal comes here
             if len(items) == 1:
                 return [error]
             return [reply for item in items for reply in self._tried([item])]
@@ -221,16 +229,18 @@ class Gatherer(Generic[Item, Reply]):
             self._remembered[waiting.key] = reply
             if len(self._remembered) > REMEMBERED:
                 self._remembered.popitem(last=False)
-        if not waiting.future.done():
-            waiting.future.set_result(reply)
+        for future in waiting.futures:
+            if not future.done():
+                future.set_result(reply)
 
-    def _fail(self, waiting: _Waiting[Item, Reply], error: Exception) -> None:
+    def _fail(self, waiting: _Waiting[Item, Reply], error: BaseException) -> None:
         self._waiting.pop(waiting.key, None)
-        if waiting.future.done():
-            return
         if not isinstance(error, BackendError):
             error = BackendError(f"{self._backend} failed: {type(error).__name__}: {error}")
-        waiting.future.set_exception(error)
+        for future in waiting.futures:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # now it counts as seen, also where nobody awaits it any more
 
 
 def batches(

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["CallStore", "StoredCall", "request_key"]
+__all__ = ["CallStore", "StoredCall", "copy_calls", "request_key"]
 
 VERSION = 1
 SCHEMA = """
@@ -72,18 +72,21 @@ class CallStore:
         except sqlite3.DatabaseError as error:
             self._connection.close()
             raise OSError(f"{path}: not a store of model calls ({error})") from None
+        except OSError:
+            self._connection.close()
+            raise
 
     def _open(self, path: Path) -> None:
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version not in {0, VERSION}:
+            raise OSError(f"{path}: made by a later version of trustassay (schema {version})")
         # A killed process loses nothing that was committed, even without syncing to the disk.
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = OFF")
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
             self._connection.executescript(
                 f"BEGIN; {SCHEMA}; PRAGMA user_version = {VERSION}; COMMIT;"
             )
-        elif version != VERSION:
-            raise OSError(f"{path}: made by a later version of trustassay (schema {version})")
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return the stored replies among ``keys``."""
@@ -115,3 +118,24 @@ class CallStore:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._connection.execute("PRAGMA journal_mode = DELETE")
             self._connection.close()
+
+
+def copy_calls(source: Path, target: Path) -> None:
+    """Copy a store whole or not at all, with what a killed process left in its journal.
+
+    Raises:
+        OSError: ``source`` is no call store.
+    """
+    part = target.with_name(f".{target.name}.part")
+    part.unlink(missing_ok=True)
+    read, write = sqlite3.connect(source), sqlite3.connect(part)
+    try:
+        read.backup(write)
+        write.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.DatabaseError as error:
+        part.unlink()
+        raise OSError(f"{source}: not a store of model calls ({error})") from None
+    finally:
+        read.close()
+        write.close()
+    part.replace(target)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, overload
@@ -23,7 +24,7 @@ from trustassay.engine.hashing import HashSet, hash64
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
 
-__all__ = ["AssessmentWriter", "RunFolder", "RunFolderError", "StoredAssessments"]
+__all__ = ["AssessmentWriter", "RunFolder", "RunFolderError", "StoredAssessments", "encoded"]
 
 SCORED = b'"error": null'
 _decode = json.JSONDecoder().raw_decode
@@ -85,12 +86,46 @@ class RunFolder:
             raise RunFolderError(f"{path}: damaged (expected an object)")
         return content
 
+    def read_run(self) -> dict[str, Any] | None:
+        """Return the content of ``run.json``, or ``None`` if there is none.
+
+        Raises:
+            RunFolderError: the file is damaged.
+        """
+        parts = {"input": str, "metrics": dict, "backends": dict, "seed": int, "samples": dict}
+        return self._with_parts("run", parts)
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """Return the content of ``summary.json``, or ``None`` if there is none.
+
+        Raises:
+            RunFolderError: the file is damaged.
+        """
+        return self._with_parts("summary", {"metrics": dict, "calls": dict})
+
+    def _with_parts(self, name: str, parts: Mapping[str, type]) -> dict[str, Any] | None:
+        content = self.read_json(name)
+        for part, kind in parts.items():
+            if content is not None and not isinstance(content.get(part), kind):
+                raise RunFolderError(f"{self.path / name}.json: damaged (no {part} in it)")
+        return content
+
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write ``NAME.json`` whole or not at all."""
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         part = self.path / f".{name}.json.part"
         part.write_text(text, encoding="utf-8")
         part.replace(self.path / f"{name}.json")
+
+    def finished(self, *, report: bool) -> bool:
+        """Whether everything that is made at the end of a run is there."""
+        wanted = [self.path / "summary.json", self.parquet_path]
+        return all(path.exists() for path in [*wanted, *([self.report_path] if report else [])])
+
+    def drop_outputs(self) -> None:
+        """Remove what was made of an earlier state, before the state changes."""
+        for path in (self.path / "summary.json", self.parquet_path, self.report_path):
+            path.unlink(missing_ok=True)
 
     # samples
 
@@ -106,20 +141,31 @@ class RunFolder:
         """Return the (id, metric) pairs that are scored already; failures are tried again.
 
         A line that a killed process left unfinished is cut off.
+
+        Raises:
+            RunFolderError: another line is damaged.
         """
         done = HashSet()
         if not self.assessments_path.exists():
             return done
         with self.assessments_path.open("r+b") as file:
             sound = 0
-            for line in file:
+            for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
+                    file.truncate(sound)
                     break
                 sound += len(line)
+                identity = self._identity(line, number)
                 if line.rstrip().endswith(SCORED + b"}"):
-                    done.add(hash64(*_identity(line)))
-            file.truncate(sound)
+                    done.add(hash64(*identity))
         return done
+
+    def _identity(self, line: bytes, number: int) -> tuple[str, str]:
+        try:
+            return _identity(line)
+        except ValueError:
+            where = f"{self.assessments_path}:{number}"
+            raise RunFolderError(f"{where}: damaged (delete the line to score it again)") from None
 
     def open_assessments(self) -> AssessmentWriter:
         """Open the file of assessments for appending."""
@@ -150,11 +196,16 @@ class RunFolder:
         by_hash = np.argsort(ids, kind="stable")
         hashes = ids[by_hash]
         rank = {name: i for i, name in enumerate(metrics)}
-        offsets, lengths, places = [], [], []
+        offsets, lengths, places = (array("q") for _ in range(3))
         offset = 0
-        for line in _lines(self.assessments_path):
-            sample_id, metric = _identity(line)
-            place = int(by_hash[np.searchsorted(hashes, np.uint64(hash64(sample_id)))])
+        for number, line in enumerate(_lines(self.assessments_path), 1):
+            sample_id, metric = self._identity(line, number)
+            own = np.uint64(hash64(sample_id))
+            found = int(np.searchsorted(hashes, own))
+            if found == len(hashes) or hashes[found] != own or metric not in rank:
+                where = f"{self.assessments_path}:{number}"
+                raise RunFolderError(f"{where}: belongs to no sample and metric of this run")
+            place = int(by_hash[found])
             offsets.append(offset)
             lengths.append(len(line))
             places.append(place * len(metrics) + rank[metric])
@@ -163,7 +214,16 @@ class RunFolder:
 
     def assessments(self, metric: str | None = None) -> StoredAssessments:
         """Return the assessments, of one metric or all, as a sequence that reads from disk."""
-        return StoredAssessments(self.assessments_path, metric)
+        return StoredAssessments(self, metric)
+
+
+def encoded(assessment: Assessment) -> bytes:
+    """Return the line of an assessment.
+
+    Raises:
+        TypeError, ValueError: it holds something that JSON cannot say.
+    """
+    return json.dumps(assessment.to_dict(), allow_nan=False).encode() + b"\n"
 
 
 class AssessmentWriter:
@@ -172,9 +232,8 @@ class AssessmentWriter:
     def __init__(self, path: Path) -> None:
         self._file = path.open("ab", buffering=0)
 
-    def append(self, assessment: Assessment) -> None:
+    def append(self, line: bytes) -> None:
         """Write one line in one go: a kill can cut it short, but never mix it with another."""
-        line = json.dumps(assessment.to_dict(), allow_nan=False).encode() + b"\n"
         if self._file.write(line) != len(line):
             raise OSError(f"{self._file.name}: the disk is full")
 
@@ -184,13 +243,16 @@ class AssessmentWriter:
 
 
 class StoredAssessments(Sequence[Assessment]):
-    """Assessments in a file; only their places are held in memory."""
+    """Assessments in a file; only their places are held in memory.
 
-    def __init__(self, path: Path, metric: str | None = None) -> None:
-        self._path = path
-        places = []
+    They hold on to their folder, so that a temporary one stays for as long as they do.
+    """
+
+    def __init__(self, folder: RunFolder, metric: str | None = None) -> None:
+        self._folder, self._path = folder, folder.assessments_path
+        places = array("q")
         offset = 0
-        for line in _lines(path):
+        for line in _lines(self._path):
             if metric is None or _identity(line)[1] == metric:
                 places.append(offset)
             offset += len(line)

@@ -35,12 +35,16 @@ class HashSet:
         return place < len(self._sorted) and int(self._sorted[place]) == value
 
     def __len__(self) -> int:
-        return len(self._fresh) + len(self._sorted)
+        self._merge()
+        return len(self._sorted)
 
     def add(self, value: int) -> None:
         """Put a hash in."""
         self._fresh.add(value)
         if len(self._fresh) >= FRESH:
-            fresh = np.fromiter(self._fresh, dtype=np.uint64, count=len(self._fresh))
-            self._sorted = np.union1d(self._sorted, fresh)
-            self._fresh.clear()
+            self._merge()
+
+    def _merge(self) -> None:
+        fresh = np.fromiter(self._fresh, dtype=np.uint64, count=len(self._fresh))
+        self._sorted = np.union1d(self._sorted, fresh)
+        self._fresh.clear()

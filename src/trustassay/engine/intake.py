@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ __all__ = ["BadInputError", "Intake", "Source", "take_in"]
 
 Source = str | os.PathLike[str] | Iterable[Mapping[str, Any] | Sample]
 FAULTS_KEPT = 1000
+BREATH = 256
 
 
 class BadInputError(ValueError):
@@ -46,7 +49,7 @@ class Intake:
             self.faults.append(fault)
 
 
-def take_in(
+async def take_in(
     source: Source,
     metrics: Sequence[Metric],
     target: Path,
@@ -70,7 +73,7 @@ def take_in(
     records = islice(read_samples(source, fields=fields), limit)
     try:
         with target.open("wb") as file:
-            for sample in _sound(records, metrics, intake, step):
+            async for sample in _sound(records, metrics, intake, step):
                 line = (json.dumps(sample.to_dict(), default=str) + "\n").encode()
                 intake.inventory.add(sample)
                 digest.update(line)
@@ -86,16 +89,19 @@ def take_in(
     return intake, [metric.resolved(intake.inventory) for metric in metrics]
 
 
-def _sound(
+async def _sound(
     records: Iterable[Located | Fault],
     metrics: Sequence[Metric],
     intake: Intake,
     step: Callable[[], None],
-) -> Iterator[Sample]:
+) -> AsyncIterator[Sample]:
     """Yield the samples without fault, each with an id of its own; note the faults of others."""
     ids = HashSet()
-    for record in records:
+    repeats: Counter[str] = Counter()
+    for number, record in enumerate(records):
         step()
+        if number % BREATH == 0:
+            await asyncio.sleep(0)  # lets an interruption through
         if isinstance(record, Fault):
             intake.note(record)
             continue
@@ -105,7 +111,7 @@ def _sound(
             if given:
                 problems.append(Problem("id", f"{sample.id!r} stands on an earlier record, too"))
             else:
-                sample = replace(sample, id=_next_free(sample.id, ids))
+                sample = replace(sample, id=_next_free(sample.id, ids, repeats))
         if problems:
             intake.note(Fault(record.where, tuple(dict.fromkeys(problems))))
             continue
@@ -113,6 +119,10 @@ def _sound(
         yield sample
 
 
-def _next_free(sample_id: str, ids: HashSet) -> str:
-    """Return the first of ``ID-2``, ``ID-3``, ... that is not taken."""
-    return next(name for n in count(2) if hash64(name := f"{sample_id}-{n}") not in ids)
+def _next_free(sample_id: str, ids: HashSet, repeats: Counter[str]) -> str:
+    """Return the first of ``ID-2``, ``ID-3``, ... that is not taken; ``repeats`` says how far."""
+    while True:
+        repeats[sample_id] += 1
+        name = f"{sample_id}-{repeats[sample_id] + 1}"
+        if hash64(name) not in ids:
+            return name

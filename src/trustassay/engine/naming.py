@@ -11,6 +11,8 @@ from pathlib import Path
 __all__ = ["default_folder"]
 
 HOME = "trustassay-runs"
+STEM = 60
+"""Characters of the input's name that are kept; a file system takes 255 bytes."""
 
 
 def default_folder(
@@ -31,5 +33,5 @@ def default_folder(
         state += [str(stat.st_size), str(stat.st_mtime_ns)]
     settings = [state, list(metrics), entailer, seed, limit, sorted(fields.items())]
     digest = hashlib.blake2b(json.dumps(settings).encode(), digest_size=4).hexdigest()
-    stem = re.sub(r"[^\w.-]+", "_", source.name.split(".")[0]) or "run"
+    stem = re.sub(r"[^\w.-]+", "_", source.name.split(".")[0])[:STEM] or "run"
     return Path(HOME) / f"{stem}-{digest}"

@@ -19,7 +19,7 @@ from trustassay.engine.folder import RunFolder, RunFolderError
 from trustassay.engine.intake import Intake
 from trustassay.metric import Assessment, Metric, Summary, metric_class
 from trustassay.report import Histogram, ReportMetric, ReportRun, ReportSample, write_page
-from trustassay.sample import Sample
+from trustassay.sample import Sample, clean
 
 __all__ = ["write_outputs", "write_report"]
 
@@ -100,12 +100,18 @@ def _batch(
     chunk: Sequence[Assessment], names: Sequence[str], types: Mapping[str, Any], schema: Any
 ) -> RecordBatch:
     columns: dict[str, list[Any]] = {
-        name: [getattr(a, name) for a in chunk] for name in _COLUMNS if name != "evidence"
+        name: [_storable(getattr(a, name)) for a in chunk]
+        for name in _COLUMNS
+        if name != "evidence"
     }
-    columns["evidence"] = [json.dumps(list(a.evidence), ensure_ascii=False) for a in chunk]
+    columns["evidence"] = [clean(json.dumps(list(a.evidence), ensure_ascii=False)) for a in chunk]
     columns |= {f"parts.{name}": [a.parts.get(name) for a in chunk] for name in names}
     arrays = [Array(columns[name], kind) for name, kind in types.items()]
     return RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _storable(value: Any) -> Any:
+    return clean(value) if isinstance(value, str) else value
 
 
 def _chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
@@ -124,7 +130,7 @@ def write_report(folder: RunFolder) -> None:
         RunFolderError: the folder holds no finished run.
         UnknownNameError: a metric of the run is not installed.
     """
-    run, summary = folder.read_json("run"), folder.read_json("summary")
+    run, summary = folder.read_run(), folder.read_summary()
     if run is None or summary is None:
         raise RunFolderError(f"{folder.path}: holds no finished run")
     total = run["samples"]["samples"]
@@ -171,10 +177,12 @@ def _shown(
 
 
 def _facts(run: Mapping[str, Any]) -> dict[str, str]:
-    facts = {"input": str(run["input"]), "samples": f"{run['samples']['samples']:,}"}
+    """Return what a reader wants to know first; all settings stand below the figures."""
+    facts = {"input": Path(run["input"]).name}
     if run.get("skipped"):
         facts["left out as faulty"] = f"{run['skipped']:,}"
     facts |= {name: str(backend) for name, backend in run["backends"].items()}
     for metric, options in run["metrics"].items():
-        facts |= {f"{metric} {key}": str(value) for key, value in options.items()}
+        if "profile" in options:
+            facts[f"{metric} profile"] = str(options["profile"])
     return facts | {"seed": str(run["seed"]), "trustassay": str(run["trustassay"])}

@@ -45,6 +45,8 @@ class Progress:
             self._bar.update(self._bar.task_ids[0], completed=self.done)
             return
         now = time.monotonic()
+        if not self._recent:
+            self._recent.append((now, self.done))  # from here on the rate is measured
         if self._shown and now - self._last_line >= LINE_EVERY_S:
             self._last_line = now
             print(self.line(now), file=sys.stderr, flush=True)
@@ -65,7 +67,7 @@ class Progress:
         return text
 
 
-def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
     from rich.console import Console
     from rich.progress import (
         BarColumn,

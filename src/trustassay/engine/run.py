@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import shutil
+import json
+import math
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,15 +16,15 @@ from typing import Any
 
 from trustassay.capabilities import BackendError
 from trustassay.engine.batch import Counts, Policy
-from trustassay.engine.cache import CallStore
-from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError
+from trustassay.engine.cache import CallStore, copy_calls
+from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
-from trustassay.engine.intake import Intake, Source, take_in
+from trustassay.engine.intake import BREATH, Intake, Source, take_in
 from trustassay.engine.models import Backends, Gatherers, SampleModels
 from trustassay.engine.outputs import write_outputs
 from trustassay.engine.progress import Progress
 from trustassay.metric import Assessment, AssessmentError, Metric
-from trustassay.sample import Sample
+from trustassay.sample import Sample, clean
 
 __all__ = ["RunOptions", "RunOutcome", "execute"]
 
@@ -45,6 +47,12 @@ class RunOptions:
     progress: bool = False
     calls_from: Path | None = None
     policy: Policy = field(default_factory=Policy)
+
+    def __post_init__(self) -> None:
+        for option, least in (("concurrency", 1), ("limit", 1), ("seed", 0)):
+            value = getattr(self, option)
+            if value is not None and value < least:
+                raise ValueError(f"{option}: expected {least} or more, got {value}")
 
 
 @dataclass(frozen=True)
@@ -73,25 +81,28 @@ async def execute(
         asyncio.CancelledError: interrupted; what was finished is on disk.
     """
     started = time.monotonic()
-    created = not folder.path.exists()
+    created = [path for path in (folder.path, *folder.path.parents) if not path.exists()]
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:
-        intake, metrics = _begin(source, metrics, backends, folder, options)
+        intake, metrics = await _begin(source, metrics, backends, folder, options)
         done = folder.scored()
         scored_before = len(done)
         counts = await _score(metrics, backends, folder, options, done, intake)
-        folder.sort_assessments([metric.name for metric in metrics])
-        seconds = time.monotonic() - started
-        write_outputs(folder, metrics, options.seed, intake, seconds, report=options.report)
-        return RunOutcome(metrics, intake, scored_before, counts, seconds)
+        if counts or not folder.finished(report=options.report):
+            folder.sort_assessments([metric.name for metric in metrics])
+            seconds = time.monotonic() - started
+            write_outputs(folder, metrics, options.seed, intake, seconds, report=options.report)
+        return RunOutcome(metrics, intake, scored_before, counts, time.monotonic() - started)
     finally:
         folder.unlock()
-        if created and not any(folder.path.iterdir()):
-            folder.path.rmdir()
+        for path in created:
+            if any(path.iterdir()):
+                break
+            path.rmdir()
 
 
-def _begin(
+async def _begin(
     source: Source,
     metrics: Sequence[Metric],
     backends: Backends,
@@ -99,12 +110,12 @@ def _begin(
     options: RunOptions,
 ) -> tuple[Intake, list[Metric]]:
     """Check the input and write ``run.json``, or check that the folder holds this very run."""
-    before = folder.read_json("run")
+    before = folder.read_run()
     if before is None and any(p for p in folder.path.iterdir() if not p.name.startswith(".")):
         raise RunFolderError(f"{folder.path}: is not empty and holds no run; choose another --out")
     part = folder.path / ".samples.jsonl.part"
     with Progress("checking the input", shown=options.progress) as progress:
-        intake, resolved = take_in(
+        intake, resolved = await take_in(
             source,
             metrics,
             part,
@@ -113,16 +124,20 @@ def _begin(
             skip_bad=options.skip_bad,
             step=progress.step,
         )
-    settings = {
-        "trustassay": version("trustassay"),
-        "metrics": {metric.name: metric.settings() for metric in resolved},
-        "backends": backends.names(),
-        "seed": options.seed,
-        "skipped": intake.faulty,
-        "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
-    }
+    settings = _as_stored(
+        {
+            "trustassay": version("trustassay"),
+            "metrics": {metric.name: metric.settings() for metric in resolved},
+            "backends": backends.names(),
+            "seed": options.seed,
+            "skipped": intake.faulty,
+            "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
+        }
+    )
     if before is None:
-        name = str(source) if isinstance(source, str | Path) else "samples in memory"
+        name = "samples in memory"
+        if isinstance(source, str | os.PathLike):
+            name = clean(os.fspath(source))
         folder.write_json("run", {"input": name, **settings})
     elif changes := list(_differences(before, {"input": before.get("input"), **settings})):
         part.unlink()
@@ -131,12 +146,18 @@ def _begin(
             "settings. Different: " + "; ".join(changes)
         )
     if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
-        shutil.copyfile(options.calls_from, folder.calls_path)
+        copy_calls(options.calls_from, folder.calls_path)
     if folder.samples_path.exists():
         part.unlink()
     else:
         part.replace(folder.samples_path)
     return intake, resolved
+
+
+def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``settings`` as they will be read back from ``run.json``."""
+    stored: dict[str, Any] = json.loads(json.dumps(settings, default=str))
+    return stored
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any], at: str = "") -> Iterator[str]:
@@ -161,6 +182,7 @@ async def _score(
     total = intake.inventory.samples * len(metrics)
     if len(done) >= total:
         return {}
+    folder.drop_outputs()
     store = CallStore(folder.calls_path)
     gatherers = Gatherers(backends, store, options.policy)
     writer = folder.open_assessments()
@@ -168,7 +190,9 @@ async def _score(
     try:
         with Progress("scoring", total, shown=options.progress) as progress:
             progress.step(len(done))
-            for sample in folder.samples():
+            for number, sample in enumerate(folder.samples()):
+                if number % BREATH == 0:
+                    await asyncio.sleep(0)  # lets an interruption through
                 for metric in metrics:
                     if hash64(sample.id, metric.name) not in done:
                         work = _assess(metric, sample, gatherers, writer, progress)
@@ -189,17 +213,53 @@ async def _assess(
     writer: AssessmentWriter,
     progress: Progress,
 ) -> None:
-    """Assess one sample and write the result down; a failure is a result, too."""
+    """Assess one sample and write the result down; a failure is a result, too.
+
+    A failure counts no calls: how many were made before it depends on what else was going on.
+    """
     models = SampleModels(gatherers)
     try:
-        assessment = await metric.assess(sample, models)
+        found = await metric.assess(sample, models)
+        _check(found, sample, metric)
+        line = encoded(dataclasses.replace(found, calls=dict(sorted(models.calls.items()))))
     except (AssessmentError, BackendError) as error:
-        assessment = Assessment.failed(sample.id, metric.name, str(error))
-    except Exception as error:
+        line = encoded(Assessment.failed(sample.id, metric.name, str(error)))
+    except (Exception, asyncio.CancelledError) as error:
+        if _being_cancelled():
+            raise
         words = f"{metric.name} failed: {type(error).__name__}: {error}"
-        assessment = Assessment.failed(sample.id, metric.name, words)
-    writer.append(dataclasses.replace(assessment, calls=dict(sorted(models.calls.items()))))
+        line = encoded(Assessment.failed(sample.id, metric.name, words))
+    writer.append(line)
     progress.step()
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _check(found: Any, sample: Sample, metric: Metric) -> None:
+    """Hold what a metric returned against its contract.
+
+    Raises:
+        AssessmentError: it breaks it; nothing of it may reach the summary or the files.
+    """
+    if not isinstance(found, Assessment):
+        raise AssessmentError(f"{metric.name} returned {found!r:.60} in place of an Assessment")
+    if (found.id, found.metric) != (sample.id, metric.name):
+        raise AssessmentError(f"{metric.name} spoke of {found.id!r} and {found.metric!r}")
+    low, high = metric.score_range
+    numbers = (
+        [*found.parts.values()] if found.score is None else [found.score, *found.parts.values()]
+    )
+    for number in numbers:
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            raise AssessmentError(f"{metric.name} counts with {number!r:.60}, which is no number")
+    if found.score is not None and not low <= found.score <= high:
+        raise AssessmentError(f"{metric.name} gave {found.score}, outside of {low:g} to {high:g}")
+    for name in ("verdict", "reason", "error"):
+        if not isinstance(getattr(found, name), str | None):
+            raise AssessmentError(f"{metric.name} gave a {name} that is no text")
 
 
 class _Window:

@@ -122,9 +122,18 @@ def answer_of(
         results=results,
         passages=_passages(sample, documents, results),
         golds=() if judged else _golds(sample),
-        problem=any(r.assessment.error is not None or r.trace.problem for r in results),
+        problem=any(map(_problem, results)),
         response_apart=not any(_holds_response(result, sample) for result in results),
     )
+
+
+def _problem(result: Result) -> bool:
+    """Whether a reader should look: a failure, a wrong refusal, a faulty sentence of an answer."""
+    if result.assessment.error is not None:
+        return True
+    if result.trace.refusals:
+        return result.assessment.score == result.range[0]
+    return result.trace.problem
 
 
 def _passages(

@@ -41,14 +41,14 @@ class BootstrapSums:
         self._held = 0
 
     def add(self, rows: Floats) -> None:
-        """Take the next rows, shape (m, width).
+        """Take a copy of the next rows, shape (m, width).
 
         Raises:
             ValueError: more rows than were announced.
         """
         if len(rows) + self._held > self._rows_left:
             raise ValueError("more rows than announced")
-        self._pieces.append(rows)
+        self._pieces.append(np.array(rows, dtype=np.float64))
         self._held += len(rows)
         while self._held >= CHUNK:
             held = np.concatenate(self._pieces)

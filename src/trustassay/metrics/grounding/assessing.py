@@ -49,7 +49,7 @@ class Assessing:
 
     async def result(self) -> Assessment:
         """Decide refusal, then coverage, correctness and citations."""
-        refusal = self.metric.refusal_words(self.shown if self.rules.one_text else self.response)
+        refusal = self.metric.refusal_words(self.response)
         stripped = refusal if self.rules.one_text else self.metric.refusal_words(self.shown)
         found = self.statements()
         (coverage, computed), hits, judgements = await asyncio.gather(
@@ -104,13 +104,18 @@ class Assessing:
 
     def list_statements(self) -> list[Statement]:
         """Return "question element" for each element of a list answer."""
-        read = statement if self.rules.lists else statement_as_in_paper
         if self.rules.lists_split:
             known = {normalise(alias) for gold in self.golds for alias in gold}
             elements = list_elements(self.response, known)
         else:
             elements = list_elements_as_in_paper(self.response)
-        return [read(f"{self.sample.question} {element}") for element in elements]
+        question = self.sample.question
+        if not self.rules.lists:
+            return [statement_as_in_paper(f"{question} {element}") for element in elements]
+        return [
+            Statement(f"{question} {s.text}", f"{question} {s.hypothesis}", s.numbers)
+            for s in map(statement, elements)
+        ]
 
     # asking
 
@@ -135,9 +140,8 @@ class Assessing:
         data construction).
         """
         given = [document.supports or () for document in self.documents]
-        if self.sample.supports_known and (
-            not self.golds or all(len(flags) == len(self.golds) for flags in given)
-        ):
+        number = len(self.golds) or len(given[0] if given else ())
+        if self.sample.supports_known and number and all(len(f) == number for f in given):
             return given, False
         if not self.golds:
             return None, False

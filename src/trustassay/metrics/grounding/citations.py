@@ -67,14 +67,15 @@ def cited(
         if citation.open and voided:
             why = "a citation beside it names a document that is not there"
             judged.append(citation.as_("unsupported", why))
-        elif citation.open and rules.duplicates == "once" and citation.index in seen:
+        elif citation.open and rules.duplicates == "once" and citation.index % documents in seen:
             judged.append(citation.as_("duplicate"))
         elif citation.open and limit is not None and kept >= limit:
             judged.append(citation.as_("beyond limit", WHY["beyond limit"].format(limit=limit)))
         else:
             kept += citation.open
             judged.append(citation)
-        seen.add(citation.index)
+        if citation.open:
+            seen.add(citation.index % documents)  # [0] may be the last document
     return judged
 
 

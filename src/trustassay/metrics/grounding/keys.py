@@ -13,7 +13,7 @@ _ROWS: list[tuple[str, list[tuple[str, str, str]]]] = [
             (
                 "trust_score",
                 "%",
-                "Mean of the calibrated correctness F1, macro_f1 and answered_citation_f1.",
+                "Mean of calibrated correctness, macro_f1 and answered_citation_f1 (Trust-Score).",
             ),
         ],
     ),
@@ -65,7 +65,12 @@ _ROWS: list[tuple[str, list[tuple[str, str, str]]]] = [
                 "%",
                 "The same over answerable questions, refusals counting 0 (EM_beta).",
             ),
-            ("calib_str_em_f1", "%", "Harmonic mean of the two (F1_AC)."),
+            (
+                "calib_str_em_f1",
+                "%",
+                "Calibrated correctness: harmonic mean of calib_answered_str_em and "
+                "calib_answerable_str_em (the paper's F1_AC).",
+            ),
             (
                 "parametric_str_em",
                 "%",
@@ -90,7 +95,12 @@ _ROWS: list[tuple[str, list[tuple[str, str, str]]]] = [
                 "%",
                 "The same over answerable questions, refusals counting 0.",
             ),
-            ("calib_claims_nli_f1", "%", "Harmonic mean of the two (F1_AC)."),
+            (
+                "calib_claims_nli_f1",
+                "%",
+                "Calibrated correctness: harmonic mean of calib_answered_claims_nli and "
+                "calib_answerable_claims_nli (F1_AC).",
+            ),
             (
                 "parametric_answered_claims_nli",
                 "%",
@@ -126,7 +136,8 @@ _ROWS.append(
             (
                 "calib_qampari_em_f1",
                 "%",
-                "Harmonic mean of the two calibrated qampari_f1_top5 (F1_AC).",
+                "Calibrated correctness: harmonic mean of the two calibrated qampari_f1_top5 "
+                "(F1_AC).",
             ),
             (
                 "parametric_qampari_rec_top5",
@@ -156,10 +167,14 @@ _ROWS.append(
                 "%",
                 "Share of citations that support alone or are needed, all responses.",
             ),
-            ("regular_citation_f1", "%", "F1 of these two means."),
+            ("regular_citation_f1", "%", "F1 of regular_citation_rec and regular_citation_prec."),
             ("answered_citation_rec", "%", "Citation recall of answers that are no refusals."),
             ("answered_citation_prec", "%", "Citation precision of answers that are no refusals."),
-            ("answered_citation_f1", "%", "F1 of these two means (the paper's F1_GC)."),
+            (
+                "answered_citation_f1",
+                "%",
+                "F1 of the mean citation recall and precision of answers (the paper's F1_GC).",
+            ),
         ],
     )
 )

@@ -129,6 +129,9 @@ class Grounding(Metric):
             found.append(Problem("response", "is missing (expected the text to assess)"))
         if sample.documents is None:
             found.append(Problem("documents", "is missing (expected the passages shown)"))
+        flags = {len(document.supports or ()) for document in sample.documents or ()}
+        if len(flags) > 1 and not self.golds(sample):
+            found.append(Problem("documents", "have lists of supports that differ in length"))
         return found
 
     def golds(self, sample: Sample) -> list[tuple[str, ...]]:

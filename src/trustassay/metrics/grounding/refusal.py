@@ -8,7 +8,8 @@ from collections.abc import Callable
 from rapidfuzz.distance import Indel, Levenshtein
 
 from trustassay.metric import UnknownNameError, did_you_mean
-from trustassay.metrics.grounding.text import citation_markers, normalise_squad
+from trustassay.metrics.grounding.sentences import statements
+from trustassay.metrics.grounding.text import normalise_squad
 
 __all__ = ["DETECTORS", "Detector", "detector", "paper_similarity"]
 
@@ -94,15 +95,15 @@ def refuses_in_words(text: str) -> str | None:
     """Decide by a wider set of English refusals, and by what else the response says.
 
     A response refuses when one of its sentences declines to answer and no other sentence carries a
-    citation: "the documents do not say; they do mention X [2]" counts as an answer, since it states
-    something that can be checked.
+    citation: "the documents do not say. They do mention X [2]." counts as an answer, since it
+    states something that can be checked.
     """
     refusal = None
-    for sentence in _SENTENCE_END.split(text):
-        match = next((m for p in _REFUSALS if (m := p.search(sentence))), None)
+    for sentence in statements(text, _SENTENCE_END.split, trailing=True, lines=True):
+        match = next((m for p in _REFUSALS if (m := p.search(sentence.hypothesis))), None)
         if match:
             refusal = refusal or match.group()
-        elif citation_markers(sentence):
+        elif sentence.numbers:
             return None
     return refusal
 

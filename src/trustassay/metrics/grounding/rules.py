@@ -14,8 +14,8 @@ class Rules:
 
     splitter: name of a sentence splitter, or ``NAME:LANGUAGE``.
     refusal: name of a refusal detector.
-    one_text: decide refusal once, on the text without citations; else the counts use the raw
-        text and the correctness figures the stripped one.
+    one_text: decide refusal once, on the response as it stands; else the counts use the raw
+        text and the correctness figures the one without citations.
     lists: read ``[1, 2]``, ``[1-3]``, ``[Doc 2]``; else the digits after each ``[`` alone.
     trailing: a citation after the full stop belongs to the sentence before it.
     lines: bullets and finished lines end a sentence.

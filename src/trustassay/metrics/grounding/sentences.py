@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -60,32 +60,58 @@ def statements(text: str, split: Splitter, *, trailing: bool, lines: bool) -> li
     With ``trailing``, markers after a full stop belong to the sentence before it, except in a
     paragraph that starts with a marker: there they lead, and belong to what follows. With
     ``lines``, bullets and finished lines end a sentence. A piece without a letter or digit is no
-    statement.
+    statement; what it cites belongs to the statement before it, or else to the first.
     """
     paragraphs = _paragraphs(text) if lines else [text]
-    pieces = [piece for p in paragraphs for piece in _pieces(p, split, trailing=trailing)]
-    return [s for s in map(statement, pieces) if any(map(str.isalnum, s.hypothesis))]
+    groups: list[list[Statement]] = [[]]
+    spoken = False
+    for paragraph in paragraphs:
+        for piece in map(statement, _pieces(paragraph, split, trailing=trailing)):
+            speaks = _speaks(piece)
+            if speaks and spoken:
+                groups.append([])
+            if speaks or piece.numbers:
+                groups[-1].append(piece)
+            spoken = spoken or speaks
+    return [_together(group) for group in groups] if spoken else []
+
+
+def _speaks(piece: Statement) -> bool:
+    return any(map(str.isalnum, piece.hypothesis))
+
+
+def _together(group: Sequence[Statement]) -> Statement:
+    return Statement(
+        text=" ".join(piece.text for piece in group),
+        hypothesis=next(piece.hypothesis for piece in group if _speaks(piece)),
+        numbers=tuple(n for piece in group for n in piece.numbers),
+    )
 
 
 def _pieces(text: str, split: Splitter, *, trailing: bool) -> list[str]:
     """Cut ``text`` into its sentences, each with its markers."""
     bare, removed = _without_markers(text)
-    leads = bool(removed) and removed[0][0] == 0
-    pieces, start, position = [], 0, 0
+    leads = bool(removed) and _is_numbering(bare[: removed[0][0]])
+    pieces, start, position, taken, marker = [], 0, 0, 0, 0
     sentences = [s for s in map(str.strip, split(bare)) if s]
     for sentence in sentences[:-1]:
         found = bare.find(sentence, position)
         if found < 0:
             raise BackendError("the sentence splitter returned text that is not in the response")
         position = found + len(sentence)
-        cut = position + sum(
-            length
-            for place, length in removed
-            if place < position or (place == position and trailing and not leads)
-        )
-        pieces.append(text[start:cut])
-        start = cut
+        if _is_numbering(sentence):
+            continue  # "1." and what it numbers are one sentence
+        while marker < len(removed) and removed[marker][0] < position + (trailing and not leads):
+            taken += removed[marker][1]
+            marker += 1
+        pieces.append(text[start : position + taken])
+        start = position + taken
     return [*pieces, text[start:]]
+
+
+def _is_numbering(text: str) -> bool:
+    """Whether a text is blank, or nothing but a bullet or a number like "1."."""
+    return not without_numbering(f"{text} ").strip()
 
 
 def _without_markers(text: str) -> tuple[str, list[tuple[int, int]]]:
@@ -101,19 +127,20 @@ def _without_markers(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 _STARTS_ANEW = re.compile(r"\s*(?:$|[-*•–]\s|\(?\d{1,3}[.)]\s|#)")
-_FINISHED = re.compile(r"[.!?:;…\])】*|]\s*$")
+_FINISHED = re.compile(r"[.!?:;…\])】*|]\s*$|^[\W_]*$")
 
 
 def _paragraphs(text: str) -> list[str]:
     """Join lines that only wrap; part the others."""
-    paragraphs: list[str] = []
+    paragraphs: list[list[str]] = []
+    last = ""
     for line in text.splitlines():
-        parted = not paragraphs or _STARTS_ANEW.match(line) or _FINISHED.search(paragraphs[-1])
-        if parted or not paragraphs[-1].strip():
-            paragraphs.append(line)
+        if not last.strip() or _STARTS_ANEW.match(line) or _FINISHED.search(last):
+            paragraphs.append([line])
         else:
-            paragraphs[-1] += "\n" + line
-    return [p for p in paragraphs if p.strip()]
+            paragraphs[-1].append(line)
+        last = line
+    return [p for p in map("\n".join, paragraphs) if p.strip()]
 
 
 def splitter(choice: str | Splitter) -> Splitter:
@@ -142,6 +169,7 @@ def _sentencex(language: str) -> Splitter:
 @cache
 def _punkt(language: str) -> Splitter:
     """NLTK's Punkt, which the paper uses; its trained data must be installed."""
+    language = language or "english"
     try:
         from nltk.tokenize.punkt import PunktTokenizer
     except ImportError:
@@ -150,11 +178,11 @@ def _punkt(language: str) -> Splitter:
             "for instance splitter=sentencex)"
         ) from None
     try:
-        tokenizer = PunktTokenizer(language or "english")
-    except LookupError:
+        tokenizer = PunktTokenizer(language)
+    except (LookupError, ValueError):
         raise BackendError(
-            "splitter punkt needs NLTK's punkt_tab data: python -m nltk.downloader punkt_tab "
-            "(or choose another, for instance splitter=sentencex)"
+            f"splitter punkt needs NLTK's punkt_tab data for {language!r}: python -m "
+            "nltk.downloader punkt_tab (or choose another, for instance splitter=sentencex)"
         ) from None
     return lambda text: list(tokenizer.tokenize(text))
 

@@ -123,7 +123,11 @@ def _summary(
             if interval and samples > 1:
                 intervals[key] = interval
     if metric.correctness in ("none", "auto"):
-        reasons["trust_score"] = "no sample has gold answers or claims to be held against"
+        reasons["trust_score"] = (
+            "no sample has gold answers or claims to be held against"
+            if samples
+            else "no sample was scored"
+        )
         values = {"trust_score": None, **values}
     return Summary(
         values=values,
@@ -144,9 +148,14 @@ _NEEDS_ANSWERABLE = frozenset(
 )
 
 
+_COUNTS_OF_ALL = frozenset({"num_samples", "answered_num", "invalid_citations"})
+
+
 def _not_applicable(key: str, support: Mapping[str, int], value: float) -> str | None:
     """Return why a figure has no value, in words, or ``None`` where it has one."""
     calibrated = key.startswith(("calib_", "parametric_", "qampari_"))
+    if not support["answered_ratio"] and key not in _COUNTS_OF_ALL:
+        return "no sample was scored"
     if (key in _NEEDS_ANSWERABLE or calibrated) and not support["answerable_ratio"]:
         return (
             "no sample says, by gold answers or by the documents' support flags, "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,9 +29,6 @@ __all__ = [
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-
-LARGEST_CITATION = 999
-"""A longer number in brackets is text (a year, say), not a citation."""
 
 
 def normalise_squad(text: str) -> str:
@@ -77,32 +74,48 @@ class Marker(NamedTuple):
     numbers: tuple[int, ...]
 
 
-_NUMBER = r"\d{1,3}"
+LONGEST_RANGE = 20
+"""A longer range names its two ends, so that no response grows by what it claims to cite."""
+
+_NUMBER = r"\d{1,3}"  # a longer one in brackets is text: a year, say
+_DOCUMENT = r"(?:doc(?:ument)?s?\.?\s*)?"
+_SEPARATOR = r"(?:,\s*(?:and|&)|[,;&–—-]|and)"
 _MARKER = re.compile(
-    rf"[\[【]\s*\^?(?:doc(?:ument)?s?\.?\s*)?({_NUMBER}(?:\s*(?:,|;|&|and|-|–|—)\s*{_NUMBER})*)\s*[\]】]",
+    rf"[\[【]\s*\^?{_DOCUMENT}({_NUMBER}(?:\s*{_SEPARATOR}\s*{_DOCUMENT}{_NUMBER})*)\s*[\]】]",
     re.IGNORECASE | re.ASCII,
 )
+_BETWEEN = re.compile(r"[ \t]*[,;][ \t]*")
 _RANGE_OR_NUMBER = re.compile(rf"({_NUMBER})\s*[-–—]\s*({_NUMBER})|({_NUMBER})", re.ASCII)
 
 
 def citation_markers(text: str) -> list[Marker]:
     """Find ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[Doc 2]`` and ``【3】`` in reading order.
 
-    A range that runs backwards names its two ends. ``[note]``, ``[-2]`` and ``[2023]`` are text.
+    Markers with a comma or semicolon between them, ``[1], [2]``, are one. A range that runs
+    backwards names its two ends. ``[note]``, ``[-2]`` and ``[2023]`` are text.
     """
-    return [Marker(m.start(), m.end(), _numbers(m.group(1))) for m in _MARKER.finditer(text)]
+    groups: list[list[re.Match[str]]] = []
+    for match in _MARKER.finditer(text):
+        if groups and _BETWEEN.fullmatch(text, groups[-1][-1].end(), match.start()):
+            groups[-1].append(match)
+        else:
+            groups.append([match])
+    return [
+        Marker(g[0].start(), g[-1].end(), tuple(n for m in g for n in _numbers(m.group(1))))
+        for g in groups
+    ]
 
 
-def _numbers(inside: str) -> tuple[int, ...]:
+def _numbers(inside: str) -> list[int]:
     numbers: list[int] = []
     for first, last, single in _RANGE_OR_NUMBER.findall(inside):
         if single:
             numbers.append(int(single))
-        elif int(first) <= int(last):
+        elif 0 <= int(last) - int(first) < LONGEST_RANGE:
             numbers.extend(range(int(first), int(last) + 1))
         else:
             numbers.extend((int(first), int(last)))
-    return tuple(numbers)
+    return numbers
 
 
 def without_citations(text: str) -> str:
@@ -150,28 +163,52 @@ def without_numbering(line: str) -> str:
 def list_elements(text: str, known: Collection[str] = ()) -> list[str]:
     """Split a list answer at commas, semicolons and line ends, but not inside citations.
 
-    Bullets, numbering and a leading "and" are dropped. Neighbours are joined again where together
-    they are, normalised, one of the ``known`` names ("Mai, the Psychic Girl").
+    Bullets, numbering and a leading "and" are dropped, but not from a name that is, normalised,
+    one of the ``known``. Neighbours are joined again where together they are one of these ("Mai,
+    the Psychic Girl"). Citations alone belong to the element before them.
     """
-    spans = [(m.start, m.end) for m in citation_markers(text)]
-    elements, position = [], 0
+    pieces: list[str] = []
+    for piece in _broken(text):
+        if without_citations(piece).strip(" ."):
+            pieces.append(piece)
+        elif pieces and citation_markers(piece):
+            pieces[-1] += f" {piece}"
+    elements = [e if citation_markers(e) else e.rstrip(" .") for e in _joined(pieces, known)]
+    return [e for e in elements if without_citations(e).strip()]
+
+
+def _broken(text: str) -> list[str]:
+    markers = iter(citation_markers(text))
+    marker = next(markers, None)
+    pieces, position = [], 0
     for match in _BREAK.finditer(text):
-        if not any(start <= match.start() < end for start, end in spans):
-            elements.append(text[position : match.start()])
+        while marker and marker.end <= match.start():
+            marker = next(markers, None)
+        if not (marker and marker.start <= match.start()):
+            pieces.append(text[position : match.start()].strip())
             position = match.end()
-    elements.append(text[position:])
-    tidy = [_JOINING.sub("", without_numbering(e).strip()) for e in elements]
-    tidy = [e.rstrip(" .") if not citation_markers(e) else e for e in tidy]
-    return _joined([e for e in tidy if e], known)
+    return [*pieces, text[position:].strip()]
 
 
-def _joined(elements: list[str], known: Collection[str], longest: int = 5) -> list[str]:
-    joined, index = [], 0
-    while index < len(elements):
-        for length in range(min(longest, len(elements) - index), 0, -1):
-            candidate = ", ".join(elements[index : index + length])
-            if length == 1 or normalise(without_citations(candidate)) in known:
-                joined.append(candidate)
+def _joined(pieces: Sequence[str], known: Collection[str]) -> list[str]:
+    longest = min(5, max((len(name.split()) for name in known), default=1))
+    heads = {name.split(" ")[0] for name in known}
+    elements, index = [], 0
+    while index < len(pieces):
+        alone = _readings(pieces[index])
+        begins = not heads.isdisjoint(normal.split(" ")[0] for normal in alone.values())
+        for length in range(min(longest if begins else 1, len(pieces) - index), 0, -1):
+            whole = ", ".join(pieces[index : index + length])
+            readings = alone if length == 1 else _readings(whole)
+            name = next((r for r, normal in readings.items() if normal in known), None)
+            if name is not None or length == 1:
+                elements.append([*readings][-1] if name is None else name)
                 index += length
                 break
-    return joined
+    return elements
+
+
+def _readings(element: str) -> dict[str, str]:
+    """Return an element as written, without its numbering, and without "and"; each normalised."""
+    bare = without_numbering(element)
+    return {r: normalise(without_citations(r)) for r in (element, bare, _JOINING.sub("", bare))}

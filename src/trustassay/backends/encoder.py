@@ -1,0 +1,135 @@
+"""The embedded encoders: int8 ONNX graphs over one shared table of word embeddings.
+
+Both graphs begin behind the word embeddings, so that the table, a third of all weights, is shipped
+once: int8 rows with a scale each. Needs onnxruntime and tokenizers, and nothing from a network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.capabilities import BackendError
+
+__all__ = ["Encoder", "Tokens", "card", "encoder", "softmax", "weights_folder"]
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+BATCH_TOKENS = 4096
+"""Tokens in one pass through a graph, padding included."""
+
+
+class Tokens(NamedTuple):
+    """A text, or a pair, as the encoder reads it; ``kinds`` has a kind for each id."""
+
+    ids: list[int]
+    kinds: list[int]
+
+
+class Encoder:
+    """One of the two graphs (``entailer`` or ``embedder``) with its tokenizer and the table.
+
+    Raises:
+        BackendError: onnxruntime or tokenizers is missing, or the files are damaged.
+    """
+
+    def __init__(self, name: str, folder: Path, threads: int) -> None:
+        try:
+            import onnxruntime
+            import tokenizers
+        except ImportError as error:
+            raise BackendError(f"embedded models need {error.name}, which is missing") from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        try:
+            self.session = onnxruntime.InferenceSession(
+                folder / f"{name}.onnx", options, providers=["CPUExecutionProvider"]
+            )
+            self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+            self.rows, self.scales = _table(folder)
+        except Exception as error:
+            raise BackendError(f"the embedded {name} cannot be loaded: {error}") from error
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        self._inputs = {node.name for node in self.session.get_inputs()}
+        self.width: int = self.session.get_outputs()[0].shape[1]
+
+    def run(self, tokens: Sequence[Tokens]) -> Floats:
+        """Return the graph's output, shape (n, width), in the order of ``tokens``.
+
+        Batches are of like length, and padded to a multiple of eight.
+        """
+        made = np.zeros((len(tokens), self.width), dtype=np.float32)
+        for picks, longest in _batches([len(one.ids) for one in tokens]):
+            ids, kinds, mask = np.zeros((3, len(picks), longest), dtype=np.int64)
+            for row, one in enumerate(tokens[pick] for pick in picks):
+                length = len(one.ids)
+                ids[row, :length], kinds[row, :length], mask[row, :length] = *one, 1
+            inputs = {"words": self._words(ids), "kinds": kinds, "mask": mask}
+            feed = {name: value for name, value in inputs.items() if name in self._inputs}
+            made[picks] = self.session.run(None, feed)[0]
+        return made
+
+    def _words(self, ids: Ints) -> Floats:
+        """Return rows of the word-embedding table, shape (n, tokens, width)."""
+        return self.rows[ids].astype(np.float32) * self.scales[ids][..., None]
+
+
+@cache
+def _table(folder: Path) -> tuple[NDArray[np.int8], Floats]:
+    """Return the table of word embeddings, int8 rows and their scales; both encoders share it."""
+    with np.load(folder / "embeddings.npz", allow_pickle=False) as table:
+        return table["rows"], table["scales"]
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    """Yield positions of like length, with the length they are padded to."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    batch: list[int] = []
+    for index in order:
+        padded = -(-lengths[index] // 8) * 8
+        if batch and padded * (len(batch) + 1) > BATCH_TOKENS:
+            yield batch, -(-lengths[batch[-1]] // 8) * 8
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch, -(-lengths[batch[-1]] // 8) * 8
+
+
+def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Return exp(x) / sum exp(x) along the last axis."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True), dtype=np.float64)
+    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
+
+
+@cache
+def weights_folder() -> Path:
+    """Return the folder of the shipped files."""
+    with as_file(files("trustassay.backends") / "weights") as folder:
+        return folder
+
+
+@cache
+def card() -> dict[str, Any]:
+    """Return what ``entailer.json`` says: labels, windows, combination, training, checksums."""
+    try:
+        content: dict[str, Any] = json.loads((weights_folder() / "entailer.json").read_text())
+    except (OSError, ValueError) as error:
+        raise BackendError(f"the embedded models are damaged: {error}") from error
+    return content
+
+
+@cache
+def encoder(name: str, threads: int | None = None) -> Encoder:
+    """Return the encoder of that name, loaded once for each number of threads (``None``: all)."""
+    return Encoder(name, weights_folder(), threads or os.cpu_count() or 1)

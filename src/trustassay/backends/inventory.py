@@ -1,0 +1,119 @@
+"""Which backends work on this machine, whether they do what they should, and how fast."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from trustassay.backends import resolve
+from trustassay.backends.checking import CHECK_PAIRS, check_labels
+from trustassay.backends.encoder import card, weights_folder
+from trustassay.capabilities import BackendError
+
+__all__ = ["Found", "backends"]
+
+MEASURED_S = 1.0
+PREMISE = "The observatory on the hill was built by the town between the wars. " * 6
+"""About 100 tokens, to measure with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A backend, what it is for, and what was found; ``broken`` where it should work."""
+
+    name: str
+    capability: str
+    state: str
+    load: str = ""
+    speed: str = ""
+    broken: bool = False
+
+
+def backends(*, check: bool) -> Iterator[Found]:
+    """Yield every backend; with ``check`` it is loaded, tested and timed."""
+    packages = [name for name in ("onnxruntime", "tokenizers") if find_spec(name) is None]
+    for capability, load, test, run, unit in (
+        ("entailment", resolve.entailer, _test_embedded_entailer, _entail, "pairs/s"),
+        ("embedding", resolve.embedder, _test_embedder, _embed, "sentences/s"),
+    ):
+        if packages:
+            state = f"needs {' and '.join(packages)}"
+            yield Found("embedded", capability, state, broken=True)
+        elif check:
+            yield _checked("embedded", capability, load, test, run, unit)
+        else:
+            yield Found("embedded", capability, "yes")
+    if check:
+        yield _checked(
+            "lexical", "entailment", resolve.entailer, lambda _: None, _entail, "pairs/s"
+        )
+    else:
+        yield Found("lexical", "entailment", "yes")
+    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    state = f"pip install 'trustassay[hf]' ({' and '.join(missing)} missing)" if missing else "yes"
+    yield Found("hf:ID-or-path", "entailment", state)
+    yield Found("python:MODULE:FUNCTION", "entailment", "yes")
+
+
+def _checked(
+    name: str,
+    capability: str,
+    load: Callable[[str], Any],
+    test: Callable[[Any], None],
+    run: Callable[[Any, int, int], None],
+    unit: str,
+) -> Found:
+    started = time.perf_counter()
+    try:
+        backend = load(name)
+        seconds = time.perf_counter() - started
+        test(backend)
+    except BackendError as error:
+        return Found(name, capability, f"broken: {error}", broken=True)
+    return Found(
+        name, capability, "works", f"{seconds:.2f} s", f"{_speed(backend, run):.0f} {unit}"
+    )
+
+
+def _speed(backend: Any, run: Callable[[Any, int, int], None]) -> float:
+    """Return items a second, over at least a second."""
+    batch, done = 64, 0
+    started = time.perf_counter()
+    while time.perf_counter() - started < MEASURED_S:
+        run(backend, done, batch)
+        done += batch
+    return done / (time.perf_counter() - started)
+
+
+def _entail(backend: Any, start: int, n: int) -> None:
+    """Ask for ``n`` pairs that nothing has seen before."""
+    numbers = range(start, start + n)
+    backend.scores([(f"Note {i}. {PREMISE}", f"The town built {i} of them.") for i in numbers])
+
+
+def _embed(backend: Any, start: int, n: int) -> None:
+    numbers = range(start, start + n)
+    backend.vectors([f"The town built observatory number {i} on the hill." for i in numbers])
+
+
+def _test_embedded_entailer(backend: Any) -> None:
+    check_labels(backend)
+    for name, digest in card()["sha256"].items():
+        if hashlib.sha256((weights_folder() / name).read_bytes()).hexdigest() != digest:
+            raise BackendError(f"{name} is not the file that was shipped")
+
+
+def _test_embedder(backend: Any) -> None:
+    """A sentence must be nearer to another about the same than to one about something else."""
+    same, other = CHECK_PAIRS[0][1], "The bank raised its interest rates."
+    vectors = backend.vectors([CHECK_PAIRS[0][0], same, other])
+    if not np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-4):
+        raise BackendError("its vectors are not of length 1")
+    if vectors[0] @ vectors[1] <= vectors[0] @ vectors[2]:
+        raise BackendError("its vectors do not tell subjects apart")

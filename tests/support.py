@@ -1,0 +1,131 @@
+"""What the tests of the engine and of the command line share."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trustassay.capabilities import BatchLimits, Models, Probabilities
+from trustassay.metric import Assessment, Figure, Metric, Summary
+from trustassay.sample import Sample
+
+Pair = tuple[str, str]
+Verdict = Callable[[str, str], Sequence[float]]
+
+YES = (1.0, 0.0, 0.0)
+ROOT = Path(__file__).parent.parent
+
+
+def record(i: int, **others: Any) -> dict[str, Any]:
+    """Return a record with two cited sentences about ``i``: three pairs for an entailer."""
+    return {
+        "id": f"q{i}",
+        "question": f"What is number {i}?",
+        "response": f"Number {i} is odd [1]. Number {i} is large and red [1][2].",
+        "documents": [f"Number {i} is odd.", f"Number {i} is large, and it is blue."],
+        **others,
+    }
+
+
+def records(n: int) -> list[dict[str, Any]]:
+    return [record(i) for i in range(n)]
+
+
+def jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+class Recorder:
+    """An entailer that notes every batch; ``judge`` may return anything or raise."""
+
+    name = "recorder"
+
+    def __init__(
+        self,
+        judge: Verdict = lambda premise, hypothesis: YES,
+        *,
+        limits: BatchLimits | None = None,
+        stored: bool = True,
+    ) -> None:
+        self.judge, self.stored = judge, stored
+        self.limits = limits or BatchLimits()
+        self.batches: list[list[Pair]] = []
+
+    def scores(self, pairs: Sequence[Pair]) -> Probabilities:
+        self.batches.append(list(pairs))
+        return np.array([self.judge(*pair) for pair in pairs])
+
+    @property
+    def asked(self) -> Counter[Pair]:
+        return Counter(pair for batch in self.batches for pair in batch)
+
+
+@dataclass(frozen=True)
+class Probe(Metric):
+    """Asks for one entailment: does the response entail the question? ``ask`` decides instead."""
+
+    name: ClassVar[str] = "probe"
+    title: ClassVar[str] = "Probe"
+    needs: ClassVar[frozenset[str]] = frozenset({"entailer"})
+    figures: ClassVar[Mapping[str, Figure]] = {"mean": Figure("mean", "the mean", headline=True)}
+
+    ask: Callable[[Sample, Models], Any] | None = None
+
+    async def assess(self, sample: Sample, models: Models) -> Assessment:
+        if self.ask is not None:
+            found = await self.ask(sample, models)
+            if isinstance(found, Assessment):
+                return found
+        else:
+            found = (await models.entail(sample.response or "", sample.question)).entailment
+        return Assessment(sample.id, self.name, found, parts={"value": found})
+
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+        scores = [a.score for a in assessments if a.score is not None]
+        failed = sum(a.error is not None for a in assessments)
+        mean = float(np.mean(scores)) if scores else None
+        return Summary({"mean": mean}, n=len(assessments), failed=failed)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def summary_of(folder: Path) -> dict[str, Any]:
+    """Return the content of ``summary.json`` without the time it took."""
+    content: dict[str, Any] = json.loads((folder / "summary.json").read_bytes())
+    del content["seconds"]
+    return content
+
+
+def results(folder: Path) -> tuple[bytes, str]:
+    """Return what must be the same for the same run, to the byte."""
+    return (folder / "assessments.jsonl").read_bytes(), json.dumps(summary_of(folder))
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "trustassay", *map(str, arguments)]
+
+
+def run_command(
+    *arguments: str | Path, cwd: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments),
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
