@@ -18,8 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import answers
 import numpy as np
+
+import answers
 
 
 def write(path: Path, n: int) -> None:

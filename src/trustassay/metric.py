@@ -197,14 +197,20 @@ def metric_class(name: str) -> type[Metric]:
     """Return the class of the metric that the entry points name so.
 
     Raises:
-        UnknownNameError: there is none; the message names the nearest.
+        UnknownNameError: there is none, with the nearest names, or it cannot be loaded.
     """
     entries = _entries()
     if name not in entries:
         raise UnknownNameError(did_you_mean("metric", name, entries))
-    loaded = entries[name]()
+    try:
+        loaded = entries[name]()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UnknownNameError(
+            f"metric {name} is installed, but cannot be loaded ({reason})"
+        ) from error
     if not (isinstance(loaded, type) and issubclass(loaded, Metric)):
-        raise TypeError(f"entry point {name!r} of {ENTRY_POINT_GROUP} is not a Metric class")
+        raise UnknownNameError(f"entry point {name!r} of {ENTRY_POINT_GROUP} is no Metric class")
     return loaded
 
 

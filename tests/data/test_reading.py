@@ -201,7 +201,7 @@ def test_an_iterable_gives_records_and_samples_in_order() -> None:
     results = list(read_samples(iter(mixed)))
     assert [r.where for r in results] == ["sample 1", "sample 2", "sample 3"]
     assert isinstance(results[1], Located)
-    assert results[1].sample is ready
+    assert results[1].sample == ready
     assert str(results[2]) == "sample 3: record: expected an object, got text"
 
 

@@ -30,8 +30,8 @@ def test_all_faults_are_told_at_once_and_nothing_is_started(tmp_path: Path) -> N
     assert error.value.count == 3
     assert "\n".join(map(str, error.value.faults)).splitlines() == [
         "sample 2: question: is missing (expected text)",
-        "sample 4: response: expected text, got a list",
         "sample 4: documents: expected a list of documents, got 7",
+        "sample 4: response: expected text, got a list",
         "sample 6: response: is missing (expected the text to assess)",
     ]
     assert not recorder.batches

@@ -54,6 +54,8 @@ class EmbeddedEntailer:
         Raises:
             BackendError: a hypothesis is too long to be read beside any of its premise.
         """
+        if not pairs:
+            return np.zeros((0, 3))
         size, step = self._card["windows"]["words"], self._card["windows"]["step"]
         cut = [windows(premise, size, step) for premise, _ in pairs]
         flat = [(w, h) for ws, (_, h) in zip(cut, pairs, strict=True) for w in ws]
@@ -63,7 +65,7 @@ class EmbeddedEntailer:
             self._combined(part, *pair)
             for part, pair in zip(np.split(logits, ends), pairs, strict=True)
         ]
-        return np.array(rows, dtype=float).reshape(len(pairs), 3)
+        return np.array(rows, dtype=float)
 
     def _combined(
         self, logits: Probabilities, premise: str, hypothesis: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -23,9 +24,6 @@ __all__ = ["Encoder", "Tokens", "card", "encoder", "softmax", "weights_folder"]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-
-BATCH_TOKENS = 4096
-"""Tokens in one pass through a graph, padding included."""
 
 
 class Tokens(NamedTuple):
@@ -49,7 +47,7 @@ class Encoder:
         except ImportError as error:
             raise BackendError(f"embedded models need {error.name}, which is missing") from error
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = 1
         options.log_severity_level = 3
         try:
             self.session = onnxruntime.InferenceSession(
@@ -61,24 +59,29 @@ class Encoder:
             raise BackendError(f"the embedded {name} cannot be loaded: {error}") from error
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
+        self._workers = ThreadPoolExecutor(threads, thread_name_prefix=f"trustassay-{name}")
         self._inputs = {node.name for node in self.session.get_inputs()}
         self.width: int = self.session.get_outputs()[0].shape[1]
 
     def run(self, tokens: Sequence[Tokens]) -> Floats:
         """Return the graph's output, shape (n, width), in the order of ``tokens``.
 
-        Batches are of like length, and padded to a multiple of eight.
+        Every item runs by itself, several at a time: int8 activations are scaled by what stands in
+        the same batch, so that in a batch a result would depend on its company.
         """
-        made = np.zeros((len(tokens), self.width), dtype=np.float32)
-        for picks, longest in _batches([len(one.ids) for one in tokens]):
-            ids, kinds, mask = np.zeros((3, len(picks), longest), dtype=np.int64)
-            for row, one in enumerate(tokens[pick] for pick in picks):
-                length = len(one.ids)
-                ids[row, :length], kinds[row, :length], mask[row, :length] = *one, 1
-            inputs = {"words": self._words(ids), "kinds": kinds, "mask": mask}
-            feed = {name: value for name, value in inputs.items() if name in self._inputs}
-            made[picks] = self.session.run(None, feed)[0]
-        return made
+        rows = list(self._workers.map(self._one, tokens))
+        return np.concatenate(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
+
+    def _one(self, tokens: Tokens) -> Floats:
+        ids = np.array([tokens.ids], dtype=np.int64)
+        inputs = {
+            "words": self._words(ids),
+            "kinds": np.array([tokens.kinds], dtype=np.int64),
+            "mask": np.ones_like(ids),
+        }
+        feed = {name: value for name, value in inputs.items() if name in self._inputs}
+        output: Floats = self.session.run(None, feed)[0]
+        return output
 
     def _words(self, ids: Ints) -> Floats:
         """Return rows of the word-embedding table, shape (n, tokens, width)."""
@@ -90,20 +93,6 @@ def _table(folder: Path) -> tuple[NDArray[np.int8], Floats]:
     """Return the table of word embeddings, int8 rows and their scales; both encoders share it."""
     with np.load(folder / "embeddings.npz", allow_pickle=False) as table:
         return table["rows"], table["scales"]
-
-
-def _batches(lengths: Sequence[int]) -> Iterator[tuple[list[int], int]]:
-    """Yield positions of like length, with the length they are padded to."""
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    batch: list[int] = []
-    for index in order:
-        padded = -(-lengths[index] // 8) * 8
-        if batch and padded * (len(batch) + 1) > BATCH_TOKENS:
-            yield batch, -(-lengths[batch[-1]] // 8) * 8
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch, -(-lengths[batch[-1]] // 8) * 8
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
+from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trustassay.capabilities import BackendError, BatchLimits, Probabilities
+from trustassay.metric import did_you_mean
 
 __all__ = ["FunctionEntailer", "imported"]
 
@@ -24,11 +28,14 @@ class FunctionEntailer:
     limits = BatchLimits(items=256, tokens=None)
 
     def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
+        if not callable(function):
+            raise BackendError(f"an entailer is an object or a function, not {function!r:.60}")
         if inspect.iscoroutinefunction(function):
             raise BackendError("an entailer function is a plain function, not a coroutine")
         self._function = function
         kind = function if hasattr(function, "__qualname__") else type(function)
-        self.name = name or f"function:{kind.__module__}.{kind.__qualname__}"
+        module = getattr(kind, "__module__", "builtins")
+        self.name = name or f"function:{module}.{kind.__qualname__}"
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
@@ -55,11 +62,25 @@ class FunctionEntailer:
 def imported(path: str) -> Any:
     """Return the object that ``package.module:name`` names.
 
+    Modules of the working folder are found, too, as ``python -m`` would find them.
+
     Raises:
-        BackendError: there is none.
+        BackendError: there is none, or its module cannot be imported.
     """
     module, _, name = path.partition(":")
+    if not (module and name) or module.startswith("."):
+        raise BackendError(f"python:{path}: expected python:MODULE:FUNCTION")
+    if not {"", str(Path.cwd())} & set(sys.path):
+        sys.path.append(str(Path.cwd()))
     try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError):
-        raise BackendError(f"python:{path}: expected python:MODULE:FUNCTION, found none") from None
+        found = importlib.import_module(module)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise BackendError(f"python:{path}: cannot import {module} ({reason})") from None
+    try:
+        return attrgetter(name)(found)
+    except AttributeError:
+        near = [known for known in dir(found) if not known.startswith("_")]
+        raise BackendError(
+            f"python:{path}: {did_you_mean(f'name in {module}', name, near)}"
+        ) from None

@@ -41,7 +41,7 @@ def entailer(choice: EntailerChoice) -> Entailer:
         BackendError: the backend cannot be loaded.
     """
     if not isinstance(choice, str):
-        return choice if isinstance(choice, Entailer) else FunctionEntailer(choice)
+        return _from_object(choice)
     scheme, _, rest = choice.replace("embedded?", "embedded:?", 1).partition(":")
     if scheme not in _ENTAILERS:
         raise UnknownNameError(did_you_mean("entailer", choice, _ENTAILERS))
@@ -150,8 +150,13 @@ _HF_OPTIONS: dict[str, Callable[[str], Any]] = {
 
 
 def _python(rest: str) -> Entailer:
-    found = imported(rest)
-    return found if isinstance(found, Entailer) else FunctionEntailer(found, f"python:{rest}")
+    return _from_object(imported(rest), f"python:{rest}")
+
+
+def _from_object(found: Any, name: str | None = None) -> Entailer:
+    if isinstance(found, type):
+        raise BackendError(f"{found.__name__} is a class; an entailer is an object or a function")
+    return found if isinstance(found, Entailer) else FunctionEntailer(found, name)
 
 
 _ENTAILERS: dict[str, Callable[[str], Entailer]] = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +14,10 @@ import typer
 
 if TYPE_CHECKING:
     from trustassay.engine.api import Run
+    from trustassay.engine.intake import BadInputError
     from trustassay.metric import Figure, Summary
 
-FAULTS_SHOWN = 100
+FAULTS_SHOWN = 20
 FAILURES_SHOWN = 20
 
 Entailer = Annotated[
@@ -48,20 +51,39 @@ def errors_for_people() -> Iterator[None]:
 
     try:
         yield
+    except KeyboardInterrupt:
+        say("interrupted; the same command goes on where this one stopped")
+        raise typer.Exit(130) from None
     except BadInputError as error:
-        for fault in error.faults[:FAULTS_SHOWN]:
-            say(str(fault))
-        more = error.count - FAULTS_SHOWN
-        if more > 0:
-            say(f"... and {more} more")
-        say(f"{error.count} faulty records; nothing was started (--skip-bad goes on without them)")
+        show_faults(error)
         raise typer.Exit(2) from None
     except (InputError, RunFolderError, UnknownNameError, BackendError, ValueError) as error:
         say(f"trustassay: {error}")
         raise typer.Exit(2) from None
+    except BrokenPipeError:
+        raise  # typer ends quietly then
     except OSError as error:
         say(f"trustassay: {error}")
         raise typer.Exit(2) from None
+
+
+def show_faults(error: BadInputError) -> None:
+    """Print every fault with its place; a kind that fills the file is cut short, and counted."""
+    kinds: Counter[str] = Counter()
+    for fault in error.faults:
+        for problem in fault.problems:
+            kind = (
+                re.sub(r"\[\d+\]", "[]", problem.field) + ": " + problem.message.split(", got")[0]
+            )
+            kinds[kind] += 1
+            if kinds[kind] <= FAULTS_SHOWN:
+                say(f"{fault.where}: {problem}")
+    for kind, count in kinds.items():
+        if count > FAULTS_SHOWN:
+            say(f"... {count - FAULTS_SHOWN} more: {kind}")
+    if error.count > len(error.faults):
+        say(f"... only the first {len(error.faults):,} faulty records are listed")
+    say(f"{error.count:,} faulty records; nothing was started (--skip-bad goes on without them)")
 
 
 def say(text: str) -> None:

@@ -198,6 +198,7 @@ def _run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     result: list[T] = []
     errors: list[BaseException] = []
     stop: list[Callable[[], object]] = []
+    ended = threading.Event()  # Thread.join does not survive an interruption
 
     async def stoppable() -> T:
         task = asyncio.current_task()
@@ -210,15 +211,16 @@ def _run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             result.append(asyncio.run(stoppable()))
         except BaseException as error:
             errors.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=in_thread, name="trustassay-score")
-    thread.start()
+    threading.Thread(target=in_thread, name="trustassay-score").start()
     try:
-        thread.join()
+        ended.wait()
     except BaseException:  # an interruption, which comes to the main thread alone
         with suppress(IndexError, RuntimeError):
             stop[0]()
-        thread.join()
+        ended.wait()
         raise
     if errors:
         raise errors[0]

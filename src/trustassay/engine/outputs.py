@@ -133,8 +133,12 @@ def write_report(folder: RunFolder) -> None:
     run, summary = folder.read_run(), folder.read_summary()
     if run is None or summary is None:
         raise RunFolderError(f"{folder.path}: holds no finished run")
-    total = run["samples"]["samples"]
     metrics = [metric_class(name) for name in run["metrics"]]
+    try:
+        total = int(run["samples"]["samples"])
+        summaries = [Summary(**summary["metrics"][metric.name]) for metric in metrics]
+    except (KeyError, TypeError, ValueError):
+        raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     columns = [folder.assessments(metric.name) for metric in metrics]
     histograms = [Histogram(*metric.score_range) for metric in metrics]
     worst = np.full(total, np.inf)
@@ -148,8 +152,8 @@ def write_report(folder: RunFolder) -> None:
         title=Path(run["input"]).name,
         facts=_facts(run),
         metrics=[
-            ReportMetric(m.name, m.title, Summary(**summary["metrics"][m.name]), m.figures, h)
-            for m, h in zip(metrics, histograms, strict=True)
+            ReportMetric(m.name, m.title, s, m.figures, h)
+            for m, s, h in zip(metrics, summaries, histograms, strict=True)
         ],
         total=total,
         shown=_shown(folder, columns, shown),

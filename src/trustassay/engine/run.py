@@ -272,10 +272,13 @@ class _Window:
 
     async def start(self, work: Any) -> None:
         """Start ``work`` as soon as there is room for it."""
-        await self._free.acquire()
-        if self._error:
+        try:
+            await self._free.acquire()
+            if self._error:
+                raise self._error
+        except BaseException:
             work.close()
-            raise self._error
+            raise
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)

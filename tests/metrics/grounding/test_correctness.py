@@ -21,6 +21,7 @@ from trustassay.metrics.grounding.correctness import (
     exact_hits,
     list_match,
     mentions,
+    predictions,
     wrong_in_documents,
 )
 from trustassay.metrics.grounding.rules import PROFILES
@@ -54,30 +55,34 @@ def test_exact_hits(shown: str, gold: list[str], words: bool, parts: bool) -> No
 def test_list_match() -> None:
     # Elements: heat, speed, heat, ran; Heat (by an alias) and Ran are hit, three are precise.
     golds = [["Hitze", "Heat"], ["Ran"], ["Alien"]]
-    found = list_match("Heat [1], Speed [2], the heat, Ran.", golds, DEFAULT)
+    predicted = predictions("Heat [1], Speed [2], the heat, Ran.", golds, DEFAULT)
+    assert predicted == ["Heat", "Speed", "the heat", "Ran"]
+    found = list_match(predicted, golds, DEFAULT)
     assert found.elements == ("heat", "speed", "heat", "ran")
     assert found.precise == 3
     assert found.hits == (True, True, False)
 
 
 def test_list_match_of_nothing() -> None:
-    found = list_match(" , [1]", [["Heat"]], DEFAULT)
+    assert predictions(" , [1]", [["Heat"]], DEFAULT) == []
+    found = list_match(["!"], [["Heat"]], DEFAULT)
     assert (found.elements, found.precise, found.hits) == ((), 0, (False,))
 
 
 def test_an_article_alone_can_be_a_list_element() -> None:
-    assert list_match("A, C, D", [["A"], ["E"]], DEFAULT).hits == (True, False)
+    assert list_match(["A", "C", "D"], [["A"], ["E"]], DEFAULT).hits == (True, False)
 
 
 def test_wrong_in_documents() -> None:
     # Heat is right. Speed and Ran are wrong; a passage mentions Speed: 1 of 2.
     passages = ["A film called Speed.", "Orange trees."]
-    share = wrong_in_documents("Heat, Speed, Ran", [["Heat"]], [["Heat"]], passages, DEFAULT)
+    elements = ["Heat", "Speed", "Ran"]
+    share = wrong_in_documents(elements, [["Heat"]], passages, DEFAULT)
     assert share == 0.5
     # Parts of words count in the paper: "Ran" is in "Orange".
-    share = wrong_in_documents("Heat, Speed, Ran", [["Heat"]], [["Heat"]], passages, PAPER)
+    share = wrong_in_documents(elements, [["Heat"]], passages, PAPER)
     assert share == 1.0
-    assert wrong_in_documents("Heat", [["Heat"]], [["Heat"]], passages, DEFAULT) is None
+    assert wrong_in_documents(["Heat"], [["Heat"]], passages, DEFAULT) is None
 
 
 def test_mentions_gives_the_alias_as_written() -> None:
@@ -169,6 +174,17 @@ def test_em5_by_hand() -> None:
     assert values["parametric_qampari_rec_top5"] == pytest.approx(20)
     assert values["qampari_presence"] == 0.5
     assert values["qampari_absence"] == 0.5
+
+
+def test_a_name_with_a_comma_is_one_element_whatever_the_documents_support() -> None:
+    """ "Mai, the Girl" is not supported, "Mai" is, and is not given: P, R of the supported 0."""
+    answers = ["Mai, the Girl", "Mai"]
+    answer = item("Mai, the Girl", docs(1, [0, 1]), answers=answers)
+    values = values_of(answer, Knows(), correctness="em5")
+    assert values["regular_qampari_prec"] == 100
+    assert values["regular_qampari_rec"] == 50
+    assert values["calib_answered_qampari_prec"] == 0
+    assert values["calib_answered_qampari_rec"] == 0
 
 
 def test_em5_cites_element_by_element() -> None:

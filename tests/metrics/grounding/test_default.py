@@ -241,7 +241,7 @@ def test_the_words_that_refuse_are_shown() -> None:
     [
         ({"refusal": "phrase"}, "unknown refusal detector 'phrase'; did you mean phrases"),
         ({"profile": "papr"}, "unknown profile 'papr'; did you mean paper"),
-        ({"correctness": "em4"}, "unknown value of correctness 'em4'; did you mean em5 or em"),
+        ({"correctness": "em4"}, "unknown value of correctness 'em4'; did you mean em or em5"),
         ({"zero": "lst"}, "unknown value of zero 'lst'; did you mean last"),
         ({"invalid": "voids"}, "did you mean void"),
         ({"duplicates": "two"}, "unknown value of duplicates 'two'"),
@@ -586,9 +586,8 @@ def naive(
         for n in good:
             others = list(good)
             others.remove(n)
-            if len(good) == 1 or chance(f"d{n}", text):
-                points += 1
-            elif not chance("\n".join(f"d{m}" for m in others), text):
+            rest = "\n".join(f"d{m}" for m in others)
+            if len(good) == 1 or chance(f"d{n}", text) or not chance(rest, text):
                 points += 1
             elif precision == "paper":
                 shared = [g for g in (0, 1) if any(flags[m - 1][g] for m in others)]
@@ -598,7 +597,7 @@ def naive(
     return recall, points / counted if counted else 0.0, bad
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     answers=st.lists(answer_, min_size=1, max_size=6),
     rules=st.fixed_dictionaries(
@@ -712,7 +711,7 @@ def test_computed_flags_agree_with_the_labels_of_the_demo() -> None:
         for row in rows
     ]
     run = score(bare, metrics=[Grounding()], entailer="lexical")
-    pairs = []
+    pairs: list[tuple[int, int]] = []
     for row, assessment in zip(rows, run.assessments, strict=True):
         computed = trace(assessment, "coverage")
         for document, entry in zip(row["documents"], computed, strict=True):

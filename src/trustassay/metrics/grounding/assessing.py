@@ -45,6 +45,11 @@ class Assessing:
         strip = without_citations if self.rules.lists else without_citations_as_in_paper
         self.shown = strip(self.response)
         self.blocks = [self.block(document) for document in self.documents]
+        self.elements = (
+            match.predictions(self.response, self.golds, self.rules)
+            if metric.correctness == "em5"
+            else []
+        )
         self.asked: dict[tuple[str, str], Entailment] = {}
 
     async def result(self) -> Assessment:
@@ -171,7 +176,7 @@ class Assessing:
         if self.metric.correctness == "em":
             return match.exact_hits(self.shown, self.golds, self.rules)
         if self.metric.correctness == "em5":
-            return list(match.list_match(self.response, self.golds, self.rules).hits)
+            return list(match.list_match(self.elements, self.golds, self.rules).hits)
         return []
 
     async def citations(self, found: Sequence[Statement]) -> list[_Judge]:
@@ -212,21 +217,15 @@ class Assessing:
 
     def list_parts(self, covered: Sequence[int] | None) -> dict[str, float]:
         """Return the parts of a list answer."""
-        whole = match.list_match(self.response, self.golds, self.rules)
+        whole = match.list_match(self.elements, self.golds, self.rules)
         parts = {"elements": float(len(whole.elements)), "precise_elements": float(whole.precise)}
         if covered is None:
             return parts
         supported = [gold for gold, flag in zip(self.golds, covered, strict=True) if flag]
-        parts["supported_elements"] = float(
-            match.list_match(self.response, supported, self.rules).precise
-        )
-        share = match.wrong_in_documents(
-            self.response,
-            self.golds,
-            supported,
-            [document.text for document in self.documents],
-            self.rules,
-        )
+        backed = match.list_match(self.elements, supported, self.rules)
+        parts["supported_elements"] = float(backed.precise)
+        passages = [document.text for document in self.documents]
+        share = match.wrong_in_documents(self.elements, supported, passages, self.rules)
         return parts if share is None else parts | {"wrong_in_documents": share}
 
     def refusal_evidence(self, refusal: str | None) -> list[Mapping[str, Any]]:

@@ -17,7 +17,14 @@ from trustassay.metrics.grounding.text import (
     without_citations_as_in_paper,
 )
 
-__all__ = ["ListMatch", "exact_hits", "list_match", "mentions", "wrong_in_documents"]
+__all__ = [
+    "ListMatch",
+    "exact_hits",
+    "list_match",
+    "mentions",
+    "predictions",
+    "wrong_in_documents",
+]
 
 Golds = Sequence[Sequence[str]]
 
@@ -40,16 +47,16 @@ class ListMatch:
     hits: tuple[bool, ...]
 
 
-def list_match(response: str, golds: Golds, rules: Rules) -> ListMatch:
+def list_match(predicted: Sequence[str], golds: Golds, rules: Rules) -> ListMatch:
     """Match the elements of a list answer with gold answers (``em5``, spec 6.3).
 
-    A pair matches when the normalised texts are equal. Duplicates count each time.
+    ``predicted`` comes from :func:`predictions`. A pair matches when the normalised texts are
+    equal. Duplicates count each time.
     """
     aliases = [_aliases(gold, rules) for gold in golds]
     known = {alias for names in aliases for alias in names}
     normal = _normal(rules)
-    found = [normal(element) for element in predictions(response, golds, rules)]
-    found = [element for element in found if element]
+    found = [element for element in map(normal, predicted) if element]
     return ListMatch(
         elements=tuple(found),
         precise=sum(element in known for element in found),
@@ -58,7 +65,10 @@ def list_match(response: str, golds: Golds, rules: Rules) -> ListMatch:
 
 
 def predictions(response: str, golds: Golds, rules: Rules) -> list[str]:
-    """Return the elements of a list answer without citations, as written."""
+    """Return the elements of a list answer without citations, as written.
+
+    ``golds`` tells which names hold a comma.
+    """
     if not rules.lists_split:
         return list_elements_as_in_paper(without_citations_as_in_paper(response))
     known = {normalise(alias) for gold in golds for alias in gold}
@@ -66,7 +76,7 @@ def predictions(response: str, golds: Golds, rules: Rules) -> list[str]:
 
 
 def wrong_in_documents(
-    response: str, golds: Golds, supported: Golds, passages: Sequence[str], rules: Rules
+    predicted: Sequence[str], supported: Golds, passages: Sequence[str], rules: Rules
 ) -> float | None:
     """Return the share of wrong list elements that some passage mentions; ``None`` without any.
 
@@ -74,7 +84,7 @@ def wrong_in_documents(
     """
     normal, contains = _normal(rules), _contains(rules)
     aliases = [alias for gold in supported for alias in _aliases(gold, rules)]
-    found = [normal(p) for p in predictions(response, golds, rules) if p]
+    found = [normal(p) for p in predicted if p]
     wrong = [p for p in found if not any(contains(p, alias) for alias in aliases)]
     texts = [normal(passage) for passage in passages]
     if not wrong:

@@ -94,19 +94,21 @@ def citation_markers(text: str) -> list[Marker]:
     Markers with a comma or semicolon between them, ``[1], [2]``, are one. A range that runs
     backwards names its two ends. ``[note]``, ``[-2]`` and ``[2023]`` are text.
     """
-    groups: list[list[re.Match[str]]] = []
+    found: list[tuple[int, int, list[int]]] = []
     for match in _MARKER.finditer(text):
-        if groups and _BETWEEN.fullmatch(text, groups[-1][-1].end(), match.start()):
-            groups[-1].append(match)
-        else:
-            groups.append([match])
-    return [
-        Marker(g[0].start(), g[-1].end(), tuple(n for m in g for n in _numbers(m.group(1))))
-        for g in groups
-    ]
+        start, end = match.span()
+        numbers = _numbers(match.group(1))
+        if found and found[-1][1] < start and _BETWEEN.fullmatch(text, found[-1][1], start):
+            start, _, before = found.pop()
+            before.extend(numbers)
+            numbers = before
+        found.append((start, end, numbers))
+    return [Marker(start, end, tuple(numbers)) for start, end, numbers in found]
 
 
 def _numbers(inside: str) -> list[int]:
+    if inside.isdigit():
+        return [int(inside)]
     numbers: list[int] = []
     for first, last, single in _RANGE_OR_NUMBER.findall(inside):
         if single:
@@ -211,4 +213,5 @@ def _joined(pieces: Sequence[str], known: Collection[str]) -> list[str]:
 def _readings(element: str) -> dict[str, str]:
     """Return an element as written, without its numbering, and without "and"; each normalised."""
     bare = without_numbering(element)
-    return {r: normalise(without_citations(r)) for r in (element, bare, _JOINING.sub("", bare))}
+    readings = dict.fromkeys((element, bare, _JOINING.sub("", bare)))
+    return {reading: normalise(without_citations(reading)) for reading in readings}

@@ -1,0 +1,212 @@
+"""The embedded models: what they answer, how they read long texts, and when they refuse."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trustassay import embedder, entailer
+from trustassay.backends import encoder as encoding
+from trustassay.backends.embedded import (
+    EmbeddedEmbedder,
+    EmbeddedEntailer,
+    encoder_features,
+    letter_features,
+    windows,
+)
+from trustassay.capabilities import BackendError, Embedder, Entailer
+from trustassay.metric import UnknownNameError
+
+FACT = "The harbour bridge was opened by the queen in 1932."
+FILLER = (
+    "The market square is known for its painted houses. Farmers sell apples and cheese there. "
+    "A brass band plays on Sundays. Children feed the ducks in the park behind the church. "
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> EmbeddedEntailer:
+    return EmbeddedEntailer(threads=1)
+
+
+@pytest.fixture(scope="module")
+def vectors() -> EmbeddedEmbedder:
+    return EmbeddedEmbedder(threads=1)
+
+
+def test_tells_support_from_a_changed_number_and_from_another_subject(
+    model: EmbeddedEntailer,
+) -> None:
+    rows = model.scores(
+        [
+            (FACT, "The queen opened the harbour bridge in 1932."),
+            (FACT, "The queen opened the harbour bridge in 1957."),
+            (FACT, "The river floods every spring."),
+        ]
+    )
+    assert rows[0, 0] > 0.5 > max(rows[1, 0], rows[2, 0])
+    assert rows.shape == (3, 3)
+    assert np.allclose(rows.sum(axis=1), 1)
+
+
+def test_finds_a_fact_at_the_end_of_a_long_premise(model: EmbeddedEntailer) -> None:
+    statement = "The queen opened the harbour bridge in 1932."
+    with_fact, without = model.scores([(FILLER * 12 + FACT, statement), (FILLER * 12, statement)])
+    assert with_fact[0] > 0.5 > without[0]
+
+
+def test_order_and_company_do_not_change_a_result(model: EmbeddedEntailer) -> None:
+    pairs = [
+        (FILLER * n + FACT, f"The bridge was opened {'very ' * (n % 3)}long ago.")
+        for n in (0, 7, 2, 11, 1)
+    ]
+    together = model.scores(pairs)
+    alone = np.concatenate([model.scores([pair]) for pair in pairs])
+    backwards = model.scores(pairs[::-1])[::-1]
+    assert np.array_equal(together, alone)
+    assert np.array_equal(together, backwards)
+
+
+def test_nothing_in_nothing_out(model: EmbeddedEntailer, vectors: EmbeddedEmbedder) -> None:
+    assert model.scores([]).shape == (0, 3)
+    assert vectors.vectors([]).shape == (0, 384)
+    assert np.isfinite(model.scores([("", ""), ("", FACT), (FACT, "")])).all()
+
+
+def test_a_statement_too_long_for_the_model_is_refused(model: EmbeddedEntailer) -> None:
+    with pytest.raises(BackendError, match=r"a statement of 600 words .* reads 512"):
+        model.scores([(FACT, "word " * 600)])
+
+
+def test_are_of_their_protocols(model: EmbeddedEntailer, vectors: EmbeddedEmbedder) -> None:
+    assert isinstance(model, Entailer)
+    assert isinstance(vectors, Embedder)
+    assert model.name == vectors.name == f"embedded:{encoding.card()['version']}"
+
+
+def test_vectors_are_unit_and_know_subjects(vectors: EmbeddedEmbedder) -> None:
+    found = vectors.vectors(["A dog runs.", "A puppy is running.", "Interest rates rose."])
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    assert found[0] @ found[1] > 0.5 > found[0] @ found[2]
+
+
+def test_a_long_text_is_read_to_its_end(vectors: EmbeddedEmbedder) -> None:
+    """Beyond 256 tokens the original cuts; here the end still moves the vector."""
+    start = "The committee discussed the budget of the library. " * 40
+    plain, other = vectors.vectors([start, start + "Sharks hunt seals near the coast. " * 40])
+    assert plain @ other < 0.95
+
+
+def test_a_text_of_one_piece_is_its_piece(vectors: EmbeddedEmbedder) -> None:
+    words = "word " * 254
+    one, two = vectors.vectors([words, words + "tail"])
+    assert np.array_equal(one, vectors.vectors([words])[0])
+    assert one @ two < 1 - 1e-5
+
+
+def test_uris() -> None:
+    assert isinstance(entailer("embedded"), EmbeddedEntailer)
+    version = encoding.card()["version"]
+    assert isinstance(entailer(f"embedded:{version}?threads=1"), EmbeddedEntailer)
+    assert isinstance(embedder("embedded?threads=1"), EmbeddedEmbedder)
+    with pytest.raises(BackendError, match="this installation carries"):
+        entailer("embedded:99")
+    with pytest.raises(UnknownNameError, match="threads"):
+        entailer("embedded?thread=1")
+    with pytest.raises(UnknownNameError, match="cannot be 'many'"):
+        entailer("embedded?threads=many")
+    with pytest.raises(UnknownNameError, match="embedded"):
+        embedder("embeded")
+
+
+def test_damaged_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "weights"
+    shutil.copytree(encoding.weights_folder(), folder)
+    graph = (folder / "entailer.onnx").read_bytes()
+    (folder / "entailer.onnx").write_bytes(graph[: len(graph) // 2])
+    with pytest.raises(BackendError, match="cannot be loaded"):
+        encoding.Encoder("entailer", folder, 1)
+
+
+def test_wrong_label_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph whose first output means contradiction must not pass for an entailer."""
+    run = encoding.Encoder.run
+    monkeypatch.setattr(encoding.Encoder, "run", lambda self, tokens: run(self, tokens)[:, ::-1])
+    with pytest.raises(BackendError, match="labels look wrong"):
+        EmbeddedEntailer(threads=1)
+
+
+def test_checksums_are_those_of_the_files() -> None:
+    import hashlib
+
+    for name, digest in encoding.card()["sha256"].items():
+        content = (encoding.weights_folder() / name).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == digest, name
+
+
+def test_files_stay_below_40_megabytes() -> None:
+    sizes = [path.stat().st_size for path in encoding.weights_folder().iterdir()]
+    assert sum(sizes) < 40_000_000
+
+
+def test_nothing_is_loaded_before_it_is_needed() -> None:
+    code = (
+        "import sys, trustassay, trustassay.engine.api\n"
+        "trustassay.entailer('lexical')\n"
+        "print([m for m in ('onnxruntime', 'tokenizers', 'torch') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(out.stdout.replace("'", '"')) == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(), st.integers(1, 60), st.integers(1, 40))
+def test_windows_hold_every_word_in_order(premise: str, size: int, step: int) -> None:
+    found = windows(premise, size, step)
+    assert found
+    held = [word for window in found for word in window.split()]
+    position = 0
+    for word in premise.split():
+        assert word in held[position:] or word in held
+    for window in found:
+        assert len(window.split()) <= 3 * (size + step) + 20 or len(found) == 1
+
+
+def test_windows_of_whole_sentences_overlap() -> None:
+    text = " ".join(f"Sentence {i} has six words." for i in range(12))  # 60 words
+    found = windows(text, size=15, step=10)
+    assert all(window.startswith("Sentence") and window.endswith("words.") for window in found)
+    assert found[0].split()[1] == "0"
+    assert "Sentence 11" in found[-1]
+    for before, after in itertools.pairwise(found):
+        assert before.split()[-5:] == after.split()[:5]
+
+
+def test_title_stands_in_each_window() -> None:
+    found = windows("Title: Bridges\n" + FILLER * 6, size=45, step=30)
+    assert len(found) > 2
+    assert all(window.startswith("Title: Bridges\n") for window in found)
+
+
+def test_encoder_features_by_hand() -> None:
+    """Two windows; the second speaks more for entailment: 2 - ln(e^0 + e^0) = 2 - ln 2."""
+    found = encoder_features(np.array([[0.0, 0.0, 3.0], [2.0, 0.0, 0.0]]))
+    assert found["entailment"] == pytest.approx(2 - np.log(2))
+    total = np.e**2 + 2
+    assert found["contradiction"] == pytest.approx(1 / total)
+    assert found["contradiction_share"] == pytest.approx(0.5)
+
+
+def test_letter_features_see_a_missing_name() -> None:
+    premise = "The opera was written by Clara Weiss in Vienna."
+    assert letter_features(premise, "It was written by Clara Weiss.")["missing_name"] == 0
+    assert letter_features(premise, "It was written by Otto Weiss.")["missing_name"] == 1

@@ -1,0 +1,90 @@
+"""A plain function as an entailer: whatever it returns is read, or refused in words."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trustassay.backends.functions import FunctionEntailer
+from trustassay.capabilities import BackendError
+
+
+def scores(value: Any) -> list[float]:
+    found = FunctionEntailer(lambda premise, hypothesis: value).scores([("p", "h")])
+    assert found.shape == (1, 3)
+    assert found.dtype == np.float64
+    return [float(x) for x in found[0]]
+
+
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        (True, [1, 0, 0]),
+        (False, [0, 1, 0]),
+        (0, [0, 1, 0]),
+        (0.25, [0.25, 0.75, 0]),
+        (np.float32(0.25), [0.25, 0.75, 0]),
+        (np.bool_(True), [1, 0, 0]),
+        (np.array(0.5), [0.5, 0.5, 0]),
+        (Fraction(1, 4), [0.25, 0.75, 0]),
+        ((0.5, 0.25, 0.25), [0.5, 0.25, 0.25]),
+        ([0.5, 0.25, 0.25], [0.5, 0.25, 0.25]),
+        (np.array([0.5, 0.25, 0.25]), [0.5, 0.25, 0.25]),
+    ],
+)
+def test_what_a_function_may_return(value: Any, row: list[float]) -> None:
+    assert scores(value) == row
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "yes",
+        (),
+        (1.0,),
+        (0.5, 0.5),
+        (1, 2, 3, 4),
+        "abc",
+        [[1, 0, 0]],
+        [1, [2], 3],
+        {},
+        object,
+    ],
+)
+def test_what_it_may_not(value: Any) -> None:
+    with pytest.raises(BackendError, match="expected a truth value, a probability, or three"):
+        scores(value)
+
+
+def test_it_is_called_once_for_each_pair_in_order() -> None:
+    seen: list[tuple[str, str]] = []
+    entailer = FunctionEntailer(lambda p, h: seen.append((p, h)) or True)
+    pairs = [("a", "b"), ("c", "d"), ("a", "b")]
+    assert entailer.scores(pairs).shape == (3, 3)
+    assert seen == pairs
+    assert entailer.scores([]).shape == (0, 3)
+
+
+def test_its_name_says_where_it_comes_from() -> None:
+    class Judge:
+        def __call__(self, premise: str, hypothesis: str) -> bool:
+            return True
+
+    assert FunctionEntailer(scores).name == "function:tests.backends.test_functions.scores"
+    assert FunctionEntailer(Judge()).name.endswith("Judge")
+    assert FunctionEntailer(scores, "python:m:f").name == "python:m:f"
+
+
+def test_a_coroutine_function_is_refused() -> None:
+    async def later(premise: str, hypothesis: str) -> bool:
+        return True
+
+    with pytest.raises(BackendError, match="not a coroutine"):
+        FunctionEntailer(later)
+
+
+def test_errors_of_the_function_are_not_swallowed() -> None:
+    with pytest.raises(ZeroDivisionError):
+        FunctionEntailer(lambda p, h: 1 / 0).scores([("a", "b")])
