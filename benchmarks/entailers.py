@@ -1,8 +1,8 @@
 """How well an entailer agrees with people: AUC and balanced accuracy on attribution data.
 
-    python benchmarks/entailers.py                      # lexical, on the test files
-    python benchmarks/entailers.py --entailer hf:PATH
-    python benchmarks/entailers.py --fit                # the weights of lexical, from the dev files
+    python -m benchmarks.entailers                      # lexical, on the test files
+    python -m benchmarks.entailers --entailer hf:PATH
+    python -m benchmarks.entailers --fit                # the weights of lexical, from the dev files
 
 The data is found by TRUSTASSAY_SHARED, else ../shared.
 """

@@ -1,7 +1,7 @@
 """How much faster the engine scores cited answers than one pair at a time, and what it costs.
 
-    python benchmarks/grounding.py                          # 2,000 answers, five documents each
-    python benchmarks/grounding.py --answers 300 --layers 4 --width 256
+    python -m benchmarks.grounding                          # 2,000 answers, five documents each
+    python -m benchmarks.grounding --answers 300 --layers 4 --width 256
 
 Builds a small NLI model (random weights, a classifier shifted so that about half of the pairs
 entail; two layers of width 64 unless told otherwise), writes generated answers, and scores the
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-import answers
+from benchmarks import answers
 from trustassay import score
 from trustassay.backends.huggingface import HuggingFaceEntailer
 from trustassay.capabilities import BatchLimits
@@ -98,7 +98,7 @@ class Instant:
 
 def timed(source: Path, entailer: object, policy: Policy) -> tuple[float, int]:
     started = time.perf_counter()
-    run = score(source, metrics=["grounding"], entailer=entailer, policy=policy)  # type: ignore[arg-type]
+    run = score(source, metrics=["grounding"], entailer=entailer, policy=policy)
     return time.perf_counter() - started, run.outcome.counts["entailment"].computed
 
 

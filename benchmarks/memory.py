@@ -1,7 +1,7 @@
 """Peak memory of scoring files of growing size with the lexical entailer.
 
-    python benchmarks/memory.py                       # 10,000, 100,000 and 1,000,000 samples
-    python benchmarks/memory.py --sizes 10000 100000
+    python -m benchmarks.memory                       # 10,000, 100,000 and 1,000,000 samples
+    python -m benchmarks.memory --sizes 10000 100000
 
 Each size runs in a process of its own through the command line, report and Parquet included; the
 operating system says what the process needed at most. Files go to a temporary folder (about
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-import answers
+from benchmarks import answers
 
 
 def write(path: Path, n: int) -> None:

@@ -10,6 +10,10 @@ from trustassay.backends.functions import FunctionEntailer
 from trustassay.capabilities import BackendError
 
 
+def yes(premise: str, hypothesis: str) -> bool:
+    return True
+
+
 def scores(value: Any) -> list[float]:
     found = FunctionEntailer(lambda premise, hypothesis: value).scores([("p", "h")])
     assert found.shape == (1, 3)
@@ -60,7 +64,12 @@ def test_what_it_may_not(value: Any) -> None:
 
 def test_it_is_called_once_for_each_pair_in_order() -> None:
     seen: list[tuple[str, str]] = []
-    entailer = FunctionEntailer(lambda p, h: seen.append((p, h)) or True)
+
+    def judge(premise: str, hypothesis: str) -> bool:
+        seen.append((premise, hypothesis))
+        return True
+
+    entailer = FunctionEntailer(judge)
     pairs = [("a", "b"), ("c", "d"), ("a", "b")]
     assert entailer.scores(pairs).shape == (3, 3)
     assert seen == pairs
@@ -72,9 +81,9 @@ def test_its_name_says_where_it_comes_from() -> None:
         def __call__(self, premise: str, hypothesis: str) -> bool:
             return True
 
-    assert FunctionEntailer(scores).name == "function:tests.backends.test_functions.scores"
+    assert FunctionEntailer(yes).name == "function:tests.backends.test_functions.yes"
     assert FunctionEntailer(Judge()).name.endswith("Judge")
-    assert FunctionEntailer(scores, "python:m:f").name == "python:m:f"
+    assert FunctionEntailer(yes, "python:m:f").name == "python:m:f"
 
 
 def test_a_coroutine_function_is_refused() -> None:

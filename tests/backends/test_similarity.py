@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from trustassay.backends.similarity import (
     CosineSimilarity,
     LexicalSimilarity,
 )
-from trustassay.capabilities import Similarity
+from trustassay.capabilities import Probabilities, Similarity, Vectors
 from trustassay.metric import UnknownNameError
 
 
@@ -23,10 +25,10 @@ class Letters:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def vectors(self, texts: list[str]) -> np.ndarray:  # type: ignore[type-arg]
+    def vectors(self, texts: Sequence[str]) -> Vectors:
         self.asked += texts
         rows = np.array([["a" in t, "b" in t] for t in texts], dtype=np.float32)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 class Longer:
@@ -34,7 +36,7 @@ class Longer:
 
     name = "longer"
 
-    def scores(self, pairs: list[tuple[str, str]]) -> np.ndarray:  # type: ignore[type-arg]
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         return np.array([[0.9, 0.1, 0.0] if len(p) > len(h) else [0.2, 0.8, 0.0] for p, h in pairs])
 
 

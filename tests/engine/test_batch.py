@@ -162,6 +162,36 @@ def test_requests_of_many_samples_meet_in_one_batch() -> None:
     assert [len(b) for b in recorder.batches] == [50, 50]
 
 
+def test_a_batch_waits_for_samples_that_are_about_to_ask() -> None:
+    recorder = Recorder()
+
+    async def sample(models: SampleModels, i: int) -> None:
+        for _ in range(i):
+            await asyncio.sleep(0)
+        await models.entail(f"{i}", "x")
+
+    async def work() -> None:
+        gatherers = Gatherers(Backends(recorder), None, Policy())
+        await asyncio.gather(*(sample(SampleModels(gatherers), i) for i in range(5)))
+        await gatherers.close()
+
+    asyncio.run(work())
+    assert [len(b) for b in recorder.batches] == [5]
+
+
+def test_what_the_size_of_a_batch_changes_in_the_last_digits_is_rounded_away() -> None:
+    class Noisy:
+        name = "noisy"
+
+        def scores(self, pairs: Sequence[Pair]) -> Probabilities:
+            noise = 1e-8 * len(pairs)
+            return np.array([(0.25 + noise, 0.75 - noise, 0.0)] * len(pairs))
+
+    pairs = pairs_of([1, 2, 3, 4])
+    alone = ask(Noisy(), pairs, policy=Policy(together=False))
+    assert ask(Noisy(), pairs) == alone == [[Entailment(0.25, 0.75, 0.0)] * 4]
+
+
 def test_the_event_loop_goes_on_while_a_model_works() -> None:
     async def work() -> tuple[bool, bool]:
         ticked = asyncio.Event()

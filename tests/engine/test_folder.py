@@ -67,8 +67,8 @@ def test_another_run_is_kept_out_with_what_is_different(
     finished: Path, change: dict[str, Any], named: str
 ) -> None:
     before = states(finished)
-    options = {"samples": records(4), "metrics": METRICS, "entailer": Recorder()} | change
-    samples = options.pop("samples")
+    options: dict[str, Any] = {"metrics": METRICS, "entailer": Recorder(), **change}
+    samples = options.pop("samples", records(4))
     with pytest.raises(RunFolderError) as error:
         score(samples, out=finished, **options)
     assert named in str(error.value)
@@ -257,6 +257,21 @@ def test_ids_of_all_kinds_find_their_place(tmp_path: Path) -> None:
     assert run.outcome.scored_before == len(ids)
 
 
+def test_a_json_file_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_json("run", {"a": 1})
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        folder.write_json("run", {"a": 2})
+    assert folder.read_json("run") == {"a": 1}
+
+
 def test_a_folder_reads_what_it_wrote(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert folder.read_json("run") is None
@@ -403,13 +418,14 @@ def test_killed_as_any_file_is_put_into_place(
         score("in.jsonl", metrics=METRICS, entailer="python:slow:judge", out=out)
 
     run("unbroken")
-    processes = [
-        subprocess.Popen([sys.executable, "-c", KILLED, str(moment), after], cwd=folder)
-        for moment in range(1, MOMENTS + 1)
-        if (folder := place / str(moment)).mkdir() is None
-        if jsonl(folder / "in.jsonl", records(12))
-        if (folder / "slow.py").write_text(SLOW)
-    ]
+    processes = []
+    for moment in range(1, MOMENTS + 1):
+        folder = place / str(moment)
+        folder.mkdir()
+        jsonl(folder / "in.jsonl", records(12))
+        (folder / "slow.py").write_text(SLOW)
+        program = [sys.executable, "-c", KILLED, str(moment), after]
+        processes.append(subprocess.Popen(program, cwd=folder))
     codes = [process.wait(30) for process in processes]
     # One is not killed where assessments came in input order and needed no sorting.
     assert codes[:2] == [-signal.SIGKILL] * 2
@@ -478,6 +494,7 @@ def test_interrupted_it_ends_with_130_and_goes_on_later(place: Path) -> None:
     assert process.returncode == 130
     assert "interrupted; the same command goes on where this one stopped" in said
     assert "Traceback" not in said
+    assert "Warning" not in said
     assert not (place / "run" / "summary.json").exists()
     assert stored(place / "run") == set(asked(place))
     final = run_command(*arguments("run"), cwd=place)

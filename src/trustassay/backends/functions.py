@@ -25,7 +25,7 @@ class FunctionEntailer:
     of entailment, neutral and contradiction.
     """
 
-    limits = BatchLimits(items=256, tokens=None)
+    limits = BatchLimits(items=32, tokens=None)
 
     def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
         if not callable(function):

@@ -23,7 +23,7 @@ STEEPNESS = 7.3
 HALFWAY = 0.63
 MISSING_NUMBER = 1.4
 NEGATION_DIFFERS = 0.6
-"""Weights of the logistic function; ``benchmarks/entailers.py --fit`` says where they come from."""
+"""Weights of the logistic function, as ``python -m benchmarks.entailers --fit`` gives them."""
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")

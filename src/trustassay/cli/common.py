@@ -23,7 +23,7 @@ FAILURES_SHOWN = 20
 Entailer = Annotated[
     str,
     typer.Option(
-        help="Who judges entailment: lexical, hf:ID-or-path, python:MODULE:FUNCTION.",
+        help="Who judges entailment: embedded, lexical, hf:ID-or-path, python:MODULE:FUNCTION.",
         metavar="URI",
     ),
 ]
@@ -77,19 +77,25 @@ def show_faults(error: BadInputError) -> None:
             )
             kinds[kind] += 1
             if kinds[kind] <= FAULTS_SHOWN:
-                say(f"{fault.where}: {problem}")
+                say(one_line(f"{fault.where}: {problem}"))
     for kind, count in kinds.items():
         if count > FAULTS_SHOWN:
-            say(f"... {count - FAULTS_SHOWN} more: {kind}")
+            say(one_line(f"... {count - FAULTS_SHOWN} more: {kind}"))
     if error.count > len(error.faults):
         say(f"... only the first {len(error.faults):,} faulty records are listed")
-    say(f"{error.count:,} faulty records; nothing was started (--skip-bad goes on without them)")
+    records = "faulty record" if error.count == 1 else "faulty records"
+    say(f"{error.count:,} {records}; nothing was started (--skip-bad goes on without them)")
 
 
 def say(text: str) -> None:
     """Print a line for people, on standard error, with control characters made visible."""
     shown = "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)
     print(shown, file=sys.stderr)
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` with its line breaks made visible: what stands in a file forges no line."""
+    return "\u23ce".join(text.splitlines()) if len(text.splitlines()) > 1 else text
 
 
 def show(run: Run, *, as_json: bool) -> None:
@@ -146,7 +152,7 @@ def show_failures(run: Run, failed: int) -> None:
     shown = 0
     for assessment in run.assessments:
         if assessment.error is not None:
-            say(f"  {assessment.id}: {assessment.metric}: {assessment.error}")
+            say(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
             shown += 1
         if shown == FAILURES_SHOWN:
             if failed > shown:

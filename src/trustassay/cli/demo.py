@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -12,8 +12,11 @@ from trustassay.cli.common import Entailer, Json, errors_for_people, say, show
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The run's folder.")] = Path("trustassay-runs/demo"),
-    entailer: Entailer = "lexical",
+    out: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(help="The run's folder. Default: one in trustassay-runs.", show_default=False),
+    ] = None,
+    entailer: Entailer = "embedded",
     as_json: Json = False,
     open_report: Annotated[
         bool, typer.Option("--open", help="Open the report in a browser.")
@@ -26,11 +29,13 @@ def demo(
     """
     with errors_for_people():
         from trustassay.engine import api
+        from trustassay.engine.naming import default_folder
 
         with as_file(files("trustassay.data") / "demo.jsonl") as source:
             say(f"scoring the bundled answers with the entailer {entailer}")
+            folder = out or default_folder(source, ["grounding"], entailer, 0, None, {})
             run = api.score(
-                source, metrics=["grounding"], entailer=entailer, out=out, progress=True
+                source, metrics=["grounding"], entailer=entailer, out=folder, progress=True
             )
         if open_report:
             typer.launch(str(run.path / "report.html"))

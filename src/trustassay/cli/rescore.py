@@ -18,7 +18,10 @@ def rescore(
         Optional[str],  # noqa: UP045 - typer reads it
         typer.Option(help="Another entailer than the run's.", metavar="URI", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(help="Another seed than the run's.", min=0, show_default=False),
+    ] = None,
     concurrency: Concurrency = 256,
     as_json: Json = False,
 ) -> None:

@@ -28,7 +28,7 @@ def score(  # noqa: PLR0913 - one argument an option
         ),
     ],
     metric: Metrics = ["grounding"],  # noqa: B006 - typer copies it
-    entailer: Entailer = "lexical",
+    entailer: Entailer = "embedded",
     out: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads it
         typer.Option(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Run", "ascore", "rescore", "score"]
 
 T = TypeVar("T")
+Metrics = Metric | str | Sequence[Metric | str]
 
 
 class Run:
@@ -85,7 +86,7 @@ class Run:
 async def ascore(
     samples: Source,
     *,
-    metrics: Sequence[Metric | str],
+    metrics: Metrics,
     entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
     embedder: str | Embedder = resolve.DEFAULT_EMBEDDER,
     similarity: str | Similarity = resolve.DEFAULT_SIMILARITY,
@@ -93,8 +94,7 @@ async def ascore(
     **options: Any,
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
-    chosen = [metric_from_text(m) if isinstance(m, str) else m for m in metrics]
-    _check_metrics(chosen)
+    chosen = _chosen(metrics)
     needed = frozenset().union(*(metric.needs for metric in chosen))
     wanted: dict[str, tuple[Callable[[Any], Any], Any]] = {
         "entailer": (resolve.entailer, entailer),
@@ -123,12 +123,13 @@ async def ascore(
     return run
 
 
-def score(samples: Source, *, metrics: Sequence[Metric | str], **options: Any) -> Run:
+def score(samples: Source, *, metrics: Metrics, **options: Any) -> Run:
     """Score samples with one or more metrics and return the run.
 
     Args:
         samples: a path, or an iterable of samples or of mappings in any recognised layout.
-        metrics: metrics, or their names as on the command line (``"grounding:profile=paper"``).
+        metrics: metrics or their names as on the command line, a list or a single one
+            (``"grounding:profile=paper"``).
         entailer: a URI, an object with ``name`` and ``scores``, or a plain function of premise
             and hypothesis.
         embedder: a URI, or an object with ``name`` and ``vectors``.
@@ -153,15 +154,16 @@ def score(samples: Source, *, metrics: Sequence[Metric | str], **options: Any) -
 def rescore(
     run: str | os.PathLike[str],
     *,
-    metrics: Sequence[Metric | str],
+    metrics: Metrics,
     out: str | os.PathLike[str],
     entailer: resolve.EntailerChoice | None = None,
+    seed: int | None = None,
     **options: Any,
 ) -> Run:
     """Score the samples of a stored run with other settings, into the folder ``out``.
 
     The new run starts with a copy of the old one's calls, so a model is asked only for what it
-    was not asked before. Without ``entailer`` the run's own is used.
+    was not asked before. Without ``entailer`` and ``seed`` the run's own are used.
 
     Raises:
         RunFolderError: ``run`` holds no run.
@@ -178,9 +180,18 @@ def rescore(
         metrics=metrics,
         entailer=entailer or settings["backends"].get("entailer", resolve.DEFAULT_ENTAILER),
         out=out,
+        seed=settings["seed"] if seed is None else seed,
         calls_from=old.calls_path,
         **options,
     )
+
+
+def _chosen(metrics: Metrics) -> list[Metric]:
+    """Return the metrics, built where they are given by name."""
+    given = [metrics] if isinstance(metrics, str | Metric) else metrics
+    chosen = [metric_from_text(m) if isinstance(m, str) else m for m in given]
+    _check_metrics(chosen)
+    return chosen
 
 
 def _check_metrics(metrics: Sequence[Metric]) -> None:

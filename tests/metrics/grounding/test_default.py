@@ -322,6 +322,7 @@ UNKNOWN = (
     "hold an answer"
 )
 NO_GOLD = "no sample has gold answers or claims to be held against"
+NOT_JUDGED = "correctness is none: there are no gold answers or claims to hold against"
 
 
 def test_neither_gold_nor_flags() -> None:
@@ -347,7 +348,7 @@ def test_neither_gold_nor_flags() -> None:
     refusals = ("reject", "refuse", "answerable")
     unknown = {f"{r}_{kind}" for r in refusals for kind in ("rec", "prec", "f1")}
     unknown |= {"macro_avg", "macro_f1", "answerable_num", "unanswerable_num", "overlapped_num"}
-    assert summary.not_applicable == {**dict.fromkeys(unknown, UNKNOWN), "trust_score": NO_GOLD}
+    assert summary.not_applicable == {**dict.fromkeys(unknown, UNKNOWN), "trust_score": NOT_JUDGED}
 
 
 def test_mode_named_but_no_gold_and_no_flags() -> None:
@@ -725,3 +726,10 @@ def test_the_flag_of_the_paper_is_a_refusal_in_both_profiles() -> None:
     for options in ({}, {"profile": "paper", "splitter": "lines"}):
         assert assessed(item(f"{FLAG}."), A, **options).verdict == "refused"
         assert hypotheses(assessed(item("A is [1]."), A, **options)) == ["A is [1]."]
+
+
+def test_the_paper_s_reading_has_no_trailing_citations_or_lines() -> None:
+    with pytest.raises(ValueError, match="need lists=yes"):
+        Grounding(profile="paper", splitter="sentencex", trailing=True)
+    with pytest.raises(ValueError, match="need lists=yes"):
+        Grounding(lists=False, lines=True)

@@ -79,7 +79,7 @@ class Assessing:
             parts=parts,
             evidence=[
                 *self.refusal_evidence(refusal),
-                *self.statement_evidence(found, final),
+                *self.statement_evidence(found, final, refused=refusal is not None),
                 *self.gold_evidence(coverage, hits),
                 *self.coverage_evidence(coverage, computed=computed),
             ],
@@ -235,17 +235,20 @@ class Assessing:
         return [{"kind": "refusal", "text": refusal, "detector": self.rules.refusal}]
 
     def statement_evidence(
-        self, found: Sequence[Statement], final: Sequence[Judgement]
+        self, found: Sequence[Statement], final: Sequence[Judgement], *, refused: bool
     ) -> list[Mapping[str, Any]]:
-        """Return each statement with its verdict and those of its citations."""
+        """Return each statement with its verdict and those of its citations.
+
+        The words of a refusal need no support; they count in the figures of all responses alone.
+        """
         kind = "list item" if self.metric.correctness == "em5" else "sentence"
         return [
             {
                 "kind": kind,
                 "text": s.text,
-                "supported": judgement.supported,
+                "supported": None if refused and not s.numbers else judgement.supported,
                 "entailment": self.probability(self.premise(judgement.citations), s.hypothesis),
-                "why": judgement.why,
+                "why": "a refusal" if refused and not s.numbers else judgement.why,
                 "citations": [
                     {
                         "document": c.number,

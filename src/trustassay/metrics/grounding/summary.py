@@ -54,7 +54,8 @@ def summarise(metric: Grounding, assessments: Collection[Assessment], *, seed: i
         bootstrap.add(rows)
     bootstrap.finish()
     point = _figures(metric, correctness, keys, bootstrap.total)
-    spread = _figures(metric, correctness, keys, bootstrap.resampled)
+    populated = [key for key, size in zip(keys, bootstrap.total[len(keys) :], strict=True) if size]
+    spread = _figures(metric, correctness, keys, bootstrap.resampled, populated)
     support = dict(zip(members, map(int, unions), strict=True))
     return _summary(metric, point, spread, support, len(assessments), failed)
 
@@ -79,14 +80,22 @@ def _chunks(assessments: Collection[Assessment]) -> Iterator[Sequence[Assessment
 
 
 def _figures(
-    metric: Grounding, correctness: str | None, keys: Sequence[str], sums: Floats
+    metric: Grounding,
+    correctness: str | None,
+    keys: Sequence[str],
+    sums: Floats,
+    populated: Collection[str] = (),
 ) -> dict[str, Floats]:
     """Return the figures for sums of shape (..., 2 K): K sums of terms, K sizes."""
     columns = np.moveaxis(sums, -1, 0)
     totals = dict(zip(keys, columns[: len(keys)], strict=True))
     sizes = dict(zip(keys, columns[len(keys) :], strict=True))
     found = maths.figures(
-        totals, sizes, correctness, undefined_f1_zero=metric.rules.undefined_f1_zero
+        totals,
+        sizes,
+        correctness,
+        undefined_f1_zero=metric.rules.undefined_f1_zero,
+        populated=populated,
     )
     found |= {name: totals[key] for name, key in COUNTS.items()}
     found["unanswerable_num"] = sizes["answerable_ratio"] - totals["answerable_ratio"]
@@ -123,11 +132,8 @@ def _summary(
             if interval and samples > 1:
                 intervals[key] = interval
     if metric.correctness in ("none", "auto"):
-        reasons["trust_score"] = (
-            "no sample has gold answers or claims to be held against"
-            if samples
-            else "no sample was scored"
-        )
+        nothing = "correctness is none: there are no gold answers or claims to hold against"
+        reasons["trust_score"] = nothing if samples else "no sample was scored"
         values = {"trust_score": None, **values}
     return Summary(
         values=values,

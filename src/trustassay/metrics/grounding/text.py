@@ -51,7 +51,7 @@ def normalise(text: str) -> str:
             kept.append(" ")
         elif category[0] != "P":
             kept.append(character)
-    bare = "".join(kept)
+    bare = unicodedata.normalize("NFKC", "".join(kept))
     words = _ARTICLES.sub(" ", bare).split() or bare.split()
     return " ".join(words)
 

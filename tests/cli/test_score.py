@@ -1,0 +1,420 @@
+"""``trustassay score``: exit statuses, messages, and every crash that the spec lists."""
+
+import gzip
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.support import command, jsonl, lines, record, records, run_command, summary_of
+
+LEXICAL = ("--entailer", "lexical")
+SOUND = "sound.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def sound(tmp_path: Path) -> Path:
+    return jsonl(tmp_path / SOUND, records(3))
+
+
+def entailers(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "def fails(premise, hypothesis):\n"
+        "    if 'umber 1' in hypothesis:\n"
+        "        raise RuntimeError('\\x1b[31mred\\x07')\n"
+        "    return True\n"
+    )
+
+
+# ---- exit statuses ----
+
+
+def test_all_scored_is_0(cli: Cli, tmp_path: Path) -> None:
+    said = cli("score", SOUND, *LEXICAL, "--out", "run")
+    assert said.status == 0
+    assert said.out == ""
+    assert "3 of 3 samples scored, profile default" in said.err
+    assert "report: run/report.html" in said.err
+    assert summary_of(tmp_path / "run")["metrics"]["grounding"]["n"] == 3
+
+
+def test_some_failed_is_1_and_they_are_listed(cli: Cli, tmp_path: Path) -> None:
+    entailers(tmp_path)
+    said = cli("score", SOUND, "--entailer", "python:mine:fails", "--out", "run")
+    assert said.status == 1
+    assert "2 of 3 samples scored" in said.err
+    assert "failed: 1\n  q1: grounding: python:mine:fails failed: RuntimeError:" in said.err
+
+
+def test_failures_beyond_twenty_are_counted(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "no.py").write_text("def no(premise, hypothesis):\n    raise ValueError('no')\n")
+    jsonl(tmp_path / "many.jsonl", records(25))
+    said = cli("score", "many.jsonl", "--entailer", "python:no:no")
+    assert said.status == 1
+    assert said.err.count("grounding: python:no:no failed") == 20
+    assert "... and 5 more, in assessments.jsonl" in said.err
+
+
+def test_exactly_twenty_failures_are_no_more_than_twenty(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "no2.py").write_text("def no(premise, hypothesis):\n    raise ValueError('no')\n")
+    jsonl(tmp_path / "many.jsonl", records(20))
+    said = cli("score", "many.jsonl", "--entailer", "python:no2:no")
+    assert said.err.count("grounding: python:no2:no failed") == 20
+    assert " more, in assessments" not in said.err
+
+
+BAD_ARGUMENTS = [
+    (["nothing.jsonl"], "nothing.jsonl: no such file"),
+    (["."], "is a folder, but not one that save_to_disk"),
+    ([SOUND, "--entailer", "lexicl"], "unknown entailer 'lexicl'; did you mean lexical?"),
+    ([SOUND, "--entailer", "python:nope:f"], "No module named 'nope'"),
+    ([SOUND, "--entailer", "hf:"], "hf: needs a model"),
+    ([SOUND, "--metric", "grouding"], "unknown metric 'grouding'; did you mean grounding?"),
+    ([SOUND, "--metric", "grounding:profil=paper"], "did you mean profile?"),
+    ([SOUND, "--metric", "grounding:profile=papr"], "did you mean paper?"),
+    ([SOUND, "--metric", "grounding:threshold=high"], "expected a number, got 'high'"),
+    ([SOUND, "--metric", "grounding", "--metric", "grounding"], "given more than once"),
+    ([SOUND, "--field", "response"], "--field: expected canonical=theirs, got 'response'"),
+    ([SOUND, "--field", "respons=text"], "did you mean response or"),
+    ([SOUND, "--field", "response=text"], "no record has text"),
+    ([SOUND, "--limit", "0"], "--limit"),
+    ([SOUND, "--limit", "x"], "--limit"),
+    ([SOUND, "--seed", "-1"], "--seed"),
+    ([SOUND, "--concurrency", "0"], "--concurrency"),
+    ([SOUND, "--colour", "red"], "--colour"),
+    ([SOUND, "--out", SOUND], SOUND),
+    ([SOUND, "--out", f"{SOUND}/run"], SOUND),
+    ([SOUND, "--out", "/proc/nobody/run"], "/proc/nobody"),
+    ([SOUND, "--out", "x" * 300], "name too long"),
+    ([SOUND, "--out", "."], "is not empty and holds no run"),
+    ([], "INPUT"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD_ARGUMENTS)
+def test_bad_arguments_are_2_and_nothing_is_started(
+    cli: Cli, tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    said = cli("score", *arguments)
+    assert said.status == 2
+    assert said.out == ""
+    assert words in said.err
+    assert [p.name for p in tmp_path.iterdir()] == [SOUND]
+
+
+def test_an_unknown_command_is_2(cli: Cli) -> None:
+    said = cli("scroe", SOUND)
+    assert said.status == 2
+    assert "scroe" in said.err
+
+
+def test_help_and_version(cli: Cli) -> None:
+    assert cli("--help").status == 0
+    assert cli("score", "--help").status == 0
+    assert cli("--version").out.startswith("trustassay 0.")
+
+
+# ---- bad input ----
+
+
+def test_all_faults_with_file_line_and_field_at_once(cli: Cli, tmp_path: Path) -> None:
+    rows: list[Any] = [record(0), {"id": 1}, record(2, response=3, documents="x"), 5, record(4)]
+    (tmp_path / "bad.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
+    said = cli("score", "bad.jsonl", *LEXICAL, "--out", "run")
+    assert said.status == 2
+    assert said.out == ""
+    for line in (
+        "bad.jsonl:2: question: is missing (expected text)",
+        "bad.jsonl:3: response: expected text, got 3",
+        'bad.jsonl:3: documents: expected a list of documents, got "x"',
+        "bad.jsonl:4: record: expected an object, got a number",
+        "bad.jsonl:6: column 2: is not JSON",
+    ):
+        assert line in said.err
+    assert "4 faulty records; nothing was started (--skip-bad goes on without them)" in said.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_fault_that_fills_the_file_is_cut_short_and_counted(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "bad.jsonl", [*({"id": i} for i in range(130)), record(1, response=7)])
+    said = cli("score", "bad.jsonl", *LEXICAL)
+    *shown, last = [line for line in said.err.splitlines() if "question: is missing" in line]
+    assert last.startswith(f"... {130 - len(shown)} more: ")
+    assert "bad.jsonl:131: response: expected text, got 7" in said.err
+    assert "131 faulty records; nothing was started" in said.err
+
+
+def test_bad_input_leaves_no_default_folder(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "bad.jsonl", [{"id": 1}])
+    assert cli("score", "bad.jsonl", *LEXICAL).status == 2
+    assert {p.name for p in tmp_path.iterdir()} == {"bad.jsonl", SOUND}
+
+
+def test_skip_bad_goes_on_and_counts(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "bad.jsonl", [record(0), {"id": 1}, record(2)])
+    said = cli("score", "bad.jsonl", *LEXICAL, "--skip-bad", "--out", "run")
+    assert said.status == 0
+    assert "left out as faulty: 1" in said.err
+    assert summary_of(tmp_path / "run")["skipped"] == 1
+    assert [line["id"] for line in lines(tmp_path / "run" / "assessments.jsonl")] == ["q0", "q2"]
+
+
+# What trust_eval 0.1.6 crashes on (spec, 13 B), in its own layout: the change to an item, and
+# what is said of it, or ``None`` where the item is scored.
+DOC = {"title": "Nile", "text": "The Nile is a river in Africa.", "answers_found": [1, 0]}
+ITEM = {
+    "question": "Which river?",
+    "output": "The Nile is a river in Africa [1].",
+    "qa_pairs": [{"short_answers": ["Nile"]}, {"short_answers": ["Amazon"]}],
+    "docs": [DOC, {**DOC, "title": "Amazon", "answers_found": [0, 0]}],
+}
+PLAIN = {k: v for k, v in ITEM.items() if k != "qa_pairs"}
+
+
+def flags(value: Any) -> dict[str, Any]:
+    return {**ITEM, "docs": [{**DOC, "answers_found": value}, ITEM["docs"][1]]}
+
+
+def without(key: str) -> dict[str, Any]:
+    return {**ITEM, "docs": [{k: v for k, v in DOC.items() if k != key}, ITEM["docs"][1]]}
+
+
+CRASHES: list[tuple[str, Any, str | None]] = [
+    ("empty docs", {**ITEM, "docs": []}, None),
+    ("empty answers", {**PLAIN, "answers": [], "docs": [{**DOC, "answers_found": []}]}, None),
+    ("no pairs", {**ITEM, "qa_pairs": [], "docs": [{"text": "x"}]}, None),
+    ("float flags", flags([1.0, 0.0]), None),
+    ("half flags", flags([0.5, 0]), "docs[0].answers_found[0]: expected 0 or 1, got 0.5"),
+    ("truth flags", flags([True, False]), None),
+    ("fewer flags", flags([1]), "docs[0].answers_found: has 1 flags for 2 answers"),
+    ("more flags", flags([1, 0, 0]), "docs[0].answers_found: has 3 flags for 2 answers"),
+    ("no flags", flags([]), "docs[0].answers_found: has 0 flags for 2 answers"),
+    ("flag 2", flags([2, 0]), "docs[0].answers_found[0]: expected 0 or 1, got 2"),
+    ("flag NaN", flags([float("nan"), 0]), "docs[0].answers_found[0]: expected 0 or 1, got NaN"),
+    ("a flag", flags(1), "docs[0].answers_found: expected a list of 0 and 1, got 1"),
+    ("missing flags", without("answers_found"), "docs[0].answers_found: is missing"),
+    (
+        "no flags at all",
+        {**ITEM, "docs": [{k: v for k, v in DOC.items() if k != "answers_found"}]},
+        None,
+    ),
+    ("missing title", without("title"), None),
+    ("title null", {**ITEM, "docs": [{**DOC, "title": None}]}, None),
+    ("missing text", without("text"), "docs[0].text: is missing (expected text)"),
+    ("output null", {**ITEM, "output": None}, "is missing (expected the text to assess)"),
+    ("output list", {**ITEM, "output": ["a", "b"]}, "output: expected text, got a list"),
+    ("output blank", {**ITEM, "output": ""}, None),
+    (
+        "no alias",
+        {**ITEM, "qa_pairs": [{"short_answers": []}, {"short_answers": ["x"]}]},
+        "qa_pairs[0].short_answers: has no alias",
+    ),
+    ("no alias plain", {**PLAIN, "answers": [[], ["x"]]}, "answers[0]: has no alias"),
+    (
+        "numeric alias",
+        {**ITEM, "qa_pairs": [{"short_answers": [7]}, {"short_answers": ["x"]}]},
+        None,
+    ),
+    ("numeric answer", {**PLAIN, "answers": [7, 1.5]}, None),
+    ("answers null", {**PLAIN, "answers": None}, None),
+    ("answers text", {**PLAIN, "answers": "Nile", "docs": [{"text": "x"}]}, None),
+    ("an answer null", {**PLAIN, "answers": ["x", None]}, "answers[1]: expected text, got null"),
+]
+
+
+@pytest.mark.parametrize("kind", ["em", "em5", "cm"])
+@pytest.mark.parametrize(("name", "item", "words"), CRASHES, ids=[c[0] for c in CRASHES])
+def test_what_crashed_the_seed_is_scored_or_named(
+    cli: Cli, tmp_path: Path, kind: str, name: str, item: Any, words: str | None
+) -> None:
+    jsonl(tmp_path / "data.jsonl", [ITEM, {**item, "id": "odd"}])
+    metric = f"grounding:correctness={kind}"
+    said = cli("score", "data.jsonl", *LEXICAL, "--metric", metric, "--out", "run")
+    if words is None:
+        assert said.status == 0, said.err
+        found = lines(tmp_path / "run" / "assessments.jsonl")
+        assert [line["error"] for line in found] == [None, None]
+        assert "NaN" not in (tmp_path / "run" / "summary.json").read_text()
+    else:
+        assert said.status == 2
+        assert said.err.splitlines()[-2].startswith("data.jsonl:2: ")
+        assert words in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", ""),
+        ("a.jsonl", "\n\n"),
+        ("a.json", "[]"),
+        ("a.json", '{"data": []}'),
+        ("a.csv", ""),
+    ],
+)
+def test_zero_items_are_an_error(cli: Cli, tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    said = cli("score", name, *LEXICAL)
+    assert said.status == 2
+    assert f"trustassay: {name}: no records in it" in said.err
+
+
+@pytest.mark.parametrize("kind", ["em", "em5", "cm"])
+def test_an_item_alone_of_any_crash_that_is_scored(cli: Cli, tmp_path: Path, kind: str) -> None:
+    """Sums over nothing must not become NaN where no other item fills them."""
+    for number, (_, item, words) in enumerate(CRASHES):
+        if words is None:
+            jsonl(tmp_path / f"one{number}.jsonl", [item])
+            metric = f"grounding:correctness={kind}"
+            said = cli("score", f"one{number}.jsonl", *LEXICAL, "--metric", metric, "--json")
+            assert said.status == 0, said.err
+            json.loads(said.out, parse_constant=pytest.fail)
+
+
+# ---- output ----
+
+
+def test_json_is_one_object_on_standard_output(cli: Cli, tmp_path: Path) -> None:
+    said = cli("score", SOUND, *LEXICAL, "--out", "run", "--json")
+    assert json.loads(said.out) == json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert "3 of 3 samples scored" in said.err
+
+
+def test_json_comes_with_failures_too(cli: Cli, tmp_path: Path) -> None:
+    entailers(tmp_path)
+    said = cli("score", SOUND, "--entailer", "python:mine:fails", "--json")
+    assert said.status == 1
+    assert json.loads(said.out)["metrics"]["grounding"]["failed"] == 1
+
+
+def test_a_finished_run_is_shown_again(cli: Cli) -> None:
+    first = cli("score", SOUND, *LEXICAL, "--json")
+    again = cli("score", SOUND, *LEXICAL, "--json")
+    assert again == first
+
+
+HOSTILE = "q\x1b[31m\x07\x9b2J\u202e\u2066\r\x08\x7f"
+RAW = "\x1b\x07\x9b\u202e\u2066\r\x08\x7f"
+
+
+def test_control_characters_never_reach_the_terminal(cli: Cli, tmp_path: Path) -> None:
+    entailers(tmp_path)
+    rows = [record(1, id=HOSTILE, response=f"Number 1 is {HOSTILE} [1]."), record(2)]
+    jsonl(tmp_path / "hostile.jsonl", rows)
+    said = cli("score", "hostile.jsonl", "--entailer", "python:mine:fails")
+    assert said.status == 1
+    assert "<U+001B>[31m" in said.err
+    jsonl(tmp_path / "twice.jsonl", [rows[0], rows[0], {HOSTILE: 1, "question": HOSTILE}])
+    twice = cli("score", "twice.jsonl", *LEXICAL)
+    assert twice.status == 2
+    field = cli("score", SOUND, *LEXICAL, "--field", f"response={HOSTILE}")
+    out = cli("score", SOUND, *LEXICAL, "--out", f"run{HOSTILE}")
+    for text in (said.err, twice.err, field.err, out.err, out.out):
+        assert not set(RAW) & set(text)
+
+
+def test_a_line_break_in_an_id_forges_no_message(cli: Cli, tmp_path: Path) -> None:
+    entailers(tmp_path)
+    jsonl(tmp_path / "in.jsonl", [record(1, id="q\nrun:    /etc/passwd")])
+    said = cli("score", "in.jsonl", "--entailer", "python:mine:fails")
+    assert "\nrun:    /etc" not in said.err
+
+
+def test_nothing_but_text_where_there_is_no_terminal(tmp_path: Path) -> None:
+    done = run_command("score", SOUND, *LEXICAL, "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    process = subprocess.Popen(
+        command("score", SOUND, *LEXICAL, "--json"),
+        cwd=tmp_path,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(read)
+    os.close(write)
+    _, err = process.communicate(timeout=30)
+    assert "Traceback" not in err
+    assert "BrokenPipe" not in err
+    assert "Broken pipe" not in err
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "ascii:strict"])
+def test_a_terminal_that_knows_few_letters(tmp_path: Path, encoding: str) -> None:
+    jsonl(tmp_path / "ü.jsonl", [record(1, id="ü→", response=None), record(2)])
+    done = run_command("score", "ü.jsonl", *LEXICAL, cwd=tmp_path, PYTHONIOENCODING=encoding)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    sound = run_command("score", SOUND, *LEXICAL, "--json", cwd=tmp_path, PYTHONIOENCODING=encoding)
+    assert sound.returncode == 0, sound.stderr
+    assert json.loads(sound.stdout)
+
+
+def test_a_file_name_that_is_no_text(tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff.jsonl")
+    jsonl(tmp_path / name, records(1))
+    done = run_command("score", name, *LEXICAL, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+# ---- options ----
+
+
+def test_limit_scores_the_first_ones(cli: Cli, tmp_path: Path) -> None:
+    assert cli("score", SOUND, *LEXICAL, "--limit", "2", "--out", "run").status == 0
+    assert [line["id"] for line in lines(tmp_path / "run" / "assessments.jsonl")] == ["q0", "q1"]
+
+
+def test_fields_under_other_names(cli: Cli, tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "question": "q", "texts": {"final": r["response"]}, "ctx": r["documents"]}
+        for r in records(1)
+    ]
+    jsonl(tmp_path / "mine.jsonl", rows)
+    fields = ("--field", "response=texts.final", "--field", "documents=ctx")
+    assert cli("score", "mine.jsonl", *LEXICAL, *fields, "--out", "run").status == 0
+    (line,) = lines(tmp_path / "run" / "samples.jsonl")
+    assert line["response"] == record(0)["response"]
+
+
+def test_the_default_folder_is_named_after_the_input(cli: Cli, tmp_path: Path) -> None:
+    cli("score", SOUND, *LEXICAL)
+    cli("score", SOUND, *LEXICAL, "--metric", "grounding:threshold=0.9")
+    names = [p.name for p in (tmp_path / "trustassay-runs").iterdir()]
+    assert len(names) == 2
+    assert all(name.startswith("sound-") for name in names)
+
+
+def test_another_run_in_the_folder_is_2_and_named(cli: Cli) -> None:
+    cli("score", SOUND, *LEXICAL, "--out", "run")
+    said = cli("score", SOUND, *LEXICAL, "--out", "run", "--seed", "4")
+    assert said.status == 2
+    assert "run: holds another run" in said.err
+    assert "seed was 0, now 4" in said.err
+
+
+@pytest.mark.parametrize("name", ["in.json", "in.csv", "in.tsv", "in.jsonl.gz"])
+def test_other_kinds_of_files(cli: Cli, tmp_path: Path, name: str) -> None:
+    row = record(0)
+    texts = json.dumps(row["documents"])
+    cells = [row["question"], row["response"], '"' + texts.replace('"', '""') + '"']
+    contents = {
+        "in.json": json.dumps({"data": [row]}),
+        "in.csv": f'question,response,documents\n"{cells[0]}","{cells[1]}",{cells[2]}\n',
+        "in.tsv": "question\tresponse\tdocuments\n" + "\t".join(cells) + "\n",
+        "in.jsonl.gz": json.dumps(row),
+    }
+    data = contents[name].encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    said = cli("score", name, *LEXICAL, "--json")
+    assert said.status == 0, said.err
+    assert json.loads(said.out)["metrics"]["grounding"]["values"]["num_samples"] == 1
