@@ -45,7 +45,9 @@ class Encoder:
             import onnxruntime
             import tokenizers
         except ImportError as error:
-            raise BackendError(f"embedded models need {error.name}, which is missing") from error
+            raise BackendError(
+                f"{error.name} is missing: pip install 'trustassay[embedded]'"
+            ) from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 3

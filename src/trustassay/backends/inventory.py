@@ -43,8 +43,7 @@ def backends(*, check: bool) -> Iterator[Found]:
         ("embedding", resolve.embedder, _test_embedder, _embed, "sentences/s"),
     ):
         if packages:
-            state = f"needs {' and '.join(packages)}"
-            yield Found("embedded", capability, state, broken=True)
+            yield Found("embedded", capability, _missing("embedded", packages))
         elif check:
             yield _checked("embedded", capability, load, test, run, unit)
         else:
@@ -56,9 +55,12 @@ def backends(*, check: bool) -> Iterator[Found]:
     else:
         yield Found("lexical", "entailment", "yes")
     missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
-    state = f"pip install 'trustassay[hf]' ({' and '.join(missing)} missing)" if missing else "yes"
-    yield Found("hf:ID-or-path", "entailment", state)
+    yield Found("hf:ID-or-path", "entailment", _missing("hf", missing) if missing else "yes")
     yield Found("python:MODULE:FUNCTION", "entailment", "yes")
+
+
+def _missing(extra: str, packages: list[str]) -> str:
+    return f"pip install 'trustassay[{extra}]' ({' and '.join(packages)} missing)"
 
 
 def _checked(

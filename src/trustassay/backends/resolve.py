@@ -22,7 +22,7 @@ __all__ = [
     "similarity",
 ]
 
-DEFAULT_ENTAILER = "embedded"
+DEFAULT_ENTAILER = "lexical"
 
 DEFAULT_EMBEDDER = "embedded"
 DEFAULT_SIMILARITY = "cosine"

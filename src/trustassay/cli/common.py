@@ -23,7 +23,7 @@ FAILURES_SHOWN = 20
 Entailer = Annotated[
     str,
     typer.Option(
-        help="Who judges entailment: embedded, lexical, hf:ID-or-path, python:MODULE:FUNCTION.",
+        help="Who judges entailment: lexical, embedded, hf:ID-or-path, python:MODULE:FUNCTION.",
         metavar="URI",
     ),
 ]

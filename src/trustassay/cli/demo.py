@@ -16,7 +16,7 @@ def demo(
         Optional[Path],  # noqa: UP045 - typer reads it
         typer.Option(help="The run's folder. Default: one in trustassay-runs.", show_default=False),
     ] = None,
-    entailer: Entailer = "embedded",
+    entailer: Entailer = "lexical",
     as_json: Json = False,
     open_report: Annotated[
         bool, typer.Option("--open", help="Open the report in a browser.")

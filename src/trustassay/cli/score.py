@@ -28,7 +28,7 @@ def score(  # noqa: PLR0913 - one argument an option
         ),
     ],
     metric: Metrics = ["grounding"],  # noqa: B006 - typer copies it
-    entailer: Entailer = "embedded",
+    entailer: Entailer = "lexical",
     out: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads it
         typer.Option(

@@ -131,7 +131,7 @@ def _problem(result: Result) -> bool:
     """Whether a reader should look: a failure, a wrong refusal, a faulty sentence of an answer."""
     if result.assessment.error is not None:
         return True
-    if result.trace.refusals:
+    if result.assessment.verdict == "refused":
         return result.assessment.score == result.range[0]
     return result.trace.problem
 

