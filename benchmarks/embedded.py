@@ -132,13 +132,15 @@ def compare_embedders() -> None:
 
 
 LOAD = """
-import resource, sys, time
+import time
+from pathlib import Path
 import trustassay.engine.api
 from trustassay import embedder, entailer
 started = time.perf_counter(); e = entailer("embedded"); one = time.perf_counter() - started
 started = time.perf_counter(); m = embedder("embedded"); two = time.perf_counter() - started
-e.scores([("A b c.", "A b.")] * 8); m.vectors(["A b c."] * 8)
-print(one, two, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+e.scores([("A b c. " * 60, "A b.")] * 64); m.vectors(["A b c. " * 60] * 64)
+status = Path("/proc/self/status").read_text()
+print(one, two, int(status.split("VmHWM:")[1].split()[0]) / 1024)
 """
 
 
