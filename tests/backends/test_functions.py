@@ -97,3 +97,15 @@ def test_a_coroutine_function_is_refused() -> None:
 def test_errors_of_the_function_are_not_swallowed() -> None:
     with pytest.raises(ZeroDivisionError):
         FunctionEntailer(lambda p, h: 1 / 0).scores([("a", "b")])
+
+
+def test_lambdas_that_do_different_things_have_different_names() -> None:
+    """Replies are stored by name: another lambda must not get the replies of the first."""
+
+    def made(threshold: float) -> FunctionEntailer:
+        return FunctionEntailer(
+            (lambda p, h: len(p) > 3) if threshold > 1 else (lambda p, h: len(p) > 5)
+        )
+
+    assert made(2).name == made(3).name
+    assert made(2).name != made(0).name

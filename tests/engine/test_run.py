@@ -110,7 +110,10 @@ def test_a_failing_pair_fails_its_own_sample_alone() -> None:
     assert run.summaries["grounding"].n == 20
 
 
-@pytest.mark.parametrize("row", [(float("nan"),) * 3, (2.0, -1.0, 0.0), (1.0, 0.0), None, "yes"])
+@pytest.mark.parametrize(
+    "row",
+    [(float("nan"),) * 3, (2.0, -1.0, 0.0), (0.5, 0.1, 0.1), (1.0, 0.0), None, "yes"],
+)
 def test_what_is_no_probability_is_a_failed_sample(row: Any) -> None:
     run = score(records(2), metrics=["grounding"], entailer=lambda p, h: row)
     assert run.summaries["grounding"].failed == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import sys
@@ -35,7 +36,7 @@ class FunctionEntailer:
         self._function = function
         kind = function if hasattr(function, "__qualname__") else type(function)
         module = getattr(kind, "__module__", "builtins")
-        self.name = name or f"function:{module}.{kind.__qualname__}"
+        self.name = name or f"function:{module}.{kind.__qualname__}{_mark(function)}"
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
@@ -57,6 +58,19 @@ class FunctionEntailer:
                 "three probabilities"
             ) from None
         return entailment, neutral, contradiction
+
+
+def _mark(function: Callable[..., Any]) -> str:
+    """Return a mark of the code of a function without a name of its own, else nothing.
+
+    Replies are stored under a backend's name, and all lambdas of a module share one.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None or "<" not in function.__qualname__:
+        return ""
+    constants = [c for c in code.co_consts if isinstance(c, str | int | float | bytes | None)]
+    content = repr((code.co_code, code.co_names, constants)).encode("utf-8", "surrogatepass")
+    return "#" + hashlib.blake2b(content, digest_size=4).hexdigest()
 
 
 def imported(path: str) -> Any:

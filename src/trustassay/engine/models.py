@@ -115,6 +115,8 @@ class _Maker:
                 raise BackendError(
                     f"{entailer.name} did not return three probabilities for each pair"
                 )
+            if not np.allclose(scores.sum(axis=1), 1, atol=1e-3):
+                raise BackendError(f"{entailer.name} returned probabilities that do not sum to 1")
             return [Entailment(*row) for row in scores.tolist()]
 
         codec: Codec[Pair, Entailment] = Codec(

@@ -51,7 +51,7 @@ def write_outputs(
     folder.write_json("summary", content)
     write_parquet(folder)
     if report:
-        write_report(folder)
+        write_report(folder, metrics)
 
 
 def _calls(folder: RunFolder) -> dict[str, dict[str, Any]]:
@@ -123,8 +123,10 @@ def _chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
 # report
 
 
-def write_report(folder: RunFolder) -> None:
+def write_report(folder: RunFolder, metrics_at_hand: Sequence[Metric] = ()) -> None:
     """Write ``report.html`` from what is stored in the folder.
+
+    A metric that is at hand need not be installed.
 
     Raises:
         RunFolderError: the folder holds no finished run.
@@ -133,7 +135,8 @@ def write_report(folder: RunFolder) -> None:
     run, summary = folder.read_run(), folder.read_summary()
     if run is None or summary is None:
         raise RunFolderError(f"{folder.path}: holds no finished run")
-    metrics = [metric_class(name) for name in run["metrics"]]
+    at_hand = {metric.name: type(metric) for metric in metrics_at_hand}
+    metrics = [at_hand.get(name) or metric_class(name) for name in run["metrics"]]
     try:
         total = int(run["samples"]["samples"])
         summaries = [Summary(**summary["metrics"][metric.name]) for metric in metrics]
