@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,10 @@ from trustassay.metric import Assessment, AssessmentError, Metric
 from trustassay.sample import Sample, clean
 
 __all__ = ["RunOptions", "RunOutcome", "execute"]
+
+
+MANY = 20_000
+"""Samples from which writing the results takes long enough to be announced."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,8 @@ async def execute(
         if counts or not folder.finished(report=options.report):
             folder.sort_assessments([metric.name for metric in metrics])
             seconds = time.monotonic() - started
+            if options.progress and intake.inventory.samples >= MANY:
+                print("writing summary, table and report", file=sys.stderr, flush=True)
             write_outputs(folder, metrics, options.seed, intake, seconds, report=options.report)
         return RunOutcome(metrics, intake, scored_before, counts, time.monotonic() - started)
     finally:
