@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from trustassay import score
 from trustassay.metric import UnknownNameError
+from trustassay.metrics import Grounding
 from trustassay.metrics.grounding.refusal import (
     detector,
     paper_similarity,
@@ -83,3 +87,24 @@ def test_detector_by_name_or_function() -> None:
     assert detector(lambda text: "no" in text)("yes") is None
     with pytest.raises(UnknownNameError, match="did you mean phrases"):
         detector("phrase")
+
+
+def says_pass(response: str) -> bool:
+    return response == "Pass."
+
+
+@pytest.mark.parametrize(
+    ("refusal", "response", "name"),
+    [
+        (says_pass, "Pass.", f"{__name__}.says_pass"),
+        ("paper", "I apologize, but I couldn't find an answer", "paper"),
+        (None, "I don't know.", "phrases"),
+    ],
+)
+def test_the_evidence_names_the_detector_that_decided(
+    refusal: Any, response: str, name: str
+) -> None:
+    sample = {"question": "Q?", "response": response, "documents": []}
+    run = score([sample], metrics=Grounding(refusal=refusal), entailer="lexical")
+    assert run.assessments[0].verdict == "refused"
+    assert run.assessments[0].evidence[0]["detector"] == name
