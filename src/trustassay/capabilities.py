@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,27 +16,49 @@ from numpy.typing import NDArray
 __all__ = [
     "BackendError",
     "BatchLimits",
+    "CallError",
     "ChatModel",
     "ChatRequest",
     "Embedder",
+    "EndpointLimits",
     "Entailer",
     "Entailment",
     "Entity",
     "EntityLinker",
+    "LocalChatModel",
     "Message",
     "Models",
     "Passage",
     "Reply",
     "Retriever",
     "Similarity",
+    "TokenLogprob",
 ]
 
 Vectors = NDArray[np.float32]
 Probabilities = NDArray[np.float64]
 
 
+CallFault = Literal["limited", "server", "connection", "timeout", "malformed", "refused", "closed"]
+
+
 class BackendError(RuntimeError):
     """A backend cannot be loaded or cannot answer; the message is fit for a user's eyes."""
+
+
+class CallError(BackendError):
+    """One call to an endpoint failed; ``kind`` says how, and the engine decides what to do.
+
+    ``limited`` (429, with the seconds that the endpoint asks to wait), ``server`` (5xx),
+    ``connection``, ``timeout`` and ``malformed`` (no reply could be read) may pass; ``refused``
+    (the endpoint will never answer this request) and ``closed`` (it will answer none: key, model or
+    quota) do not.
+    """
+
+    def __init__(self, message: str, kind: CallFault, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after_s = retry_after_s
 
 
 class Entailment(NamedTuple):
@@ -58,25 +80,53 @@ class Message(NamedTuple):
 class ChatRequest:
     """One request to a chat model.
 
-    ``repeat`` numbers otherwise equal requests, so that thirty repeats are thirty calls.
+    temperature: 0 for the likeliest reply; ``None`` leaves it to the model.
+    n: how many replies to this one request.
+    logprobs: how many alternatives to tell for each token of the reply; 0 tells the token alone.
+    repeat: numbers otherwise equal requests, so that thirty repeats are thirty calls.
+    prompt: name and version of the prompt's file, as in ``judge/1``.
     """
 
     messages: tuple[Message, ...]
-    temperature: float = 0.0
+    temperature: float | None = 0.0
     max_tokens: int | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    n: int = 1
+    logprobs: int | None = None
     repeat: int = 0
+    prompt: str = ""
+
+    @classmethod
+    def of(cls, prompt: str, *, system: str | None = None, **parameters: Any) -> ChatRequest:
+        """Return the request that holds one user message, and a system message if given."""
+        first = () if system is None else (Message("system", system),)
+        return cls((*first, Message("user", prompt)), **parameters)
+
+
+class TokenLogprob(NamedTuple):
+    """A token of a reply, its log-probability (natural), and its likeliest alternatives."""
+
+    token: str
+    logprob: float
+    alternatives: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A chat model's answer; token counts are ``None`` where the backend does not tell them."""
+    """A chat model's answer; what the backend does not tell is ``None``.
+
+    ``others`` are the further replies where the request's ``n`` was more than one; ``dropped``
+    names parameters that the endpoint refused and the call went without.
+    """
 
     text: str
     finish: str | None = None
     prompt_tokens: int | None = None
     reply_tokens: int | None = None
+    others: tuple[str, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +161,59 @@ class BatchLimits:
     tokens: int | None = 8192
 
 
+@dataclass(frozen=True, slots=True)
+class EndpointLimits:
+    """What an endpoint may be asked for; ``None`` means no limit of that kind.
+
+    concurrency: calls under way at once; fewer after the endpoint said that they are too many.
+    timeout_s: for one try. deadline_s: for a call with all its tries.
+    patience_s: after so long with nothing but failures the endpoint counts as gone.
+    """
+
+    concurrency: int = 64
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout_s: float = 120.0
+    deadline_s: float = 600.0
+    patience_s: float = 60.0
+    tries: int = 8
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"{name}: expected more than 0, got {value}")
+
+
 @runtime_checkable
 class ChatModel(Protocol):
-    """Writes text."""
+    """Writes text, one request at a time, many at once: an endpoint.
+
+    ``name`` is recorded in the run and is part of a stored call's key, and so holds model and
+    address. Optional attributes: ``endpoint`` (models with the same share a limiter; else
+    ``name``), ``limits`` (:class:`EndpointLimits`), and an async method ``close``.
+    """
 
     name: str
 
     async def reply(self, request: ChatRequest) -> Reply:
-        """Answer one request; raises :class:`BackendError`."""
+        """Answer one request, in one try.
+
+        Raises:
+            CallError: the try failed, and how.
+            BackendError: it cannot be answered.
+        """
+        ...
+
+
+@runtime_checkable
+class LocalChatModel(Protocol):
+    """Writes text, a batch at a time, in this process; ``limits`` (:class:`BatchLimits`)."""
+
+    name: str
+
+    def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
+        """Answer each of the requests; raises :class:`BackendError`."""
         ...
 
 
@@ -202,4 +297,14 @@ class Models(Protocol):
 
     def compare(self, text: str, reference: str) -> Awaitable[float]:
         """Ask how much ``text`` says the same as ``reference``."""
+        ...
+
+    def chat(
+        self, prompt: str | Sequence[Message], *, role: str = "model", **parameters: Any
+    ) -> Awaitable[Reply]:
+        """Ask a chat model, by default the one under assessment.
+
+        ``prompt`` is one user message or a whole chat; ``parameters`` are the other fields of
+        :class:`ChatRequest`.
+        """
         ...
