@@ -6,19 +6,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trustassay.answering import Answering
     from trustassay.backends.resolve import embedder, entailer, similarity
     from trustassay.engine.api import Run, ascore, score
+    from trustassay.engine.chat import chat
+    from trustassay.engine.usage import Budget, Prices
     from trustassay.metric import Assessment, Metric, Summary
     from trustassay.sample import Document, Sample
 
 __all__ = [
+    "Answering",
     "Assessment",
+    "Budget",
     "Document",
     "Metric",
+    "Prices",
     "Run",
     "Sample",
     "Summary",
     "ascore",
+    "chat",
     "embedder",
     "entailer",
     "score",
@@ -26,6 +33,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Answering": "answering",
+    "Budget": "engine.usage",
+    "Prices": "engine.usage",
+    "chat": "engine.chat",
     "Assessment": "metric",
     "Document": "sample",
     "Metric": "metric",

@@ -98,10 +98,10 @@ class ChatRequest:
     prompt: str = ""
 
     @classmethod
-    def of(cls, prompt: str, *, system: str | None = None, **parameters: Any) -> ChatRequest:
+    def of(cls, text: str, /, *, system: str | None = None, **parameters: Any) -> ChatRequest:
         """Return the request that holds one user message, and a system message if given."""
         first = () if system is None else (Message("system", system),)
-        return cls((*first, Message("user", prompt)), **parameters)
+        return cls((*first, Message("user", text)), **parameters)
 
 
 class TokenLogprob(NamedTuple):
@@ -300,11 +300,11 @@ class Models(Protocol):
         ...
 
     def chat(
-        self, prompt: str | Sequence[Message], *, role: str = "model", **parameters: Any
+        self, text: str | Sequence[Message], /, *, role: str = "model", **parameters: Any
     ) -> Awaitable[Reply]:
         """Ask a chat model, by default the one under assessment.
 
-        ``prompt`` is one user message or a whole chat; ``parameters`` are the other fields of
+        ``text`` is one user message or a whole chat; ``parameters`` are the other fields of
         :class:`ChatRequest`.
         """
         ...

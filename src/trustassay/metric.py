@@ -48,7 +48,8 @@ class Assessment:
     Either ``error`` is ``None`` and ``score`` lies in the metric's range, or ``error`` says why
     there is no score. A score of ``None`` without an error means that the method has nothing to
     say of this sample alone (``reason`` says why), while its ``parts``, the numbers that score and
-    summary are made of, still count. ``calls`` counts the requests made to each capability.
+    summary are made of, still count. ``calls`` counts the requests made to each
+    capability, and ``usage`` for each chat model the calls and their tokens, whoever paid for them.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Assessment:
     parts: Mapping[str, float] = field(default_factory=dict)
     evidence: Sequence[Mapping[str, Any]] = ()
     calls: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     error: str | None = None
 
     @classmethod
@@ -73,7 +75,7 @@ class Assessment:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Assessment:
         """Read back what :meth:`to_dict` wrote."""
-        return cls(**{f: raw[f] for f in cls.__slots__})
+        return cls(**{f: raw[f] for f in cls.__slots__ if f != "usage" or f in raw})
 
 
 @dataclass(frozen=True, slots=True)

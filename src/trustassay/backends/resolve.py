@@ -9,14 +9,23 @@ from urllib.parse import parse_qsl
 from trustassay.backends.encoder import card
 from trustassay.backends.functions import FunctionEntailer, imported
 from trustassay.backends.lexical import LexicalEntailer
-from trustassay.capabilities import BackendError, Embedder, Entailer, Similarity
+from trustassay.capabilities import (
+    BackendError,
+    ChatModel,
+    Embedder,
+    Entailer,
+    LocalChatModel,
+    Similarity,
+)
 from trustassay.metric import UnknownNameError, did_you_mean
 
 __all__ = [
     "DEFAULT_EMBEDDER",
     "DEFAULT_ENTAILER",
     "DEFAULT_SIMILARITY",
+    "ChatChoice",
     "EntailerChoice",
+    "chat",
     "embedder",
     "entailer",
     "similarity",
@@ -28,6 +37,7 @@ DEFAULT_EMBEDDER = "embedded"
 DEFAULT_SIMILARITY = "cosine"
 
 EntailerChoice = str | Entailer | Callable[[str, str], Any]
+ChatChoice = str | ChatModel | LocalChatModel | Callable[[str], Any]
 
 
 def entailer(choice: EntailerChoice) -> Entailer:
@@ -62,6 +72,24 @@ def embedder(choice: str | Embedder) -> Embedder:
     from trustassay.backends.embedded import EmbeddedEmbedder
 
     return EmbeddedEmbedder(_embedded_threads(choice.removeprefix("embedded").lstrip(":")))
+
+
+def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
+    """Return the chat model that a URI names, or pass one through.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        BackendError: the backend cannot be loaded.
+    """
+    if not isinstance(choice, str):
+        assert isinstance(choice, ChatModel | LocalChatModel)
+        return choice
+    scheme, _, rest = choice.partition(":")
+    if scheme != "openai":
+        raise UnknownNameError(did_you_mean("chat model", choice, ["openai"]))
+    from trustassay.backends.openai import OpenAIChat, openai_address
+
+    return OpenAIChat(openai_address(rest))
 
 
 def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:

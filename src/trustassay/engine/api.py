@@ -6,16 +6,15 @@ import asyncio
 import os
 import shutil
 import tempfile
-import threading
 import weakref
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from trustassay.backends import resolve
 from trustassay.capabilities import Embedder, Similarity
+from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.folder import RunFolder, RunFolderError, StoredAssessments
 from trustassay.engine.intake import Source
 from trustassay.engine.models import Backends
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "ascore", "rescore", "score"]
 
-T = TypeVar("T")
 Metrics = Metric | str | Sequence[Metric | str]
 
 
@@ -90,6 +88,7 @@ async def ascore(
     entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
     embedder: str | Embedder = resolve.DEFAULT_EMBEDDER,
     similarity: str | Similarity = resolve.DEFAULT_SIMILARITY,
+    model: resolve.ChatChoice | None = None,
     out: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Run:
@@ -101,12 +100,16 @@ async def ascore(
         "embedder": (resolve.embedder, embedder),
         "similarity": (resolve.similarity, similarity),
     }
+    if "model" in needed and model is None:
+        asking = [metric.name for metric in chosen if "model" in metric.needs]
+        raise ValueError(f"{' and '.join(asking)}: needs a model to ask (--model)")
     backends = Backends(
         **{
             name: await asyncio.to_thread(load, choice)
             for name, (load, choice) in wanted.items()
             if name in needed
-        }
+        },
+        chat={} if model is None else {"model": await asyncio.to_thread(resolve.chat, model)},
     )
     settings = RunOptions(**({"report": out is not None} | options))
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
@@ -135,10 +138,14 @@ def score(samples: Source, *, metrics: Metrics, **options: Any) -> Run:
         embedder: a URI, or an object with ``name`` and ``vectors``.
         similarity: ``cosine``, ``consistency``, ``lexical``, or an object with ``name`` and
             ``scores``.
+        model: a chat model: a URI such as ``openai:MODEL[@BASE_URL]``, an object with ``name`` and
+            ``reply``, or a function of the prompt. It is asked for the response of samples that
+            have none, and by metrics that need it.
         out: the run's folder; a second call with the same settings goes on where the first
             stopped. Without it the folder is temporary, and no report is written until asked for.
         options: fields of :class:`~trustassay.engine.run.RunOptions`: ``fields``, ``limit``,
-            ``seed``, ``skip_bad``, ``concurrency``, ``progress``.
+            ``seed``, ``skip_bad``, ``concurrency``, ``progress``, ``answering``, ``cache``,
+            ``prices``, ``budget``.
 
     Works in a notebook, too: where an event loop is running, the work is done in a thread.
 
@@ -148,7 +155,7 @@ def score(samples: Source, *, metrics: Metrics, **options: Any) -> Run:
         BackendError: a backend cannot be loaded.
         RunFolderError: ``out`` holds another run.
     """
-    return _run_anywhere(lambda: ascore(samples, metrics=metrics, **options))
+    return run_anywhere(lambda: ascore(samples, metrics=metrics, **options))
 
 
 def rescore(
@@ -157,13 +164,14 @@ def rescore(
     metrics: Metrics,
     out: str | os.PathLike[str],
     entailer: resolve.EntailerChoice | None = None,
+    model: resolve.ChatChoice | None = None,
     seed: int | None = None,
     **options: Any,
 ) -> Run:
     """Score the samples of a stored run with other settings, into the folder ``out``.
 
     The new run starts with a copy of the old one's calls, so a model is asked only for what it
-    was not asked before. Without ``entailer`` and ``seed`` the run's own are used.
+    was not asked before. Without ``entailer``, ``model`` and ``seed`` the run's own are used.
 
     Raises:
         RunFolderError: ``run`` holds no run.
@@ -175,10 +183,12 @@ def rescore(
         raise RunFolderError(f"{old.path}: holds no run")
     if old.path.resolve() == new.path.resolve():
         raise RunFolderError(f"{new.path}: a run is not scored into its own folder")
+    backends = settings["backends"]
     return score(
         old.samples_path,
         metrics=metrics,
-        entailer=entailer or settings["backends"].get("entailer", resolve.DEFAULT_ENTAILER),
+        entailer=entailer or backends.get("entailer", resolve.DEFAULT_ENTAILER),
+        model=model or backends.get("model"),
         out=out,
         seed=settings["seed"] if seed is None else seed,
         calls_from=old.calls_path,
@@ -200,47 +210,3 @@ def _check_metrics(metrics: Sequence[Metric]) -> None:
     names = [metric.name for metric in metrics]
     if doubled := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"metric {doubled[0]} is given more than once")
-
-
-def _run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine function to its end, also where an event loop is already running."""
-    if not _in_event_loop():
-        return asyncio.run(work())
-    result: list[T] = []
-    errors: list[BaseException] = []
-    stop: list[Callable[[], object]] = []
-    ended = threading.Event()  # Thread.join does not survive an interruption
-
-    async def stoppable() -> T:
-        task = asyncio.current_task()
-        assert task
-        stop.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
-        return await work()
-
-    def in_thread() -> None:
-        try:
-            result.append(asyncio.run(stoppable()))
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.set()
-
-    threading.Thread(target=in_thread, name="trustassay-score").start()
-    try:
-        ended.wait()
-    except BaseException:  # an interruption, which comes to the main thread alone
-        with suppress(IndexError, RuntimeError):
-            stop[0]()
-        ended.wait()
-        raise
-    if errors:
-        raise errors[0]
-    return result[0]
-
-
-def _in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

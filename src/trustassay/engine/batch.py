@@ -1,18 +1,22 @@
-"""From single requests to batches: asked once, gathered, sorted by length, run in a thread."""
+"""From single requests to batches: asked once, gathered, sorted by length, run in a thread.
+
+Where the backend is an endpoint, the batches (of one, for text) are under way together instead.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from trustassay.capabilities import BackendError, BatchLimits
-from trustassay.engine.cache import CallStore, StoredCall, request_key
+from trustassay.engine.cache import Calls, StoredCall, request_key
 
 __all__ = ["Codec", "Counts", "Gatherer", "Policy", "batches"]
 
@@ -26,15 +30,12 @@ REMEMBERED = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[Item, Reply]):
-    """How a capability's requests and replies are identified, stored and measured."""
+    """How a capability's requests and replies are identified, stored and counted."""
 
     parts: Callable[[Item], Sequence[str]]
     reply_to_json: Callable[[Reply], str]
     reply_from_json: Callable[[str], Reply]
-
-    def length(self, item: Item) -> int:
-        """Return the estimated number of tokens of a request."""
-        return sum(map(len, self.parts(item))) // CHARACTERS_PER_TOKEN + 1
+    tokens: Callable[[Reply], tuple[int | None, int | None]] = lambda _: (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,15 @@ class Policy:
 
 @dataclass(slots=True)
 class Counts:
-    """What happened to the requests of one backend in this process."""
+    """What happened to the requests of one backend in this process.
+
+    ``from_cache`` of those ``from_store`` came from the file that runs share.
+    """
 
     requested: int = 0
     repeated: int = 0
     from_store: int = 0
+    from_cache: int = 0
     computed: int = 0
     batches: int = 0
     seconds: float = 0.0
@@ -61,8 +66,17 @@ class Counts:
 class _Waiting(NamedTuple, Generic[Item, Reply]):
     key: bytes
     item: Item
+    parts: Sequence[str]
     length: int
     futures: list[asyncio.Future[Reply]]
+
+
+Batch: TypeAlias = Sequence[_Waiting[Item, Reply]]
+Outcome: TypeAlias = list[Reply | BaseException]
+Compute: TypeAlias = (
+    Callable[[list[Item]], Sequence[Reply]]
+    | Callable[[list[Item]], Awaitable[tuple[Sequence[Reply], float]]]
+)
 
 
 class Gatherer(Generic[Item, Reply]):
@@ -75,22 +89,30 @@ class Gatherer(Generic[Item, Reply]):
     reply from the store and a fresh one are the same to the last digit.
 
     Where a batch fails its requests are tried one by one, so that only the culprits fail.
+
+    ``compute`` is a plain function of a batch, or where ``remote`` a coroutine function that also
+    returns the seconds that the endpoint took.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one maker calls it
         self,
         capability: str,
         backend: str,
-        compute: Callable[[list[Item]], Sequence[Reply]],
+        compute: Compute[Item, Reply],
         codec: Codec[Item, Reply],
         *,
         limits: BatchLimits,
-        store: CallStore | None,
+        store: Calls | None,
         policy: Policy,
+        remote: bool = False,
     ) -> None:
         self.counts = Counts()
-        self._capability, self._backend = capability, backend
+        self.backend = backend
+        self._capability = capability
         self._compute, self._codec, self._store = compute, codec, store
+        self._remote = remote
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._unsaved: list[tuple[Batch[Item, Reply], Outcome[Reply], list[StoredCall]]] = []
         self._limits = limits if policy.together else BatchLimits(items=1, tokens=None)
         self._policy = policy
         self._remembered: OrderedDict[bytes, Reply] = OrderedDict()
@@ -104,7 +126,8 @@ class Gatherer(Generic[Item, Reply]):
     def ask(self, item: Item) -> asyncio.Future[Reply]:
         """Return a future of the reply; raises :class:`BackendError` when awaited."""
         self.counts.requested += 1
-        key = request_key(self._capability, self._backend, self._codec.parts(item))
+        parts = self._codec.parts(item)
+        key = request_key(self._capability, self.backend, parts)
         future: asyncio.Future[Reply] = self._loop.create_future()
         if self._pump.done():
             future.cancel()
@@ -119,16 +142,22 @@ class Gatherer(Generic[Item, Reply]):
                 self.counts.repeated += 1
                 self._waiting[key].futures.append(future)
                 return future
-        waiting = _Waiting(key, item, self._codec.length(item), [future])
+        length = sum(map(len, parts)) // CHARACTERS_PER_TOKEN + 1
+        waiting = _Waiting(key, item, parts, length, [future])
         self._waiting[key] = waiting
         self._pile.append(waiting)
         self._wake.set()
         return future
 
     async def close(self) -> None:
-        """Stop working; a batch under way is let finish, who still waits is told to give up."""
-        self._pump.cancel()
-        await asyncio.gather(self._pump, return_exceptions=True)
+        """Stop working; a batch under way is let finish, who still waits is told to give up.
+
+        A call to an endpoint is given up, too; what it has replied by now is kept.
+        """
+        for task in (self._pump, *self._under_way):
+            task.cancel()
+        await asyncio.gather(self._pump, *self._under_way, return_exceptions=True)
+        self._save()
         self._thread.shutdown(cancel_futures=True)
         for waiting in self._waiting.values():
             for future in waiting.futures:
@@ -159,34 +188,94 @@ class Gatherer(Generic[Item, Reply]):
         if self._policy.sort:
             pile.sort(key=lambda waiting: waiting.length)
         for batch in batches(pile, self._limits):
-            replies = await self._loop.run_in_executor(self._thread, self._computed, batch)
-            for waiting, reply in zip(batch, replies, strict=True):
-                if isinstance(reply, BaseException):
-                    self._fail(waiting, reply)
-                else:
-                    self._deliver(waiting, reply)
+            if self._remote:
+                task = asyncio.create_task(self._called(batch))
+                self._under_way.add(task)
+                task.add_done_callback(self._under_way.discard)
+            else:
+                replies = await self._loop.run_in_executor(self._thread, self._computed, batch)
+                self._hand_out(batch, replies)
 
     async def _answer_from_store(
         self, pile: list[_Waiting[Item, Reply]]
     ) -> list[_Waiting[Item, Reply]]:
         assert self._store
         keys = [waiting.key for waiting in pile]
-        stored = await self._loop.run_in_executor(self._thread, self._store.find, keys)
+        stored, taken = await self._loop.run_in_executor(self._thread, self._store.find, keys)
         self.counts.from_store += len(stored)
+        self.counts.from_cache += taken
         for waiting in pile:
             if waiting.key in stored:
                 self._deliver(waiting, self._codec.reply_from_json(stored[waiting.key]))
         return [waiting for waiting in pile if waiting.key not in stored]
 
-    def _computed(self, batch: Sequence[_Waiting[Item, Reply]]) -> list[Reply | BaseException]:
+    def _computed(self, batch: Batch[Item, Reply]) -> Outcome[Reply]:
         """Compute and store one batch; runs in the thread."""
         started = time.perf_counter()
         replies = self._tried([waiting.item for waiting in batch])
-        seconds = time.perf_counter() - started
+        results, rows = self._noted(batch, replies, time.perf_counter() - started)
+        if self._store and rows:
+            self._store.add(rows)
+        return results
+
+    def _tried(self, items: list[Item]) -> Sequence[Reply | BaseException]:
+        try:
+            return self._counted(self._compute(items), items)
+        except BaseException as error:  # a panic of Rust code is no Exception; no signal comes here
+            if len(items) == 1:
+                return [error]
+            return [reply for item in items for reply in self._tried([item])]
+
+    async def _called(self, batch: Batch[Item, Reply]) -> None:
+        """Ask an endpoint for one batch; what it replies is stored before anybody hears of it.
+
+        All that comes in one round of the event loop is stored in one transaction.
+        """
+        replies, seconds = await self._asked([waiting.item for waiting in batch])
+        self._unsaved.append((batch, *self._noted(batch, replies, seconds)))
+        if len(self._unsaved) == 1:
+            self._loop.call_soon(self._save)
+
+    async def _asked(self, items: list[Item]) -> tuple[Sequence[Reply | BaseException], float]:
+        try:
+            replies, seconds = await self._compute(items)  # type: ignore[misc]
+            return self._counted(replies, items), seconds
+        except Exception as error:
+            if len(items) == 1:
+                return [error], 0.0
+            parts = await asyncio.gather(*(self._asked([item]) for item in items))
+            return [reply for part, _ in parts for reply in part], sum(s for _, s in parts)
+
+    def _counted(self, replies: Any, items: list[Item]) -> Sequence[Reply]:
+        if len(replies) != len(items):
+            raise BackendError(
+                f"{self.backend} gave {len(replies)} replies to {len(items)} requests"
+            )
+        return replies  # type: ignore[no-any-return]
+
+    def _save(self) -> None:
+        unsaved, self._unsaved = self._unsaved, []
+        rows = [row for *_, rows in unsaved for row in rows]
+        failure: Exception | None = None
+        if self._store and rows:
+            try:
+                self._store.add(rows)
+            except sqlite3.Error as error:
+                failure = BackendError(f"a reply could not be stored ({error})")
+        for batch, results, _ in unsaved:
+            self._hand_out(batch, [failure or result for result in results])
+
+    def _noted(
+        self,
+        batch: Batch[Item, Reply],
+        replies: Sequence[Reply | BaseException],
+        seconds: float,
+    ) -> tuple[Outcome[Reply], list[StoredCall]]:
+        """Count a batch; return its replies as they will be read back, and the rows to store."""
         self.counts.computed += len(batch)
         self.counts.batches += 1
         self.counts.seconds += seconds
-        results: list[Reply | BaseException] = []
+        results: Outcome[Reply] = []
         rows = []
         for waiting, reply in zip(batch, replies, strict=True):
             if isinstance(reply, BaseException):
@@ -195,33 +284,26 @@ class Gatherer(Generic[Item, Reply]):
             text = self._codec.reply_to_json(reply)
             results.append(self._codec.reply_from_json(text))
             if self._store:
-                request = json.dumps(list(self._codec.parts(waiting.item)), ensure_ascii=False)
+                request = json.dumps(list(waiting.parts), ensure_ascii=False)
                 rows.append(
                     StoredCall(
                         waiting.key,
                         self._capability,
-                        self._backend,
+                        self.backend,
                         request,
                         text,
                         seconds / len(batch),
+                        *self._codec.tokens(reply),
                     )
                 )
-        if self._store and rows:
-            self._store.add(rows)
-        return results
+        return results, rows
 
-    def _tried(self, items: list[Item]) -> Sequence[Reply | BaseException]:
-        try:
-            replies = self._compute(items)
-            if len(replies) != len(items):
-                raise BackendError(
-                    f"{self._backend} gave {len(replies)} replies to {len(items)} requests"
-                )
-            return replies
-        except BaseException as error:  # a panic of Rust code is no Exception; no signal comes here
-            if len(items) == 1:
-                return [error]
-            return [reply for item in items for reply in self._tried([item])]
+    def _hand_out(self, batch: Batch[Item, Reply], results: Sequence[Any]) -> None:
+        for waiting, result in zip(batch, results, strict=True):
+            if isinstance(result, BaseException):
+                self._fail(waiting, result)
+            else:
+                self._deliver(waiting, result)
 
     def _deliver(self, waiting: _Waiting[Item, Reply], reply: Reply) -> None:
         self._waiting.pop(waiting.key, None)
@@ -236,7 +318,7 @@ class Gatherer(Generic[Item, Reply]):
     def _fail(self, waiting: _Waiting[Item, Reply], error: BaseException) -> None:
         self._waiting.pop(waiting.key, None)
         if not isinstance(error, BackendError):
-            error = BackendError(f"{self._backend} failed: {type(error).__name__}: {error}")
+            error = BackendError(f"{self.backend} failed: {type(error).__name__}: {error}")
         for future in waiting.futures:
             if not future.done():
                 future.set_exception(error)

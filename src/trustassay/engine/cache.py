@@ -1,27 +1,42 @@
-"""Every model call of a run and its reply, in one SQLite file that any tool can read.
+"""Every model call and its reply in a SQLite file that any tool can read.
 
-Schema, version 1 (``PRAGMA user_version``):
+A run has such a file, ``calls.sqlite``; what endpoints replied stands in a shared one besides,
+from which other runs take it. Schema, version 2 (``PRAGMA user_version``):
 
-    calls(key        BLOB PRIMARY KEY  -- 16 bytes, see request_key
-          capability TEXT              -- entailment, chat, embedding, ...
-          backend    TEXT              -- the backend's name
-          request    TEXT              -- JSON
-          reply      TEXT              -- JSON
-          seconds    REAL)             -- this call's share of its batch's time
+    calls(key           BLOB PRIMARY KEY  -- 16 bytes, see request_key
+          capability    TEXT              -- entailment, embedding, similarity, chat
+          backend       TEXT              -- the backend's name, with model and address
+          request       TEXT              -- JSON: the texts, or a chat request's fields
+          reply         TEXT              -- JSON
+          seconds       REAL              -- this call's share of its batch's time
+          prompt_tokens INTEGER           -- NULL where the backend does not count them
+          reply_tokens  INTEGER
+          cached        INTEGER)          -- 1: taken from the shared file or another run
+
+Version 1 lacked the last three columns; such a file gets them when it is opened.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["CallStore", "StoredCall", "copy_calls", "request_key"]
+__all__ = [
+    "CallStore",
+    "Calls",
+    "StoredCall",
+    "Usage",
+    "copy_calls",
+    "default_cache",
+    "request_key",
+]
 
-VERSION = 1
+VERSION = 2
 SCHEMA = """
 CREATE TABLE calls (
     key BLOB PRIMARY KEY,
@@ -29,11 +44,27 @@ CREATE TABLE calls (
     backend TEXT NOT NULL,
     request TEXT NOT NULL,
     reply TEXT NOT NULL,
-    seconds REAL NOT NULL
-) STRICT
+    seconds REAL NOT NULL,
+    prompt_tokens INTEGER,
+    reply_tokens INTEGER,
+    cached INTEGER NOT NULL DEFAULT 0
+) STRICT;
 """
+MIGRATIONS = {
+    0: SCHEMA,
+    1: """
+    ALTER TABLE calls ADD COLUMN prompt_tokens INTEGER;
+    ALTER TABLE calls ADD COLUMN reply_tokens INTEGER;
+    ALTER TABLE calls ADD COLUMN cached INTEGER NOT NULL DEFAULT 0;
+    """,
+}
+"""What leads from a version to the present one."""
+
 LOOKUP = 500
 """Keys in one SELECT; SQLite's oldest default limit of parameters is 999."""
+PATIENCE_S = 60
+"""How long to wait for another process that is writing into the same file."""
+CACHE_FILE = "calls.sqlite"
 
 
 class StoredCall(NamedTuple):
@@ -45,6 +76,30 @@ class StoredCall(NamedTuple):
     request: str
     reply: str
     seconds: float
+    prompt_tokens: int | None = None
+    reply_tokens: int | None = None
+    cached: int = 0
+
+
+class Usage(NamedTuple):
+    """What was asked of one backend: calls and tokens paid for, and calls taken from elsewhere.
+
+    ``uncounted`` of the paid calls are those whose tokens the backend did not tell.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    uncounted: int = 0
+    cached: int = 0
+    seconds: float = 0.0
+
+
+def default_cache() -> Path:
+    """Return the folder of the shared file: ``TRUSTASSAY_CACHE``, or one in the user's cache."""
+    if named := os.environ.get("TRUSTASSAY_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trustassay"
 
 
 def request_key(capability: str, backend: str, parts: Sequence[str]) -> bytes:
@@ -58,7 +113,7 @@ def request_key(capability: str, backend: str, parts: Sequence[str]) -> bytes:
 
 
 class CallStore:
-    """The store of one run; safe to use from several threads.
+    """One file of calls; safe to use from several threads, and from several processes.
 
     Raises:
         OSError: the file is no call store, or one of a later version.
@@ -66,7 +121,7 @@ class CallStore:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        self._connection = sqlite3.connect(path, check_same_thread=False)
+        self._connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
         try:
             self._open(path)
         except sqlite3.DatabaseError as error:
@@ -77,33 +132,46 @@ class CallStore:
             raise
 
     def _open(self, path: Path) -> None:
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version not in {0, VERSION}:
+        version = self._version()
+        if version not in {*MIGRATIONS, VERSION}:
             raise OSError(f"{path}: made by a later version of trustassay (schema {version})")
         # A killed process loses nothing that was committed, even without syncing to the disk.
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = OFF")
-        if version == 0:
-            self._connection.executescript(
-                f"BEGIN; {SCHEMA}; PRAGMA user_version = {VERSION}; COMMIT;"
-            )
+        if version != VERSION:
+            self._connection.execute("BEGIN IMMEDIATE")  # another process may be doing the same
+            if (version := self._version()) != VERSION:
+                for statement in filter(str.strip, MIGRATIONS[version].split(";")):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {VERSION}")
+            self._connection.commit()
+
+    def _version(self) -> int:
+        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return the stored replies among ``keys``."""
-        found: dict[bytes, str] = {}
+        return dict(self._rows("key, reply", keys))
+
+    def find_calls(self, keys: Sequence[bytes]) -> list[StoredCall]:
+        """Return the stored calls among ``keys``, whole."""
+        return [StoredCall(*row) for row in self._rows(", ".join(StoredCall._fields), keys)]
+
+    def _rows(self, columns: str, keys: Sequence[bytes]) -> list[Any]:
+        rows: list[Any] = []
         with self._lock:
             for start in range(0, len(keys), LOOKUP):
                 some = keys[start : start + LOOKUP]
                 marks = ",".join("?" * len(some))
-                query = f"SELECT key, reply FROM calls WHERE key IN ({marks})"
-                found.update(self._connection.execute(query, some))
-        return found
+                query = f"SELECT {columns} FROM calls WHERE key IN ({marks})"
+                rows.extend(self._connection.execute(query, some))
+        return rows
 
     def add(self, calls: Iterable[StoredCall]) -> None:
         """Write calls and commit; one that is there already stays as it is."""
         with self._lock, self._connection:
             self._connection.executemany(
-                "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?)", calls
+                "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", calls
             )
 
     def counts(self) -> dict[tuple[str, str], int]:
@@ -112,16 +180,62 @@ class CallStore:
         with self._lock:
             return {(c, b): n for c, b, n in self._connection.execute(query)}
 
-    def close(self) -> None:
-        """Fold the journal into the file and close it."""
+    def usage(self, capability: str) -> dict[str, Usage]:
+        """Return what was asked of each backend of a capability."""
+        query = """
+            SELECT backend,
+                SUM(1 - cached),
+                SUM((1 - cached) * COALESCE(prompt_tokens, 0)),
+                SUM((1 - cached) * COALESCE(reply_tokens, 0)),
+                SUM(NOT cached AND (prompt_tokens IS NULL OR reply_tokens IS NULL)),
+                SUM(cached),
+                SUM((1 - cached) * seconds)
+            FROM calls WHERE capability = ? GROUP BY backend ORDER BY backend
+            """
         with self._lock:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._connection.execute("PRAGMA journal_mode = DELETE")
+            rows = self._connection.execute(query, [capability]).fetchall()
+        return {backend: Usage(*numbers) for backend, *numbers in rows}
+
+    def close(self, *, alone: bool = True) -> None:
+        """Close the file; ``alone`` also folds the journal into it, as no other process reads."""
+        with self._lock:
+            if alone:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._connection.execute("PRAGMA journal_mode = DELETE")
             self._connection.close()
+
+
+class Calls:
+    """A run's own file of calls, and behind it the shared one, if there is any."""
+
+    def __init__(self, own: CallStore | None, shared: CallStore | None = None) -> None:
+        self.own, self.shared = own, shared
+
+    def find(self, keys: Sequence[bytes]) -> tuple[dict[bytes, str], int]:
+        """Return the replies at hand, and how many of them the shared file gave just now.
+
+        Those are written into the run's own file, marked as taken.
+        """
+        found = self.own.find(keys) if self.own else {}
+        missing = [key for key in keys if key not in found]
+        if not (self.shared and missing):
+            return found, 0
+        taken = [call._replace(cached=1) for call in self.shared.find_calls(missing)]
+        if self.own and taken:
+            self.own.add(taken)
+        return found | {call.key: call.reply for call in taken}, len(taken)
+
+    def add(self, calls: Sequence[StoredCall]) -> None:
+        """Write calls into both."""
+        for store in (self.own, self.shared):
+            if store:
+                store.add(calls)
 
 
 def copy_calls(source: Path, target: Path) -> None:
     """Copy a store whole or not at all, with what a killed process left in its journal.
+
+    In the copy every call counts as taken from elsewhere.
 
     Raises:
         OSError: ``source`` is no call store.
@@ -132,6 +246,9 @@ def copy_calls(source: Path, target: Path) -> None:
     try:
         read.backup(write)
         write.execute("PRAGMA journal_mode = DELETE")
+        if write.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+            write.execute("UPDATE calls SET cached = 1")
+            write.commit()
     except sqlite3.DatabaseError as error:
         part.unlink()
         raise OSError(f"{source}: not a store of model calls ({error})") from None

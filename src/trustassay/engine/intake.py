@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from trustassay.answering import Answering
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.metric import Inventory, Metric
@@ -49,7 +50,7 @@ class Intake:
             self.faults.append(fault)
 
 
-async def take_in(
+async def take_in(  # noqa: PLR0913 - one caller names them all
     source: Source,
     metrics: Sequence[Metric],
     target: Path,
@@ -58,11 +59,13 @@ async def take_in(
     limit: int | None,
     skip_bad: bool,
     step: Callable[[], None],
+    answering: Answering | None = None,
 ) -> tuple[Intake, list[Metric]]:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
     Every ``auto`` option of the metrics is settled by what the samples bring; the metrics so
-    resolved are returned. ``step`` is called for each sample.
+    resolved are returned. ``step`` is called for each sample. With ``answering`` a sample need not
+    have a response, but what it takes to get one.
 
     Raises:
         BadInputError: samples have faults, and ``skip_bad`` is off; ``target`` is not there then.
@@ -73,7 +76,7 @@ async def take_in(
     records = islice(read_samples(source, fields=fields), limit)
     try:
         with target.open("wb") as file:
-            async for sample in _sound(records, metrics, intake, step):
+            async for sample in _sound(records, metrics, intake, step, answering):
                 line = (json.dumps(sample.to_dict(), default=str) + "\n").encode()
                 intake.inventory.add(sample)
                 digest.update(line)
@@ -94,6 +97,7 @@ async def _sound(
     metrics: Sequence[Metric],
     intake: Intake,
     step: Callable[[], None],
+    answering: Answering | None,
 ) -> AsyncIterator[Sample]:
     """Yield the samples without fault, each with an id of its own; note the faults of others."""
     ids = HashSet()
@@ -106,7 +110,11 @@ async def _sound(
             intake.note(record)
             continue
         sample, given = record.sample, record.has_id
-        problems = [p for metric in metrics for p in metric.problems(sample)]
+        problems, as_answered = [], sample
+        if sample.response is None and answering:
+            problems = answering.problems(sample)
+            as_answered = replace(sample, response="")
+        problems += [p for metric in metrics for p in metric.problems(as_answered)]
         if hash64(sample.id) in ids:
             if given:
                 problems.append(Problem("id", f"{sample.id!r} stands on an earlier record, too"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,62 +16,98 @@ from numpy.typing import NDArray
 from trustassay.capabilities import (
     BackendError,
     BatchLimits,
+    ChatModel,
+    ChatRequest,
     Embedder,
+    EndpointLimits,
     Entailer,
     Entailment,
+    LocalChatModel,
+    Message,
+    Reply,
     Similarity,
+    TokenLogprob,
 )
+from trustassay.engine.asking import AsyncEmbedder, ChatCaller, EmbeddingCaller, Endpoints
 from trustassay.engine.batch import Codec, Counts, Gatherer, Policy
-from trustassay.engine.cache import CallStore
+from trustassay.engine.cache import Calls, CallStore
+from trustassay.engine.usage import Budget, Prices, Purse
+from trustassay.sample import clean
 
-__all__ = ["Backends", "Gatherers", "SampleModels"]
+__all__ = ["Asking", "Backends", "Gatherers", "SampleModels", "is_remote"]
 
 T = TypeVar("T")
-Reply = TypeVar("Reply")
+R = TypeVar("R")
 Pair = tuple[str, str]
 Vector = NDArray[np.float32]
 DIGITS = 6
 """Digits of a reply's numbers that are kept; what a batch's padding changes lies beyond them."""
 
 
-_BACKENDS = {"entailment": "entailer", "embedding": "embedder", "similarity": "similarity"}
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """The backends of a run; one that no metric needs may be ``None``.
+
+    ``chat`` holds chat models by their role; ``model`` is the one under assessment.
+    """
+
+    entailer: Entailer | None = None
+    embedder: Embedder | AsyncEmbedder | None = None
+    similarity: Similarity | None = None
+    chat: Mapping[str, ChatModel | LocalChatModel] = field(default_factory=dict)
+
+    def names(self) -> dict[str, str]:
+        """Return the backend's name for each capability and role at hand."""
+        found = {name: getattr(self, name) for name in ("entailer", "embedder", "similarity")}
+        return {name: backend.name for name, backend in {**found, **self.chat}.items() if backend}
 
 
 @dataclass(frozen=True, slots=True)
-class Backends:
-    """The backends of a run; one that no metric needs may be ``None``."""
+class Asking:
+    """What the gatherers of a run share: where calls are kept, and what they may cost."""
 
-    entailer: Entailer | None = None
-    embedder: Embedder | None = None
-    similarity: Similarity | None = None
-
-    def names(self) -> dict[str, str]:
-        """Return the backend's name for each capability at hand."""
-        found = {name: getattr(self, name) for name in self.__slots__}
-        return {name: backend.name for name, backend in found.items() if backend}
+    own: CallStore | None = None
+    shared: CallStore | None = None
+    policy: Policy = field(default_factory=Policy)
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
+    concurrency: int | None = None
 
 
 class Gatherers:
-    """One gatherer for each capability of a run; made inside the event loop."""
+    """One gatherer for each backend of a run; made inside the event loop."""
 
-    def __init__(self, backends: Backends, store: CallStore | None, policy: Policy) -> None:
-        make = _Maker(store, policy)
+    def __init__(self, backends: Backends, asking: Asking) -> None:
+        make = _Maker(asking)
+        self._backends = backends
+        self.endpoints = make.endpoints
         self.entailment = make.entailment(backends.entailer) if backends.entailer else None
         self.embedding = make.embedding(backends.embedder) if backends.embedder else None
         self.similarity = make.similarity(backends.similarity) if backends.similarity else None
+        models = {model.name: model for model in backends.chat.values()}
+        by_name = {name: make.chat(model) for name, model in models.items()}
+        self.chat = {role: by_name[model.name] for role, model in backends.chat.items()}
 
     def _all(self) -> dict[str, Gatherer[Any, Any]]:
-        found = vars(self).items()
-        return {name: gatherer for name, gatherer in found if isinstance(gatherer, Gatherer)}
+        own = {
+            "entailment": self.entailment,
+            "embedding": self.embedding,
+            "similarity": self.similarity,
+        }
+        chats = {f"chat {gatherer.backend}": gatherer for gatherer in self.chat.values()}
+        return {name: gatherer for name, gatherer in {**own, **chats}.items() if gatherer}
 
     def counts(self) -> dict[str, Counts]:
-        """Return what was asked of each capability in this process."""
+        """Return what was asked of each capability, and each chat model, in this process."""
         return {name: gatherer.counts for name, gatherer in self._all().items()}
 
     async def close(self) -> None:
-        """Stop all."""
+        """Stop all, and close the connections."""
         for gatherer in self._all().values():
             await gatherer.close()
+        for backend in (self._backends.embedder, *self._backends.chat.values()):
+            if close := getattr(backend, "close", None):
+                await close()
 
 
 class SampleModels:
@@ -79,6 +116,7 @@ class SampleModels:
     def __init__(self, gatherers: Gatherers) -> None:
         self._gatherers = gatherers
         self.calls: Counter[str] = Counter()
+        self.usage: dict[str, Counter[str]] = {}
 
     def entail(self, premise: str, hypothesis: str) -> asyncio.Future[Entailment]:
         """Ask whether ``premise`` entails ``hypothesis``."""
@@ -92,21 +130,61 @@ class SampleModels:
         """Ask how much ``text`` says the same as ``reference``."""
         return self._ask("similarity", self._gatherers.similarity, (text, reference))
 
-    def _ask(
-        self, capability: str, gatherer: Gatherer[T, Reply] | None, item: T
+    def chat(
+        self, text: str | Sequence[Message], /, *, role: str = "model", **parameters: Any
     ) -> asyncio.Future[Reply]:
+        """Ask a chat model; ``parameters`` are the other fields of a request."""
+        if isinstance(text, str):
+            request = ChatRequest.of(text, **parameters)
+        else:
+            request = ChatRequest(tuple(text), **parameters)
+        return self.request(request, role)
+
+    def request(self, request: ChatRequest, role: str = "model") -> asyncio.Future[Reply]:
+        """Ask a chat model with a request that is made already."""
+        gatherer = self._gatherers.chat.get(role)
+        future = self._ask(role, gatherer, request, capability="chat")
+        assert gatherer
+        future.add_done_callback(partial(self._count, gatherer.backend))
+        return future
+
+    def _ask(
+        self, backend: str, gatherer: Gatherer[T, R] | None, item: T, capability: str = ""
+    ) -> asyncio.Future[R]:
         if gatherer is None:
-            raise BackendError(f"this run has no {_BACKENDS[capability]}")
-        self.calls[capability] += 1
+            raise BackendError(f"this run has no {_BACKENDS.get(backend, backend)}")
+        self.calls[capability or backend] += 1
         return gatherer.ask(item)
 
+    def _count(self, backend: str, future: asyncio.Future[Reply]) -> None:
+        if future.cancelled() or future.exception():
+            return
+        reply = future.result()
+        usage = self.usage.setdefault(backend, Counter())
+        usage["calls"] += 1
+        usage["prompt_tokens"] += reply.prompt_tokens or 0
+        usage["reply_tokens"] += reply.reply_tokens or 0
+        usage["uncounted"] += reply.prompt_tokens is None or reply.reply_tokens is None
+        for name in reply.dropped:
+            usage[f"without {name}"] += 1
 
-@dataclass(frozen=True, slots=True)
+
+def is_remote(backend: Any) -> bool:
+    """Whether a backend is an endpoint: asked one call at a time, many at once."""
+    return hasattr(backend, "avectors") or isinstance(backend, ChatModel)
+
+
+_BACKENDS = {"entailment": "entailer", "embedding": "embedder"}
+
+
 class _Maker:
-    """Makes gatherers that share a store and a policy."""
+    """Makes gatherers that share stores, endpoints and a purse."""
 
-    store: CallStore | None
-    policy: Policy
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self.endpoints = Endpoints(asking.concurrency)
+        spent = asking.own.usage("chat") if asking.own else {}
+        self._purse = Purse(asking.budget, asking.prices, spent)
 
     def entailment(self, entailer: Entailer) -> Gatherer[Pair, Entailment]:
         def compute(pairs: list[Pair]) -> list[Entailment]:
@@ -126,19 +204,38 @@ class _Maker:
         )
         return self._gatherer("entailment", entailer, compute, codec)
 
-    def embedding(self, embedder: Embedder) -> Gatherer[str, Vector]:
+    def embedding(self, embedder: Embedder | AsyncEmbedder) -> Gatherer[str, Vector]:
+        codec: Codec[str, Vector] = Codec(
+            parts=lambda text: (text,),
+            reply_to_json=lambda vector: _numbers(vector.tolist()),
+            reply_from_json=lambda text: np.array(json.loads(text), dtype=np.float32),
+        )
+        if not isinstance(embedder, Embedder):  # then it is an endpoint
+            endpoint = self.endpoints.of(embedder, embedder.endpoint_limits)
+            remote = EmbeddingCaller(embedder, endpoint, self._purse)
+            return self._gatherer("embedding", embedder, remote, codec, remote=True)
+
         def compute(texts: list[str]) -> list[Vector]:
             vectors = np.asarray(embedder.vectors(texts), dtype=np.float32)
             if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
                 raise BackendError(f"{embedder.name} did not return a vector for each text")
             return list(vectors)
 
-        codec: Codec[str, Vector] = Codec(
-            parts=lambda text: (text,),
-            reply_to_json=lambda vector: _numbers(vector.tolist()),
-            reply_from_json=lambda text: np.array(json.loads(text), dtype=np.float32),
-        )
         return self._gatherer("embedding", embedder, compute, codec)
+
+    def chat(self, model: ChatModel | LocalChatModel) -> Gatherer[ChatRequest, Reply]:
+        codec: Codec[ChatRequest, Reply] = Codec(
+            parts=lambda request: (json.dumps(fields_of(request)),),
+            reply_to_json=lambda reply: json.dumps(_cleaned(fields_of(reply))),
+            reply_from_json=lambda text: _reply(json.loads(text)),
+            tokens=lambda reply: (reply.prompt_tokens, reply.reply_tokens),
+        )
+        if isinstance(model, LocalChatModel):
+            return self._gatherer("chat", model, model.replies, codec)
+        endpoint = self.endpoints.of(model, getattr(model, "limits", EndpointLimits()))
+        return self._gatherer(
+            "chat", model, ChatCaller(model, endpoint, self._purse), codec, remote=True, items=1
+        )
 
     def similarity(self, similarity: Similarity) -> Gatherer[Pair, float]:
         def compute(pairs: list[Pair]) -> list[float]:
@@ -158,20 +255,55 @@ class _Maker:
     def _gatherer(
         self,
         capability: str,
-        backend: Entailer | Embedder | Similarity,
-        compute: Callable[[list[T]], list[Reply]],
-        codec: Codec[T, Reply],
-    ) -> Gatherer[T, Reply]:
+        backend: Any,
+        compute: Any,
+        codec: Codec[T, R],
+        *,
+        remote: bool = False,
+        items: int | None = None,
+    ) -> Gatherer[T, R]:
+        limits = getattr(backend, "limits", BatchLimits())
+        asking = self._asking
+        calls = Calls(asking.own, asking.shared if remote else None)
         return Gatherer(
             capability,
             backend.name,
             compute,
             codec,
-            limits=getattr(backend, "limits", BatchLimits()),
-            store=self.store if getattr(backend, "stored", True) else None,
-            policy=self.policy,
+            limits=BatchLimits(items=items, tokens=None) if items else limits,
+            store=calls if getattr(backend, "stored", True) else None,
+            policy=asking.policy,
+            remote=remote,
         )
 
 
 def _numbers(values: Sequence[float]) -> str:
     return json.dumps([round(value, DIGITS) for value in values])
+
+
+def fields_of(value: ChatRequest | Reply) -> dict[str, Any]:
+    """Return the fields as JSON values; without the copies that ``asdict`` makes."""
+    return {name: getattr(value, name) for name in value.__slots__}
+
+
+def _cleaned(value: Any) -> Any:
+    """Return a reply's fields without what no file can hold, lone surrogates."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {name: _cleaned(part) for name, part in value.items()}
+    return [_cleaned(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _reply(fields: dict[str, Any]) -> Reply:
+    logprobs = fields["logprobs"]
+    return Reply(
+        **fields
+        | {
+            "others": tuple(fields["others"]),
+            "dropped": tuple(fields["dropped"]),
+            "logprobs": None
+            if logprobs is None
+            else tuple(TokenLogprob(t, p, tuple(map(tuple, others))) for t, p, others in logprobs),
+        }
+    )

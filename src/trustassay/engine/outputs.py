@@ -14,9 +14,10 @@ import arro3.io
 import numpy as np
 from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
 
-from trustassay.engine.cache import CallStore
+from trustassay.engine.cache import CallStore, Usage
 from trustassay.engine.folder import RunFolder, RunFolderError
 from trustassay.engine.intake import Intake
+from trustassay.engine.usage import Prices, Tokens
 from trustassay.metric import Assessment, Metric, Summary, metric_class
 from trustassay.report import Histogram, ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.sample import Sample, clean
@@ -31,11 +32,12 @@ SHOWN = 500
 def write_outputs(
     folder: RunFolder,
     metrics: Sequence[Metric],
-    seed: int,
     intake: Intake,
     seconds: float,
     *,
+    seed: int,
     report: bool,
+    prices: Prices,
 ) -> None:
     """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``."""
     summaries = {
@@ -44,7 +46,7 @@ def write_outputs(
     }
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
-        "calls": _calls(folder),
+        **_calls(folder, prices),
         "skipped": intake.faulty,
         "seconds": round(seconds, 3),
     }
@@ -54,21 +56,70 @@ def write_outputs(
         write_report(folder, metrics)
 
 
-def _calls(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    """Return for each capability the requests that the samples made, and the stored calls.
+def _calls(folder: RunFolder, prices: Prices) -> dict[str, Any]:
+    """Return the requests that the samples made of each capability, with the stored calls, and
+    what the chat models took: for the run, and for each metric.
 
-    Both are the same however often the run was stopped and taken up.
+    All is the same however often the run was stopped and taken up.
     """
     requests: Counter[str] = Counter()
+    by_metric: dict[str, dict[str, Counter[str]]] = {}
     for assessment in folder.assessments():
         requests.update(assessment.calls)
+        for model, usage in assessment.usage.items():
+            models = by_metric.setdefault(assessment.metric, {})
+            models.setdefault(model, Counter()).update(usage)
     stored: Counter[str] = Counter()
+    paid: dict[str, Usage] = {}
     if folder.calls_path.exists():
         store = CallStore(folder.calls_path)
         for (capability, _), count in store.counts().items():
             stored[capability] += count
+        paid = store.usage("chat")
         store.close()
-    return {name: {"requests": requests[name], "stored": stored[name]} for name in sorted(requests)}
+    calls = {
+        name: {"requests": requests[name], "stored": stored[name]}
+        for name in sorted(requests | ({"chat": 0} if paid else {}))
+    }
+    if not paid:
+        return {"calls": calls}
+    return {"calls": calls, "usage": _usage(paid, by_metric, prices)}
+
+
+def _usage(
+    paid: Mapping[str, Usage],
+    by_metric: Mapping[str, Mapping[str, Mapping[str, int]]],
+    prices: Prices,
+) -> dict[str, Any]:
+    """Return calls, tokens and US dollars: what the run paid, and what its metrics used.
+
+    Without a known price, or where calls came without a count of tokens, the price is unknown.
+    """
+
+    def usd(model: str, prompt: int, reply: int, uncounted: int) -> float | None:
+        price = prices.usd(model, Tokens(prompt, reply))
+        return None if price is None or uncounted else round(price, 6)
+
+    models = {
+        model: {
+            **{name: value for name, value in usage._asdict().items() if name != "seconds"},
+            "usd": usd(model, usage.prompt_tokens, usage.reply_tokens, usage.uncounted),
+        }
+        for model, usage in paid.items()
+    }
+    metrics = {
+        metric: {
+            model: {
+                **usage,
+                "usd": usd(
+                    model, usage["prompt_tokens"], usage["reply_tokens"], usage["uncounted"]
+                ),
+            }
+            for model, usage in used.items()
+        }
+        for metric, used in by_metric.items()
+    }
+    return {"models": models, "metrics": metrics}
 
 
 # Parquet

@@ -10,20 +10,25 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from trustassay.answering import Answering
 from trustassay.capabilities import BackendError
+from trustassay.engine.answers import Answers, answer_samples
 from trustassay.engine.batch import Counts, Policy
-from trustassay.engine.cache import CallStore, copy_calls
+from trustassay.engine.cache import CACHE_FILE, CallStore, copy_calls, default_cache
 from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import BREATH, Intake, Source, take_in
-from trustassay.engine.models import Backends, Gatherers, SampleModels
+from trustassay.engine.limits import Endpoint
+from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels, is_remote
 from trustassay.engine.outputs import write_outputs
 from trustassay.engine.progress import Progress
+from trustassay.engine.usage import Budget, Prices
 from trustassay.metric import Assessment, AssessmentError, Metric
 from trustassay.sample import Sample, clean
 
@@ -36,11 +41,15 @@ MANY = 20_000
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run is carried out. Only ``fields``, ``limit`` and ``seed`` can change a result.
+    """How a run is carried out. Only ``fields``, ``limit``, ``seed`` and ``answering`` can change
+    a result.
 
     concurrency: samples in flight at once, per metric.
     report: write ``report.html`` at the end.
     calls_from: a store of calls to start from.
+    answering: how samples without a response are answered, where the run has a model.
+    cache: folder of the file of calls that runs share; ``None`` for no such file.
+    budget: the most that the run may spend on chat models, all its starts together.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -52,6 +61,10 @@ class RunOptions:
     progress: bool = False
     calls_from: Path | None = None
     policy: Policy = field(default_factory=Policy)
+    answering: Answering = field(default_factory=Answering)
+    cache: Path | None = field(default_factory=default_cache)
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
 
     def __post_init__(self) -> None:
         for option, least in (("concurrency", 1), ("limit", 1), ("seed", 0)):
@@ -68,6 +81,8 @@ class RunOutcome:
     intake: Intake
     scored_before: int
     counts: Mapping[str, Counts]
+    answers: Answers
+    endpoints: Mapping[str, Endpoint]
     seconds: float
 
 
@@ -93,14 +108,25 @@ async def execute(
         intake, metrics = await _begin(source, metrics, backends, folder, options)
         done = folder.scored()
         scored_before = len(done)
-        counts = await _score(metrics, backends, folder, options, done, intake)
-        if counts or not folder.finished(report=options.report):
+        work = await _work(metrics, backends, folder, options, done, intake)
+        if work.counts or not folder.finished(report=options.report):
             folder.sort_assessments([metric.name for metric in metrics])
             seconds = time.monotonic() - started
             if options.progress and intake.inventory.samples >= MANY:
                 print("writing summary, table and report", file=sys.stderr, flush=True)
-            write_outputs(folder, metrics, options.seed, intake, seconds, report=options.report)
-        return RunOutcome(metrics, intake, scored_before, counts, time.monotonic() - started)
+            write_outputs(
+                folder,
+                metrics,
+                intake,
+                seconds,
+                seed=options.seed,
+                report=options.report,
+                prices=options.prices,
+            )
+        seconds = time.monotonic() - started
+        return RunOutcome(
+            metrics, intake, scored_before, work.counts, work.answers, work.endpoints, seconds
+        )
     finally:
         folder.unlock()
         for path in created:
@@ -129,13 +155,18 @@ async def _begin(
             fields=options.fields,
             limit=options.limit,
             skip_bad=options.skip_bad,
+            answering=options.answering if "model" in backends.chat else None,
             step=progress.step,
         )
+    answering = {}
+    if intake.inventory.responses < intake.inventory.samples and "model" in backends.chat:
+        answering = {"answering": options.answering.settings()}
     settings = _as_stored(
         {
             "trustassay": version("trustassay"),
             "metrics": {metric.name: metric.settings() for metric in resolved},
             "backends": backends.names(),
+            **answering,
             "seed": options.seed,
             "skipped": intake.faulty,
             "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
@@ -177,40 +208,91 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any], at: str = ""
             yield f"{at}{key} was {old!r}, now {value!r}"
 
 
-async def _score(
+@dataclass
+class _Work:
+    """What was done in this process."""
+
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+
+
+async def _work(
     metrics: Sequence[Metric],
     backends: Backends,
     folder: RunFolder,
     options: RunOptions,
     done: HashSet,
     intake: Intake,
-) -> dict[str, Counts]:
-    """Score every (sample, metric) that is not in ``done``, a bounded window at a time."""
+) -> _Work:
+    """Answer and score what is not scored yet."""
     total = intake.inventory.samples * len(metrics)
     if len(done) >= total:
-        return {}
+        return _Work()
     folder.drop_outputs()
-    store = CallStore(folder.calls_path)
-    gatherers = Gatherers(backends, store, options.policy)
+    work = _Work()
+    with ExitStack() as stack:
+        own = CallStore(folder.calls_path)
+        stack.callback(own.close)
+        shared = _shared(options.cache, backends)
+        if shared:
+            stack.callback(shared.close, alone=False)
+        gatherers = Gatherers(
+            backends, Asking(own, shared, options.policy, options.prices, options.budget)
+        )
+        try:
+            missing = intake.inventory.samples - intake.inventory.responses
+            if missing and "model" in backends.chat:
+                with Progress("answering", missing, shown=options.progress) as progress:
+                    work.answers = await answer_samples(
+                        folder, options.answering, gatherers, options.concurrency, progress.step
+                    )
+            with Progress("scoring", total, shown=options.progress) as progress:
+                progress.step(len(done))
+                await _score(metrics, folder, gatherers, options, done, work.answers, progress)
+        finally:
+            await gatherers.close()
+        work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
+    return work
+
+
+def _shared(folder: Path | None, backends: Backends) -> CallStore | None:
+    """Open the file that runs share, where something is asked of an endpoint."""
+    if folder is None or not any(map(is_remote, (backends.embedder, *backends.chat.values()))):
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    return CallStore(folder / CACHE_FILE)
+
+
+async def _score(
+    metrics: Sequence[Metric],
+    folder: RunFolder,
+    gatherers: Gatherers,
+    options: RunOptions,
+    done: HashSet,
+    answers: Answers,
+    progress: Progress,
+) -> None:
+    """Score every (sample, metric) that is not in ``done``, a bounded window at a time."""
     writer = folder.open_assessments()
     window = _Window(options.concurrency * len(metrics))
     try:
-        with Progress("scoring", total, shown=options.progress) as progress:
-            progress.step(len(done))
-            for number, sample in enumerate(folder.samples()):
-                if number % BREATH == 0:
-                    await asyncio.sleep(0)  # lets an interruption through
-                for metric in metrics:
-                    if hash64(sample.id, metric.name) not in done:
-                        work = _assess(metric, sample, gatherers, writer, progress)
-                        await window.start(work)
-            await window.drain()
+        for number, sample in enumerate(folder.samples()):
+            if number % BREATH == 0:
+                await asyncio.sleep(0)  # lets an interruption through
+            for metric in metrics:
+                if hash64(sample.id, metric.name) in done:
+                    continue
+                if sample.id in answers.failed:
+                    words = f"no response: {answers.failed[sample.id]}"
+                    writer.append(encoded(Assessment.failed(sample.id, metric.name, words)))
+                    progress.step()
+                else:
+                    await window.start(_assess(metric, sample, gatherers, writer, progress))
+        await window.drain()
     finally:
         await window.cancel()
-        await gatherers.close()
         writer.close()
-        store.close()
-    return gatherers.counts()
 
 
 async def _assess(
@@ -228,7 +310,9 @@ async def _assess(
     try:
         found = await metric.assess(sample, models)
         _check(found, sample, metric)
-        line = encoded(dataclasses.replace(found, calls=dict(sorted(models.calls.items()))))
+        usage = {name: dict(sorted(usage.items())) for name, usage in sorted(models.usage.items())}
+        calls = dict(sorted(models.calls.items()))
+        line = encoded(dataclasses.replace(found, calls=calls, usage=usage))
     except (AssessmentError, BackendError) as error:
         line = encoded(Assessment.failed(sample.id, metric.name, str(error)))
     except (Exception, asyncio.CancelledError) as error:

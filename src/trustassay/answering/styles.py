@@ -1,0 +1,126 @@
+"""How a model is asked for an answer that is going to be assessed.
+
+closed-book   from what the model knows, in full sentences, after examples (as TrustScore asks)
+rag           from the sample's documents, with citations (as Trust-Eval asks)
+rag-refusal   the same, with the permission to refuse
+icl           in the manner of given examples
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import as_file, files
+from typing import Any
+
+from trustassay.capabilities import ChatRequest
+from trustassay.metric import UnknownNameError, did_you_mean
+from trustassay.prompts import Prompt
+from trustassay.sample import Problem, Sample
+
+__all__ = ["REFUSAL", "STYLES", "Answering"]
+
+STYLES = ("closed-book", "rag", "rag-refusal", "icl")
+REFUSAL = "I apologize, but I couldn't find an answer to your question in the search results."
+"""The sentence that Trust-Eval knows a refusal by."""
+STOP = ("\nQuestion:",)
+"""Where a model goes on with a question of its own."""
+_WITH_DOCUMENTS = frozenset({"rag", "rag-refusal"})
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Asks for the response of a sample.
+
+    style: one of :data:`STYLES`; ``auto`` takes rag-refusal for a sample with documents, and
+        closed-book for others.
+    prompt: a file in place of the style's own; see :class:`~trustassay.prompts.Prompt`.
+    examples: samples with responses, shown before the question; with documents for rag.
+    """
+
+    style: str = "auto"
+    prompt: str | os.PathLike[str] | None = None
+    examples: Sequence[Sample] = ()
+    temperature: float = 0.0
+    max_tokens: int = 300
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.style not in ("auto", *STYLES):
+            raise UnknownNameError(did_you_mean("style", self.style, ["auto", *STYLES]))
+        if self.style == "icl" and not self.examples:
+            raise ValueError("style icl: needs examples (--examples FILE)")
+        for place, example in enumerate(self.examples, 1):
+            if example.response is None:
+                raise ValueError(f"example {place} ({example.id}): has no response")
+            if self.style in _WITH_DOCUMENTS and example.documents is None:
+                raise ValueError(f"example {place} ({example.id}): has no documents")
+
+    def style_for(self, sample: Sample) -> str:
+        """Return the style in which a sample is answered."""
+        if self.style != "auto":
+            return self.style
+        return "rag-refusal" if sample.documents else "closed-book"
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """Return what keeps a sample from being answered in this style."""
+        if self.style_for(sample) in _WITH_DOCUMENTS and not sample.documents:
+            words = f"is missing or empty (expected the passages for style {self.style})"
+            return [Problem("documents", words)]
+        return []
+
+    def request(self, sample: Sample, repeat: int = 0) -> ChatRequest:
+        """Return what the model is asked; raises :class:`PromptError`."""
+        style = self.style_for(sample)
+        prompt = self._prompts[style]
+        examples: Sequence[Any] = self.examples
+        if self.style == "auto":
+            examples = [e for e in examples if bool(e.documents) == (style in _WITH_DOCUMENTS)]
+        if style == "closed-book" and not examples:
+            examples = _own_examples()
+        text = prompt.filled(
+            question=sample.question, sample=sample, examples=examples, refusal=REFUSAL
+        )
+        return ChatRequest.of(
+            text,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            seed=self.seed,
+            stop=STOP,
+            repeat=repeat,
+            prompt=prompt.name,
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """Return what decides the answers, as JSON values."""
+        names = {name: prompt.name for name, prompt in self._prompts.items()}
+        content = json.dumps([example.to_dict() for example in self.examples], default=str)
+        return {
+            "style": self.style,
+            "prompt": names.get(self.style, names),
+            "examples": hashlib.blake2b(content.encode(), digest_size=8).hexdigest(),
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "seed": self.seed,
+        }
+
+    @cached_property
+    def _prompts(self) -> dict[str, Prompt]:
+        wanted = ("closed-book", "rag-refusal") if self.style == "auto" else (self.style,)
+        if self.prompt is not None:
+            return dict.fromkeys(wanted, Prompt.read(self.prompt))
+        return {style: _own_prompt(style) for style in wanted}
+
+
+def _own_prompt(style: str) -> Prompt:
+    with as_file(files("trustassay.answering") / "prompts" / f"{style}.jinja") as path:
+        return Prompt.read(path)
+
+
+def _own_examples() -> list[dict[str, str]]:
+    text = (files("trustassay.answering") / "prompts" / "examples.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]

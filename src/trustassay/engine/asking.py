@@ -1,0 +1,156 @@
+"""One model behind an endpoint, as the engine calls it: limited, tried again, paid for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from trustassay.capabilities import (
+    BackendError,
+    CallError,
+    ChatModel,
+    ChatRequest,
+    EndpointLimits,
+    Reply,
+    Vectors,
+)
+from trustassay.engine.limits import Endpoint
+from trustassay.engine.usage import CHARACTERS_PER_TOKEN, Purse, Tokens, estimated_tokens
+
+__all__ = ["AsyncEmbedder", "ChatCaller", "EmbeddingCaller", "Endpoints"]
+
+T = TypeVar("T")
+
+
+class AsyncEmbedder(Protocol):
+    """An embedding model behind an endpoint."""
+
+    name: str
+    endpoint_limits: EndpointLimits
+
+    async def avectors(self, texts: Sequence[str]) -> Vectors:
+        """Return shape (n, d) for n texts; raises :class:`CallError`."""
+        ...
+
+
+class Endpoints:
+    """The endpoints of a run, one for each address."""
+
+    def __init__(self, concurrency: int | None = None) -> None:
+        """Make none yet; ``concurrency`` replaces what the backends' own limits say of it."""
+        self._concurrency = concurrency
+        self._found: dict[str, Endpoint] = {}
+
+    def of(self, backend: Any, limits: EndpointLimits) -> Endpoint:
+        """Return the endpoint that a backend speaks to.
+
+        Raises:
+            BackendError: another backend gave it other limits.
+        """
+        if self._concurrency:
+            limits = replace(limits, concurrency=self._concurrency)
+        address = getattr(backend, "endpoint", backend.name)
+        endpoint = self._found.setdefault(address, Endpoint(limits))
+        if limits != endpoint.limits:
+            raise BackendError(f"{address}: is given two kinds of limits in one run")
+        return endpoint
+
+    def all(self) -> dict[str, Endpoint]:
+        """Return all by their address."""
+        return dict(self._found)
+
+
+class _Caller:
+    """What calls for text and calls for vectors have in common."""
+
+    def __init__(self, name: str, endpoint: Endpoint, purse: Purse) -> None:
+        self._name, self._endpoint, self._purse = name, endpoint, purse
+        self._closed: CallError | None = None
+
+    async def _called(
+        self,
+        work: Callable[[], Awaitable[T]],
+        tokens: Tokens,
+        taken: Callable[[T], Tokens],
+    ) -> tuple[T, float]:
+        """Return what ``work`` gave, and the seconds that its last try took."""
+        if self._closed:
+            raise self._closed
+        reserved = await self._purse.reserve(self._name, tokens)
+        paid: Tokens | None = None
+        began = 0.0
+
+        async def timed() -> T:
+            nonlocal began
+            began = time.perf_counter()
+            return await work()
+
+        try:
+            found = await self._endpoint.call(timed, sum(tokens))
+            seconds = time.perf_counter() - began
+            paid = taken(found)
+        except CallError as error:
+            if error.kind == "closed":
+                self._closed = error
+            raise
+        finally:
+            await self._purse.settle(reserved, self._name, paid)
+        self._endpoint.took(sum(paid) - sum(tokens))
+        return found, seconds
+
+
+class ChatCaller(_Caller):
+    """Asks a chat model."""
+
+    def __init__(self, model: ChatModel, endpoint: Endpoint, purse: Purse) -> None:
+        super().__init__(model.name, endpoint, purse)
+        self._model = model
+
+    async def __call__(self, requests: Sequence[ChatRequest]) -> tuple[list[Reply], float]:
+        """Answer the one request, and say how long the endpoint took.
+
+        Raises:
+            BackendError: it is not answered: the last try's failure, or the budget is reached.
+        """
+        (request,) = requests
+        expected = estimated_tokens(request)
+
+        async def work() -> Reply:
+            reply = await self._model.reply(request)
+            if not isinstance(reply, Reply):
+                raise BackendError(f"{self._name} returned {reply!r:.60} in place of a Reply")
+            return reply
+
+        def taken(reply: Reply) -> Tokens:
+            told = (reply.prompt_tokens, reply.reply_tokens)
+            return Tokens(*(e if t is None else t for t, e in zip(told, expected, strict=True)))
+
+        reply, seconds = await self._called(work, expected, taken)
+        return [reply], seconds
+
+
+class EmbeddingCaller(_Caller):
+    """Asks an embedding model for the vectors of a batch."""
+
+    def __init__(self, embedder: AsyncEmbedder, endpoint: Endpoint, purse: Purse) -> None:
+        super().__init__(embedder.name, endpoint, purse)
+        self._embedder = embedder
+
+    async def __call__(self, texts: Sequence[str]) -> tuple[list[Any], float]:
+        """Return a vector for each text, and how long the endpoint took.
+
+        Raises:
+            BackendError: as :class:`ChatCaller`.
+        """
+        tokens = Tokens(sum(len(text) // CHARACTERS_PER_TOKEN + 1 for text in texts), 0)
+        found, seconds = await self._called(
+            lambda: self._embedder.avectors(texts), tokens, lambda _: tokens
+        )
+        vectors = np.asarray(found, dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            raise BackendError(f"{self._name} did not return a vector for each text")
+        return list(vectors), seconds

@@ -1,0 +1,73 @@
+"""Prompts are files with a name and a version; the version is part of every stored call."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+__all__ = ["Prompt", "PromptError"]
+
+_VERSION = re.compile(r"\{#-?\s*version\s+(\S+?)\s*-?#\}")
+
+
+class PromptError(ValueError):
+    """A prompt's file cannot be read or filled in; names the file, the line and the fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A template in Jinja's language; what is filled in is text and never read as a template."""
+
+    name: str
+    template: jinja2.Template
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Prompt:
+        """Read a prompt from a file.
+
+        It is known as ``STEM/VERSION``, as its first line says (``{# version 2 #}``); without
+        such a line the version is a mark of the content.
+
+        Raises:
+            PromptError: it is no template.
+            OSError: it cannot be read.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise PromptError(f"{path}: not UTF-8 ({error.reason})") from None
+        found = _VERSION.match(text)
+        digest = hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
+        try:
+            template = _environment().from_string(text)
+        except jinja2.TemplateSyntaxError as error:
+            raise PromptError(f"{path}:{error.lineno}: {error.message}") from None
+        return cls(f"{path.stem}/{found[1] if found else digest}", template)
+
+    def filled(self, **values: Any) -> str:
+        """Return the text of the prompt, without white space around it.
+
+        Raises:
+            PromptError: the template asks for something that there is not.
+        """
+        try:
+            return self.template.render(**values).strip()
+        except jinja2.TemplateError as error:
+            raise PromptError(f"prompt {self.name}: {error.message}") from None
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    return ImmutableSandboxedEnvironment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    )
