@@ -8,13 +8,18 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 if TYPE_CHECKING:
+    from trustassay.answering import Answering
     from trustassay.engine.api import Run
     from trustassay.engine.intake import BadInputError
+    from trustassay.engine.limits import Endpoint
+    from trustassay.engine.plan import Plan
+    from trustassay.engine.run import RunOutcome
     from trustassay.metric import Figure, Summary
 
 FAULTS_SHOWN = 20
@@ -34,6 +39,87 @@ Metrics = Annotated[
         help="A metric, with options after a colon: grounding:profile=paper,correctness=em. "
         "May be given more than once.",
         metavar="NAME[:OPTION=VALUE,...]",
+    ),
+]
+Model = Annotated[
+    Optional[str],  # noqa: UP045 - typer reads it
+    typer.Option(
+        help="The model to ask: openai:MODEL[@BASE_URL], anthropic:MODEL, gemini:MODEL, "
+        "hf:ID-or-path, replay:FILE, python:MODULE:FUNCTION.",
+        metavar="URI",
+        show_default=False,
+    ),
+]
+Style = Annotated[
+    str,
+    typer.Option(
+        help="How the model is asked for answers: closed-book, rag, rag-refusal, icl; auto takes "
+        "rag-refusal where there are documents, else closed-book.",
+    ),
+]
+PromptFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--prompt", help="A template of your own in place of the style's.", show_default=False
+    ),
+]
+Examples = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        help="Answered questions to show before the question, a file as INPUT.",
+        show_default=False,
+    ),
+]
+Temperature = Annotated[float, typer.Option(help="0 for the likeliest answer.", min=0)]
+MaxTokens = Annotated[int, typer.Option(help="The longest answer, in tokens.", min=1)]
+Cache = Annotated[
+    str,
+    typer.Option(
+        help="Folder of the file in which runs share what endpoints replied, or off. "
+        "Default: TRUSTASSAY_CACHE, else one in the user's cache.",
+        metavar="DIR|off",
+        show_default=False,
+    ),
+]
+PricesFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--prices",
+        help='Prices by model, US dollars a million tokens: {"MODEL": {"prompt": 1, "reply": 4}}.',
+        show_default=False,
+    ),
+]
+BudgetText = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--budget",
+        help="Stop asking before more is spent: 5usd, or 200000 (tokens).",
+        metavar="USD|TOKENS",
+        show_default=False,
+    ),
+]
+Fields = Annotated[
+    list[str],
+    typer.Option(
+        "--field",
+        help="Read a field under another name; dots reach inside. May be given more than once.",
+        metavar="CANONICAL=THEIRS",
+    ),
+]
+Limit = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(help="Take the first N records alone.", min=1, show_default=False),
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Go on without faulty records, and count them.")
+]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="INPUT",
+        help="Answers: .jsonl, .json, .csv, .tsv, .parquet, or a folder saved by datasets.",
+        show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
@@ -98,12 +184,81 @@ def one_line(text: str) -> str:
     return "\u23ce".join(text.splitlines()) if len(text.splitlines()) > 1 else text
 
 
+def spending(cache: str, prices: Path | None, budget: str | None) -> dict[str, Any]:
+    """Read what the options of asking say, as fields of the run's options.
+
+    Raises:
+        ValueError, OSError: a budget or a file of prices that is none.
+    """
+    from trustassay.engine.cache import default_cache
+    from trustassay.engine.usage import Budget, Prices
+
+    folder = default_cache() if cache == "" else None if cache == "off" else Path(cache)
+    return {
+        "cache": folder,
+        "prices": Prices.read(prices) if prices else Prices(),
+        "budget": Budget.parse(budget) if budget else None,
+    }
+
+
+def answering(
+    style: str,
+    prompt: Path | None,
+    examples: Path | None,
+    temperature: float,
+    max_tokens: int,
+) -> Answering:
+    """Read how a model is to be asked for answers.
+
+    Raises:
+        BadInputError, InputError, ValueError: a style, a prompt or examples that are none.
+    """
+    from trustassay.answering import Answering
+    from trustassay.data.reading import Fault, read_samples
+    from trustassay.engine.intake import BadInputError
+
+    shown = list(read_samples(examples, fields={})) if examples else []
+    if faults := [found for found in shown if isinstance(found, Fault)]:
+        raise BadInputError(faults, len(faults))
+    samples = [found.sample for found in shown if not isinstance(found, Fault)]
+    return Answering(style, prompt, samples, temperature, max_tokens)
+
+
+def show_plan(plan: Plan, *, as_json: bool) -> None:
+    """Print what a run would ask."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from trustassay.engine.progress import duration
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("metric", "asks", "of"):
+        table.add_column(name, overflow="fold")
+    for name in ("calls", "at hand", "tokens sent", "tokens back", "USD", "time"):
+        table.add_column(name, justify="right")
+    for part in plan.parts:
+        is_chat = part.capability == "chat"
+        tokens = (f"{part.prompt_tokens:,}", f"{part.reply_tokens:,}") if is_chat else ("", "")
+        usd = ("unknown" if part.usd is None else f"{part.usd:.2f}") if is_chat else ""
+        time = ("" if part.measured else "about ") + duration(part.seconds)
+        counts = (f"{part.calls:,}", f"{part.cached:,}")
+        table.add_row(part.metric, part.capability, part.backend, *counts, *tokens, usd, time)
+    Console(stderr=True, highlight=False, markup=False).print(table)
+    price = "" if plan.usd is None else f", {plan.usd:.2f} USD"
+    say(f"{plan.samples:,} samples{price}, {duration(plan.seconds)}; nothing was asked")
+    for metric, count in plan.unsure.items():
+        say(f"{metric}: {count:,} samples may ask for more; that depends on the replies")
+    if as_json:
+        print(json.dumps(plan.to_dict(), indent=2, ensure_ascii=False))
+
+
 def show(run: Run, *, as_json: bool) -> None:
     """Print a finished run and exit with status 1 where samples failed."""
     content = json.loads((run.path / "summary.json").read_bytes())
     failed = sum(summary.failed for summary in run.summaries.values())
     for metric in run.metrics:
         show_summary(metric.title, run.summaries[metric.name], metric.figures)
+    show_asking(run.outcome, content.get("usage", {}))
     if failed:
         show_failures(run, failed)
     if run.outcome.intake.faulty:
@@ -144,6 +299,32 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
     say(f"{summary.n - summary.failed} of {summary.n} samples scored{of}")
+
+
+def show_asking(outcome: RunOutcome, usage: Mapping[str, Any]) -> None:
+    """Say what chat models were asked, what that took, and how the endpoints behaved."""
+    for model, used in usage.get("models", {}).items():
+        price = "price unknown" if used["usd"] is None else f"{used['usd']:.4f} USD"
+        tokens = f"{used['prompt_tokens']:,} + {used['reply_tokens']:,} tokens"
+        at_hand = f", {used['cached']:,} at hand already" if used["cached"] else ""
+        say(f"asked {model}: {used['calls']:,} calls{at_hand}, {tokens}, {price}")
+    show_endpoints(outcome.endpoints)
+    dropped: Counter[str] = Counter()
+    for models in usage.get("metrics", {}).values():
+        for used in models.values():
+            dropped.update({k: v for k, v in used.items() if k.startswith("without ")})
+    for name, count in dropped.items():
+        say(f"{count:,} calls went {name}, which the endpoint refused")
+    if outcome.answers.cut:
+        say(f"{outcome.answers.cut:,} answers were cut at the most tokens (--max-tokens)")
+
+
+def show_endpoints(endpoints: Mapping[str, Endpoint]) -> None:
+    """Say how often endpoints failed, and how."""
+    for address, endpoint in endpoints.items():
+        if endpoint.failures:
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in endpoint.failures.items())
+            say(f"{address}: {endpoint.sent:,} tries, of which failed: {kinds}")
 
 
 def show_failures(run: Run, failed: int) -> None:

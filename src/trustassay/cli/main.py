@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trustassay.cli import demo, models, report, rescore, score
+from trustassay.cli import demo, generate, models, report, rescore, score
 
 __all__ = ["app", "main"]
 
@@ -22,6 +22,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("score")(score.score)
+app.command("plan")(score.plan)
+app.command("generate")(generate.generate)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("models")(models.models)

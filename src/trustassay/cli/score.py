@@ -1,34 +1,21 @@
-"""``trustassay score``."""
+"""``trustassay score`` and ``trustassay plan``."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
-from trustassay.cli.common import (
-    Concurrency,
-    Entailer,
-    Json,
-    Metrics,
-    errors_for_people,
-    pairs,
-    show,
-)
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people
 
 
 def score(  # noqa: PLR0913 - one argument an option
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="INPUT",
-            help="Answers: .jsonl, .json, .csv, .tsv, .parquet, or a folder saved by datasets.",
-            show_default=False,
-        ),
-    ],
-    metric: Metrics = ["grounding"],  # noqa: B006 - typer copies it
-    entailer: Entailer = "lexical",
+    source: common.Source,
+    metric: common.Metrics = ["grounding"],  # noqa: B006 - typer copies it
+    model: common.Model = None,
+    entailer: common.Entailer = "lexical",
     out: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads it
         typer.Option(
@@ -37,53 +24,116 @@ def score(  # noqa: PLR0913 - one argument an option
             show_default=False,
         ),
     ] = None,
-    limit: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(help="Score the first N records alone.", min=1, show_default=False),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
-    concurrency: Concurrency = 256,
-    field: Annotated[
-        list[str],
-        typer.Option(
-            help="Read a field under another name; dots reach inside. May be given more than once.",
-            metavar="CANONICAL=THEIRS",
-        ),
-    ] = [],  # noqa: B006
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Go on without faulty records, and count them.")
+    limit: common.Limit = None,
+    seed: common.Seed = 0,
+    concurrency: common.Concurrency = 256,
+    field: common.Fields = [],  # noqa: B006
+    skip_bad: common.SkipBad = False,
+    style: common.Style = "auto",
+    prompt: common.PromptFile = None,
+    examples: common.Examples = None,
+    temperature: common.Temperature = 0.0,
+    max_tokens: common.MaxTokens = 300,
+    cache: common.Cache = "",
+    prices: common.PricesFile = None,
+    budget: common.BudgetText = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing (see plan).")
     ] = False,
-    as_json: Json = False,
+    as_json: common.Json = False,
     open_report: Annotated[
         bool, typer.Option("--open", help="Open the report in a browser.")
     ] = False,
 ) -> None:
     """Score a file of answers; the report and all results go into the run's folder.
 
+    Questions without an answer are put to --model first.
+
     \b
     trustassay score answers.jsonl
     trustassay score answers.json --metric grounding:profile=paper --entailer hf:MODEL
     trustassay score ragas.parquet --out runs/one --json > summary.json
     trustassay score mine.csv --field response=answer --field documents=contexts
+    trustassay score questions.jsonl --model openai:gpt-4o-mini --budget 2usd --prices prices.json
+    trustassay score questions.jsonl --model openai:qwen3@http://127.0.0.1:8000/v1 --dry-run
     """
     with errors_for_people():
         from trustassay.engine import api
         from trustassay.engine.naming import default_folder
 
-        fields = pairs(field, "--field")
-        folder = out or default_folder(source, metric, entailer, seed, limit, fields)
-        run = api.score(
-            source,
-            metrics=metric,
-            entailer=entailer,
-            out=folder,
-            fields=fields,
-            limit=limit,
-            seed=seed,
-            skip_bad=skip_bad,
-            concurrency=concurrency,
-            progress=True,
-        )
+        fields = common.pairs(field, "--field")
+        answering = common.answering(style, prompt, examples, temperature, max_tokens)
+        settings: list[Any] = [metric, entailer, seed, limit, sorted(fields.items())]
+        if model is not None:
+            settings += [model.partition("?")[0], answering.settings()]
+        folder = out or default_folder(source, settings)
+        options = {
+            "metrics": metric,
+            "entailer": entailer,
+            "model": model,
+            "out": folder,
+            "answering": answering,
+            "fields": fields,
+            "limit": limit,
+            "seed": seed,
+            "skip_bad": skip_bad,
+            "concurrency": concurrency,
+            "progress": True,
+            **common.spending(cache, prices, budget),
+        }
+        if dry_run:
+            common.show_plan(api.plan(source, **options), as_json=as_json)
+            return
+        run = api.score(source, **options)
         if open_report:
             typer.launch(str(run.path / "report.html"))
-        show(run, as_json=as_json)
+        common.show(run, as_json=as_json)
+
+
+def plan(  # noqa: PLR0913 - one argument an option
+    source: common.Source,
+    metric: common.Metrics = ["grounding"],  # noqa: B006 - typer copies it
+    model: common.Model = None,
+    entailer: common.Entailer = "lexical",
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="The folder of the run, where it was begun already.", show_default=False),
+    ] = None,
+    limit: common.Limit = None,
+    field: common.Fields = [],  # noqa: B006
+    skip_bad: common.SkipBad = False,
+    style: common.Style = "auto",
+    prompt: common.PromptFile = None,
+    examples: common.Examples = None,
+    temperature: common.Temperature = 0.0,
+    max_tokens: common.MaxTokens = 300,
+    cache: common.Cache = "",
+    prices: common.PricesFile = None,
+    as_json: common.Json = False,
+) -> None:
+    """Say what a run would ask: calls, tokens, money and time for each metric. Asks nothing.
+
+    What is stored already counts as it was answered, and costs nothing.
+
+    \b
+    trustassay plan questions.jsonl --model openai:gpt-4o-mini --prices prices.json
+    """
+    score(
+        source,
+        metric,
+        model,
+        entailer,
+        out,
+        limit,
+        field=field,
+        skip_bad=skip_bad,
+        style=style,
+        prompt=prompt,
+        examples=examples,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        cache=cache,
+        prices=prices,
+        dry_run=True,
+        as_json=as_json,
+    )

@@ -34,6 +34,7 @@ class Answered:
     """A sample, with a response unless ``error`` says why there is none."""
 
     sample: Sample
+    repeat: int = 0
     reply: Reply | None = None
     error: str | None = None
 
@@ -48,34 +49,39 @@ async def answered(
 ) -> AsyncIterator[Answered]:
     """Yield the samples in their order, those without a response with the model's.
 
-    With ``repeats`` each is asked so many times and yielded as often.
+    With ``repeats`` each is asked so many times and yielded as often. A question that lacks what
+    its style needs is not asked.
     """
     name = gatherers.chat["model"].backend
     models = SampleModels(gatherers)
-    under_way: deque[tuple[Sample, asyncio.Future[Reply] | None]] = deque()
+    under_way: deque[tuple[Answered, asyncio.Future[Reply] | None]] = deque()
     for sample in samples:
-        for repeat in range(repeats):
+        if sample.response is None and (problems := answering.problems(sample)):
+            yield Answered(sample, error="; ".join(map(str, problems)))
+            continue
+        for repeat in range(repeats if sample.response is None else 1):
             future = None
             if sample.response is None:
                 request = answering.request(sample, repeat)
                 future = models.request(request)
                 future.add_done_callback(lambda _: step())
-            under_way.append((sample, future))
+            under_way.append((Answered(sample, repeat), future))
         while len(under_way) > concurrency * AHEAD:
             yield await _finished(*under_way.popleft(), name)
     while under_way:
         yield await _finished(*under_way.popleft(), name)
 
 
-async def _finished(sample: Sample, future: asyncio.Future[Reply] | None, name: str) -> Answered:
+async def _finished(asked: Answered, future: asyncio.Future[Reply] | None, name: str) -> Answered:
     if future is None:
-        return Answered(sample)
+        return asked
     try:
         reply = await future
     except BackendError as error:
-        return Answered(sample, error=str(error))
-    text = reply.text.strip()
-    return Answered(replace(sample, response=text, model=sample.model or name), reply)
+        return replace(asked, error=str(error))
+    model = asked.sample.model or name
+    sample = replace(asked.sample, response=reply.text.strip(), model=model)
+    return replace(asked, sample=sample, reply=reply)
 
 
 async def answer_samples(

@@ -19,13 +19,15 @@ from trustassay.engine.folder import RunFolder, RunFolderError, StoredAssessment
 from trustassay.engine.intake import Source
 from trustassay.engine.models import Backends
 from trustassay.engine.outputs import write_report
+from trustassay.engine.plan import Plan
+from trustassay.engine.plan import plan as rehearsed
 from trustassay.engine.run import RunOptions, RunOutcome, execute
 from trustassay.metric import Metric, Summary, metric_from_text
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Run", "ascore", "rescore", "score"]
+__all__ = ["Run", "ascore", "plan", "rescore", "score"]
 
 Metrics = Metric | str | Sequence[Metric | str]
 
@@ -85,32 +87,16 @@ async def ascore(
     samples: Source,
     *,
     metrics: Metrics,
+    out: str | os.PathLike[str] | None = None,
     entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
     embedder: str | Embedder = resolve.DEFAULT_EMBEDDER,
     similarity: str | Similarity = resolve.DEFAULT_SIMILARITY,
     model: resolve.ChatChoice | None = None,
-    out: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
     chosen = _chosen(metrics)
-    needed = frozenset().union(*(metric.needs for metric in chosen))
-    wanted: dict[str, tuple[Callable[[Any], Any], Any]] = {
-        "entailer": (resolve.entailer, entailer),
-        "embedder": (resolve.embedder, embedder),
-        "similarity": (resolve.similarity, similarity),
-    }
-    if "model" in needed and model is None:
-        asking = [metric.name for metric in chosen if "model" in metric.needs]
-        raise ValueError(f"{' and '.join(asking)}: needs a model to ask (--model)")
-    backends = Backends(
-        **{
-            name: await asyncio.to_thread(load, choice)
-            for name, (load, choice) in wanted.items()
-            if name in needed
-        },
-        chat={} if model is None else {"model": await asyncio.to_thread(resolve.chat, model)},
-    )
+    backends = await _loaded(chosen, entailer, embedder, similarity, model)
     settings = RunOptions(**({"report": out is not None} | options))
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
@@ -124,6 +110,63 @@ async def ascore(
     if out is None:
         weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
     return run
+
+
+async def _loaded(
+    metrics: Sequence[Metric],
+    entailer: resolve.EntailerChoice,
+    embedder: str | Embedder,
+    similarity: str | Similarity,
+    model: resolve.ChatChoice | None,
+) -> Backends:
+    """Return the backends that the metrics need, and the model if there is one.
+
+    Raises:
+        ValueError: a metric needs a model, and there is none.
+    """
+    needed = frozenset().union(*(metric.needs for metric in metrics))
+    if "model" in needed and model is None:
+        asking = [metric.name for metric in metrics if "model" in metric.needs]
+        raise ValueError(f"{' and '.join(asking)}: needs a model to ask (--model)")
+    wanted: dict[str, tuple[Callable[[Any], Any], Any]] = {
+        "entailer": (resolve.entailer, entailer),
+        "embedder": (resolve.embedder, embedder),
+        "similarity": (resolve.similarity, similarity),
+    }
+    loaded = {
+        name: await asyncio.to_thread(load, choice)
+        for name, (load, choice) in wanted.items()
+        if name in needed
+    }
+    if model is not None:
+        loaded["chat"] = {"model": await asyncio.to_thread(resolve.chat, model)}
+    return Backends(**loaded)
+
+
+def plan(
+    samples: Source,
+    *,
+    metrics: Metrics,
+    out: str | os.PathLike[str] | None = None,
+    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
+    embedder: str | Embedder = resolve.DEFAULT_EMBEDDER,
+    similarity: str | Similarity = resolve.DEFAULT_SIMILARITY,
+    model: resolve.ChatChoice | None = None,
+    **options: Any,
+) -> Plan:
+    """Return what :func:`score` with the same arguments would ask; nothing is asked or written.
+
+    Raises:
+        As :func:`score`.
+    """
+
+    async def rehearse() -> Plan:
+        chosen = _chosen(metrics)
+        backends = await _loaded(chosen, entailer, embedder, similarity, model)
+        folder = None if out is None else Path(out)
+        return await rehearsed(samples, chosen, backends, RunOptions(**options), folder)
+
+    return run_anywhere(rehearse)
 
 
 def score(samples: Source, *, metrics: Metrics, **options: Any) -> Run:

@@ -149,6 +149,12 @@ class Gatherer(Generic[Item, Reply]):
         self._wake.set()
         return future
 
+    def look_up(self, item: Item, calls: Calls) -> tuple[bytes, Reply | None]:
+        """Return the key of a request, and the reply to it among ``calls``; asks nothing."""
+        key = request_key(self._capability, self.backend, self._codec.parts(item))
+        stored = calls.peek(key)
+        return key, None if stored is None else self._codec.reply_from_json(stored)
+
     async def close(self) -> None:
         """Stop working; a batch under way is let finish, who still waits is told to give up.
 

@@ -33,6 +33,7 @@ __all__ = [
     "Usage",
     "copy_calls",
     "default_cache",
+    "open_cache",
     "request_key",
 ]
 
@@ -100,6 +101,16 @@ def default_cache() -> Path:
     if named := os.environ.get("TRUSTASSAY_CACHE"):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trustassay"
+
+
+def open_cache(folder: Path) -> CallStore:
+    """Open the file that runs share, and make its folder if there is none.
+
+    Raises:
+        OSError: it cannot be made, or holds something else.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    return CallStore(folder / CACHE_FILE)
 
 
 def request_key(capability: str, backend: str, parts: Sequence[str]) -> bytes:
@@ -224,6 +235,13 @@ class Calls:
         if self.own and taken:
             self.own.add(taken)
         return found | {call.key: call.reply for call in taken}, len(taken)
+
+    def peek(self, key: bytes) -> str | None:
+        """Return the reply at hand, if any; writes nothing."""
+        for store in filter(None, (self.own, self.shared)):
+            if found := store.find([key]):
+                return found[key]
+        return None
 
     def add(self, calls: Sequence[StoredCall]) -> None:
         """Write calls into both."""

@@ -12,7 +12,7 @@ from typing import Any
 from trustassay.backends import resolve
 from trustassay.capabilities import BackendError, Message, Reply
 from trustassay.engine.anywhere import run_anywhere
-from trustassay.engine.cache import CACHE_FILE, CallStore, default_cache
+from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
 from trustassay.engine.usage import Budget, Prices
 
@@ -61,8 +61,7 @@ class Chat:
         with ExitStack() as stack:
             shared = None
             if self._cache:
-                self._cache.mkdir(parents=True, exist_ok=True)
-                shared = CallStore(self._cache / CACHE_FILE)
+                shared = open_cache(self._cache)
                 stack.callback(shared.close, alone=False)
             asking = Asking(
                 None,

@@ -34,7 +34,7 @@ from trustassay.engine.cache import Calls, CallStore
 from trustassay.engine.usage import Budget, Prices, Purse
 from trustassay.sample import clean
 
-__all__ = ["Asking", "Backends", "Gatherers", "SampleModels", "is_remote"]
+__all__ = ["Asking", "Backends", "Gatherers", "SampleModels", "chat_request", "is_remote"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -134,11 +134,7 @@ class SampleModels:
         self, text: str | Sequence[Message], /, *, role: str = "model", **parameters: Any
     ) -> asyncio.Future[Reply]:
         """Ask a chat model; ``parameters`` are the other fields of a request."""
-        if isinstance(text, str):
-            request = ChatRequest.of(text, **parameters)
-        else:
-            request = ChatRequest(tuple(text), **parameters)
-        return self.request(request, role)
+        return self.request(chat_request(text, **parameters), role)
 
     def request(self, request: ChatRequest, role: str = "model") -> asyncio.Future[Reply]:
         """Ask a chat model with a request that is made already."""
@@ -167,6 +163,13 @@ class SampleModels:
         usage["uncounted"] += reply.prompt_tokens is None or reply.reply_tokens is None
         for name in reply.dropped:
             usage[f"without {name}"] += 1
+
+
+def chat_request(text: str | Sequence[Message], **parameters: Any) -> ChatRequest:
+    """Return the request that one user message or a whole chat makes."""
+    if isinstance(text, str):
+        return ChatRequest.of(text, **parameters)
+    return ChatRequest(tuple(text), **parameters)
 
 
 def is_remote(backend: Any) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 __all__ = ["default_folder"]
 
@@ -15,14 +16,7 @@ STEM = 60
 """Characters of the input's name that are kept; a file system takes 255 bytes."""
 
 
-def default_folder(
-    source: Path,
-    metrics: Sequence[str],
-    entailer: str,
-    seed: int,
-    limit: int | None,
-    fields: Mapping[str, str],
-) -> Path:
+def default_folder(source: Path, settings: Sequence[Any]) -> Path:
     """Return the folder for these settings and this state of the input.
 
     The same command finds its folder again; a file that was changed since gets a new one.
@@ -31,7 +25,7 @@ def default_folder(
     if source.exists():
         stat = source.stat()
         state += [str(stat.st_size), str(stat.st_mtime_ns)]
-    settings = [state, list(metrics), entailer, seed, limit, sorted(fields.items())]
-    digest = hashlib.blake2b(json.dumps(settings).encode(), digest_size=4).hexdigest()
+    content = json.dumps([state, *settings], default=str)
+    digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
     stem = re.sub(r"[^\w.-]+", "_", source.name.split(".")[0])[:STEM] or "run"
     return Path(HOME) / f"{stem}-{digest}"

@@ -20,7 +20,7 @@ from trustassay.answering import Answering
 from trustassay.capabilities import BackendError
 from trustassay.engine.answers import Answers, answer_samples
 from trustassay.engine.batch import Counts, Policy
-from trustassay.engine.cache import CACHE_FILE, CallStore, copy_calls, default_cache
+from trustassay.engine.cache import CallStore, copy_calls, default_cache, open_cache
 from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import BREATH, Intake, Source, take_in
@@ -260,8 +260,7 @@ def _shared(folder: Path | None, backends: Backends) -> CallStore | None:
     """Open the file that runs share, where something is asked of an endpoint."""
     if folder is None or not any(map(is_remote, (backends.embedder, *backends.chat.values()))):
         return None
-    folder.mkdir(parents=True, exist_ok=True)
-    return CallStore(folder / CACHE_FILE)
+    return open_cache(folder)
 
 
 async def _score(

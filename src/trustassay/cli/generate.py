@@ -1,0 +1,76 @@
+"""``trustassay generate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people, one_line, say
+
+
+def generate(  # noqa: PLR0913 - one argument an option
+    source: common.Source,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="Who answers: openai:MODEL[@BASE_URL], anthropic:MODEL, gemini:MODEL, "
+            "hf:ID-or-path, replay:FILE, python:MODULE:FUNCTION.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="The answered questions, JSON Lines.", show_default=False)
+    ],
+    style: common.Style = "auto",
+    prompt: common.PromptFile = None,
+    examples: common.Examples = None,
+    temperature: common.Temperature = 0.0,
+    max_tokens: common.MaxTokens = 300,
+    repeats: Annotated[int, typer.Option(help="Answers to each question.", min=1)] = 1,
+    again: Annotated[
+        bool, typer.Option("--again", help="Answer questions that have an answer already, too.")
+    ] = False,
+    limit: common.Limit = None,
+    concurrency: common.Concurrency = 64,
+    field: common.Fields = [],  # noqa: B006
+    skip_bad: common.SkipBad = False,
+    cache: common.Cache = "",
+    prices: common.PricesFile = None,
+    budget: common.BudgetText = None,
+) -> None:
+    """Answer a file of questions. A stopped command goes on where it was: replies are cached.
+
+    \b
+    trustassay generate questions.jsonl --model openai:gpt-4o-mini --out answers.jsonl
+    trustassay generate asqa.json --model hf:MODEL --style rag-refusal --out answers.jsonl
+    trustassay generate questions.csv --model openai:m@http://127.0.0.1:8000/v1 --style icl \\
+        --examples chosen.jsonl --out answers.jsonl
+    """
+    with errors_for_people():
+        from trustassay.engine import generating
+
+        options = generating.GenerateOptions(
+            answering=common.answering(style, prompt, examples, temperature, max_tokens),
+            fields=common.pairs(field, "--field"),
+            limit=limit,
+            skip_bad=skip_bad,
+            repeats=repeats,
+            again=again,
+            concurrency=concurrency,
+            progress=True,
+            **common.spending(cache, prices, budget),
+        )
+        done = generating.generate(source, model, out, options)
+        common.show_endpoints(done.endpoints)
+        for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
+            say(one_line(f"  {sample_id}: {error}"))
+        if done.cut:
+            say(f"{done.cut:,} answers were cut at {max_tokens} tokens (--max-tokens)")
+        say(f"{done.written:,} answers in {out}")
+        if done.failed:
+            say(f"failed: {len(done.failed):,}; the same command asks for these alone")
+            raise typer.Exit(1)
