@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.backends import huggingface
+from trustassay.backends import huggingface, loading
 from trustassay.backends.huggingface import CHECK_PAIRS, HuggingFaceEntailer
 from trustassay.capabilities import BackendError, Entailer
 
@@ -189,7 +189,7 @@ def test_dropout_is_off(nli: Path, entailer: HuggingFaceEntailer, tmp_path: Path
 def test_errors_are_one_line_without_tokens() -> None:
     with (
         pytest.raises(BackendError, match=r"^hf:x: denied for hf_\*\*\*$"),
-        huggingface._one_line("hf:x", Exception),
+        loading.one_line("hf:x", Exception),
     ):
         raise OSError("\ndenied for hf_AbCdEfGhIjKl\nmore lines")
 
@@ -435,7 +435,7 @@ def test_windows_cover_everything(room: int, more: int) -> None:
 
 @given(st.lists(st.integers(1, 50), min_size=1), st.integers(1, 200))
 def test_batches_are_within_the_budget(lengths: list[int], tokens: int) -> None:
-    found = [batch.tolist() for batch in huggingface.batches(lengths, tokens)]
+    found = [batch.tolist() for batch in loading.batches(lengths, tokens)]
     assert sorted(i for batch in found for i in batch) == list(range(len(lengths)))
     assert all(len(b) == 1 or len(b) * max(lengths[i] for i in b) <= tokens for b in found)
 

@@ -18,15 +18,23 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.backends.checking import CHECK_PAIRS, check_labels
+from trustassay.backends.loading import (
+    Features,
+    batches,
+    config_of,
+    libraries,
+    load,
+    longest_input,
+    one_line,
+    padded,
+    uri,
+)
 from trustassay.capabilities import BackendError, BatchLimits, Probabilities
 
 __all__ = ["CHECK_PAIRS", "HuggingFaceEntailer"]
@@ -34,7 +42,6 @@ __all__ = ["CHECK_PAIRS", "HuggingFaceEntailer"]
 _COLUMNS = {"entail": 0, "neutral": 1, "notentail": 1, "nonentail": 1, "contradict": 2}
 
 Pairs = Sequence[tuple[str, str]]
-Features = dict[str, list[int]]
 
 
 class HuggingFaceEntailer:
@@ -60,11 +67,11 @@ class HuggingFaceEntailer:
         ``dtype`` have torch's names.
         """
         labels = labels.split(",") if isinstance(labels, str) else labels
-        self.name = _name(model, dtype, labels)
+        self.name = uri(model, labels=",".join(labels) if labels else None, dtype=dtype)
         self.limits = BatchLimits(items=256, tokens=batch_tokens)
         self._batch_tokens = batch_tokens
         self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
-        with _one_line(self.name, Exception):
+        with one_line(self.name, Exception):
             self._kind = _open(model, device, dtype, labels, check)
         if check:
             advice = "; give the model's own order with ?labels=..., or load it with ?check=no"
@@ -79,14 +86,14 @@ class HuggingFaceEntailer:
         """
         if not pairs:
             return np.zeros((0, 3))
-        with self._lock, _one_line(self.name, RuntimeError):
+        with self._lock, one_line(self.name, RuntimeError):
             inputs, owners = self._kind.encode(pairs)
             rows = probabilities(self._logits(inputs), self._kind.columns)
             return best_windows(rows, owners)
 
     def _logits(self, inputs: Sequence[Features]) -> Probabilities:
         """Return the logits, shape (n, k), of n inputs, run in batches of like length."""
-        torch, _ = _libraries()
+        torch, _ = libraries()
         device = self._kind.model.device
         rows = np.empty((len(inputs), len(self._kind.columns)))
         with torch.inference_mode():
@@ -125,7 +132,7 @@ class _Classifier:
         if len(self.columns) != model.config.num_labels:
             outputs = model.config.num_labels
             raise BackendError(f"{len(self.columns)} labels for a model of {outputs} outputs")
-        self.limit = _longest_input(model, tokenizer)
+        self.limit = longest_input(model, tokenizer)
         # Asked for, as transformers 5 leaves them out for some models that were trained with them.
         types = getattr(model.config, "type_vocab_size", 0)
         self.segments = types > 1 or model.config.model_type == "xlnet"
@@ -205,23 +212,6 @@ class _OneOrZero:
         return self.model(**batch, decoder_input_ids=prefix).logits[:, -1, self.choices]
 
 
-def padded(inputs: Sequence[Features], tokenizer: Any) -> dict[str, NDArray[np.int64]]:
-    """Return the inputs as arrays (b, longest), padded on the tokenizer's side.
-
-    What ``tokenizer.pad`` does, without its walk over every number in Python.
-    """
-    lengths = [len(one["input_ids"]) for one in inputs]
-    fills = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
-    left = tokenizer.padding_side == "left"
-    arrays = {}
-    for key in inputs[0]:
-        array = np.full((len(inputs), max(lengths)), fills.get(key, 0), dtype=np.int64)
-        for row, one, length in zip(array, inputs, lengths, strict=True):
-            row[slice(-length, None) if left else slice(length)] = one[key]
-        arrays[key] = array
-    return arrays
-
-
 # ------------------------------------------------------------- loading, whatever the model is for
 
 
@@ -229,118 +219,18 @@ def _open(
     name: str, device: str | None, dtype: str | None, labels: Sequence[str] | None, check: bool
 ) -> _Kind:
     """Load an entailment model and choose its kind."""
-    _, transformers = _libraries()
-    folder = str(Path(name).expanduser()) if name.startswith("~") else name
-    if folder.startswith(("/", ".")) and not Path(folder).is_dir():
-        raise BackendError("there is no such folder")
-    config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    _, transformers = libraries()
+    folder, config = config_of(name)
     classifies = any("ForSequenceClassification" in known for known in config.architectures or ())
     if classifies or not config.is_encoder_decoder:
         auto = transformers.AutoModelForSequenceClassification
-        return _Classifier(*_load(folder, auto, device, dtype, check), labels)
+        return _Classifier(*load(folder, auto, device, dtype, check), labels)
     if labels:
         raise BackendError("labels= is for classifiers; this model writes its verdict")
-    return _OneOrZero(*_load(folder, transformers.AutoModelForSeq2SeqLM, device, dtype, check))
-
-
-def _libraries() -> tuple[Any, Any]:
-    """Return torch and transformers; raises :class:`BackendError` where they are missing."""
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise BackendError(f"{error.name} is missing: pip install 'trustassay[hf]'") from error
-    return torch, transformers
-
-
-def _load(
-    folder: str, auto: Any, device: str | None, dtype: str | None, check: bool
-) -> tuple[Any, Any]:
-    """Return a model of the class ``auto``, ready for inference on its device, and its tokenizer.
-
-    Raises :class:`BackendError` without safetensors weights and, with ``check``, for weights that
-    the class needs and the files lack: a head that nobody trained.
-    """
-    torch, transformers = _libraries()
-    where = _device(torch, device)
-    keyword = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
-    options = {keyword: _dtype(torch, where, dtype), "output_loading_info": True}
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    if tokenizer.pad_token_id is None:
-        raise BackendError("its tokenizer has no padding token")
-    try:
-        model, report = auto.from_pretrained(
-            folder, trust_remote_code=False, use_safetensors=True, **options
-        )
-    except OSError as error:
-        if "safetensors" not in str(error):
-            raise
-        raise BackendError(
-            "it has no safetensors weights, and pickled ones (.bin), which can run code, are not "
-            "loaded; save it again with save_pretrained(...) of a recent transformers"
-        ) from error
-    missing = sorted(report["missing_keys"])
-    if missing and check:
-        raise BackendError(f"its files lack weights that {type(model).__name__} needs: {missing}")
-    return model.to(where).eval(), tokenizer
-
-
-def _device(torch: Any, device: str | None) -> Any:
-    """Return the torch device asked for, or the best one of this machine."""
-    if device is None:
-        otherwise = "mps" if torch.backends.mps.is_available() else "cpu"
-        device = "cuda" if torch.cuda.is_available() else otherwise
-    return torch.device(device)
-
-
-def _dtype(torch: Any, device: Any, dtype: str | None) -> Any:
-    """Return the torch dtype asked for; else bfloat16 where CUDA computes in it, or float32."""
-    if dtype is None:
-        fast = device.type == "cuda" and torch.cuda.get_device_capability(device)[0] >= 8
-        return torch.bfloat16 if fast else torch.float32
-    if dtype not in ("float32", "bfloat16", "float16"):
-        raise BackendError(f"dtype={dtype} is unknown; use float32, bfloat16 or float16")
-    return getattr(torch, dtype)
-
-
-def _longest_input(model: Any, tokenizer: Any) -> int | None:
-    """Return how many tokens the model reads, or None where nothing sets an end."""
-    positions = getattr(model.config, "max_position_embeddings", None) or 0
-    # RoBERTa and its kin count positions from behind the padding token's.
-    offsets = [
-        module.padding_idx + 1
-        for name, module in model.named_modules()
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
-    ]
-    limits = (positions - max(offsets, default=0), tokenizer.model_max_length)
-    # A tokenizer without a limit says 10^30.
-    return min((int(limit) for limit in limits if 0 < limit < 10**9), default=None)
-
-
-@contextmanager
-def _one_line(name: str, kind: type[Exception]) -> Iterator[None]:
-    """Turn an exception of a library into a BackendError of one line, without any token."""
-    try:
-        yield
-    except BackendError as error:
-        raise BackendError(f"{name}: {error}") from error
-    except kind as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = re.sub(r"\bhf_\w{8,}", "hf_***", (lines or [type(error).__name__])[0])[:300]
-        if "trust_remote_code" in str(error):
-            said = "it brings code of its own, which is not run here"
-        hint = "; a smaller ?batch_tokens= may help" if "out of memory" in said else ""
-        raise BackendError(f"{name}: {said}{hint}") from error
+    return _OneOrZero(*load(folder, transformers.AutoModelForSeq2SeqLM, device, dtype, check))
 
 
 # ----------------------------------------------------------------------- names, and pure functions
-
-
-def _name(model: str, dtype: str | None, labels: Sequence[str] | None) -> str:
-    """Return the URI with the options that change a result."""
-    options = [f"labels={','.join(labels)}"] if labels else []
-    options += [f"dtype={dtype}"] if dtype else []
-    return f"hf:{model}" + ("?" + "&".join(options) if options else "")
 
 
 def _config_labels(config: Any) -> list[str]:
@@ -392,16 +282,3 @@ def windows(length: int, room: int) -> list[tuple[int, int]]:
     """
     last = length - room
     return [(start, start + room) for start in (*range(0, last, room - room // 4), last)]
-
-
-def batches(lengths: Sequence[int], tokens: int) -> Iterator[NDArray[np.intp]]:
-    """Yield the indices of batches, longest first, that padded stay within ``tokens``.
-
-    An item that alone is longer makes a batch alone.
-    """
-    order = np.argsort(-np.asarray(lengths), kind="stable")
-    start = 0
-    while start < len(order):
-        count = max(1, tokens // max(1, lengths[order[start]]))
-        yield order[start : start + count]
-        start += count

@@ -1,0 +1,180 @@
+"""Models and tokenizers of the Hugging Face hub, or of folders in its layout, ready for inference.
+
+Only safetensors weights are read and no code of a model is run. torch and transformers are
+imported when the first model is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.capabilities import BackendError
+
+__all__ = [
+    "Features",
+    "batches",
+    "config_of",
+    "libraries",
+    "load",
+    "longest_input",
+    "one_line",
+    "padded",
+    "uri",
+]
+
+Features = dict[str, list[int]]
+
+
+def libraries() -> tuple[Any, Any]:
+    """Return torch and transformers; raises :class:`BackendError` where they are missing."""
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise BackendError(f"{error.name} is missing: pip install 'trustassay[hf]'") from error
+    return torch, transformers
+
+
+def config_of(name: str) -> tuple[str, Any]:
+    """Return what transformers is to load for a name, an ID or a folder, and its config.
+
+    Raises:
+        BackendError: there is no such folder; transformers' own errors for all else.
+    """
+    _, transformers = libraries()
+    folder = str(Path(name).expanduser()) if name.startswith("~") else name
+    if folder.startswith(("/", ".")) and not Path(folder).is_dir():
+        raise BackendError("there is no such folder")
+    return folder, transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+
+
+def load(
+    folder: str,
+    auto: Any,
+    device: str | None,
+    dtype: str | None,
+    check: bool = True,
+    pad_with_end: bool = False,
+) -> tuple[Any, Any]:
+    """Return a model of the class ``auto``, ready for inference on its device, and its tokenizer.
+
+    With ``pad_with_end`` a tokenizer without a padding token pads with its end token.
+
+    Raises :class:`BackendError` without safetensors weights and, with ``check``, for weights that
+    the class needs and the files lack: a head that nobody trained.
+    """
+    torch, transformers = libraries()
+    where = _device(torch, device)
+    keyword = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
+    options = {keyword: _dtype(torch, where, dtype), "output_loading_info": True}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    if tokenizer.pad_token_id is None and pad_with_end:
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token_id is None:
+        raise BackendError("its tokenizer has no padding token")
+    try:
+        model, report = auto.from_pretrained(
+            folder, trust_remote_code=False, use_safetensors=True, **options
+        )
+    except OSError as error:
+        if "safetensors" not in str(error):
+            raise
+        raise BackendError(
+            "it has no safetensors weights, and pickled ones (.bin), which can run code, are not "
+            "loaded; save it again with save_pretrained(...) of a recent transformers"
+        ) from error
+    missing = sorted(report["missing_keys"])
+    if missing and check:
+        raise BackendError(f"its files lack weights that {type(model).__name__} needs: {missing}")
+    return model.to(where).eval(), tokenizer
+
+
+def _device(torch: Any, device: str | None) -> Any:
+    """Return the torch device asked for, or the best one of this machine."""
+    if device is None:
+        otherwise = "mps" if torch.backends.mps.is_available() else "cpu"
+        device = "cuda" if torch.cuda.is_available() else otherwise
+    return torch.device(device)
+
+
+def _dtype(torch: Any, device: Any, dtype: str | None) -> Any:
+    """Return the torch dtype asked for; else bfloat16 where CUDA computes in it, or float32."""
+    if dtype is None:
+        fast = device.type == "cuda" and torch.cuda.get_device_capability(device)[0] >= 8
+        return torch.bfloat16 if fast else torch.float32
+    if dtype not in ("float32", "bfloat16", "float16"):
+        raise BackendError(f"dtype={dtype} is unknown; use float32, bfloat16 or float16")
+    return getattr(torch, dtype)
+
+
+def longest_input(model: Any, tokenizer: Any) -> int | None:
+    """Return how many tokens the model reads, or None where nothing sets an end."""
+    positions = getattr(model.config, "max_position_embeddings", None) or 0
+    # RoBERTa and its kin count positions from behind the padding token's.
+    offsets = [
+        module.padding_idx + 1
+        for name, module in model.named_modules()
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
+    ]
+    limits = (positions - max(offsets, default=0), tokenizer.model_max_length)
+    # A tokenizer without a limit says 10^30.
+    return min((int(limit) for limit in limits if 0 < limit < 10**9), default=None)
+
+
+@contextmanager
+def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
+    """Turn an exception of a library into a BackendError of one line, without any token."""
+    try:
+        yield
+    except BackendError as error:
+        raise BackendError(f"{name}: {error}") from error
+    except kind as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = re.sub(r"\bhf_\w{8,}", "hf_***", (lines or [type(error).__name__])[0])[:300]
+        if "trust_remote_code" in str(error):
+            said = "it brings code of its own, which is not run here"
+        hint = "; a smaller ?batch_tokens= may help" if "out of memory" in said else ""
+        raise BackendError(f"{name}: {said}{hint}") from error
+
+
+def padded(inputs: Sequence[Features], tokenizer: Any) -> dict[str, NDArray[np.int64]]:
+    """Return the inputs as arrays (b, longest), padded on the tokenizer's side.
+
+    What ``tokenizer.pad`` does, without its walk over every number in Python.
+    """
+    lengths = [len(one["input_ids"]) for one in inputs]
+    fills = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
+    left = tokenizer.padding_side == "left"
+    arrays = {}
+    for key in inputs[0]:
+        array = np.full((len(inputs), max(lengths)), fills.get(key, 0), dtype=np.int64)
+        for row, one, length in zip(array, inputs, lengths, strict=True):
+            row[slice(-length, None) if left else slice(length)] = one[key]
+        arrays[key] = array
+    return arrays
+
+
+def batches(lengths: Sequence[int], tokens: int) -> Iterator[NDArray[np.intp]]:
+    """Yield the indices of batches, longest first, that padded stay within ``tokens``.
+
+    An item that alone is longer makes a batch alone.
+    """
+    order = np.argsort(-np.asarray(lengths), kind="stable")
+    start = 0
+    while start < len(order):
+        count = max(1, tokens // max(1, lengths[order[start]]))
+        yield order[start : start + count]
+        start += count
+
+
+def uri(model: str, **options: str | int | None) -> str:
+    """Return the URI of a model with those options that are set, which change its results."""
+    given = [f"{name}={value}" for name, value in options.items() if value is not None]
+    return f"hf:{model}" + ("?" + "&".join(given) if given else "")

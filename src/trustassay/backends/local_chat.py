@@ -1,0 +1,331 @@
+"""``hf:ID-or-path``: a chat model of the Hugging Face hub, or of a folder, run on this machine.
+
+Decoder-only and encoder-decoder models. A chat is laid out by the tokenizer's chat template where
+it has one, else as :func:`~trustassay.backends.layout.plain` says. A prompt that does not fit the
+model is an error and is never cut.
+
+A reply depends on its request alone: chance is seeded by messages, ``seed``, ``repeat`` and the
+reply's number, and each row of a batch draws for itself. What remains of a row's neighbours is
+rounding: padding can change the last digits of the logits, and with them, rarely, a choice
+between tokens that are all but equally likely.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from trustassay.backends.decoding import Decoding, Row
+from trustassay.backends.layout import plain, shortened
+from trustassay.backends.loading import (
+    batches,
+    config_of,
+    libraries,
+    load,
+    longest_input,
+    one_line,
+    padded,
+    uri,
+)
+from trustassay.capabilities import BackendError, BatchLimits, ChatRequest, Message, Reply
+
+__all__ = ["HuggingFaceChat"]
+
+_WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+
+
+class HuggingFaceChat:
+    """Writes with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch_tokens: int = 16_384,
+        template: str = "auto",
+        max_tokens: int = 512,
+    ) -> None:
+        """Load a model; raises :class:`BackendError`, in one line, where that is not possible.
+
+        ``batch_tokens`` is the size of a batch: prompts with padding and the longest replies.
+        ``template`` is ``auto`` or ``none``, the plain layout even where there is a template.
+        ``max_tokens`` bounds replies whose request does not. ``device`` and ``dtype`` have
+        torch's names.
+        """
+        self.name = uri(
+            model,
+            dtype=dtype,
+            template=None if template == "auto" else template,
+            max_tokens=None if max_tokens == 512 else max_tokens,
+        )
+        self.limits = BatchLimits(items=256, tokens=batch_tokens)
+        self._batch_tokens, self._max_tokens = batch_tokens, max_tokens
+        self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
+        with one_line(self.name, Exception):
+            if template not in ("auto", "none"):
+                raise BackendError(f"template={template} is unknown; use auto or none")
+            if batch_tokens < 1 or max_tokens < 1:
+                raise BackendError("batch_tokens and max_tokens must be more than 0")
+            self._open(model, device, dtype)
+        self._template = template == "auto" and bool(getattr(self._tokenizer, "chat_template", ""))
+
+    def _open(self, name: str, device: str | None, dtype: str | None) -> None:
+        _, transformers = libraries()
+        folder, config = config_of(name)
+        architectures = config.architectures or ()
+        if not any(kind.endswith(_WRITES) for kind in architectures):
+            raise BackendError(
+                f"it is no model that writes: {', '.join(architectures) or 'unknown'}"
+            )
+        self._encodes = bool(config.is_encoder_decoder)
+        auto = (
+            transformers.AutoModelForSeq2SeqLM
+            if self._encodes
+            else transformers.AutoModelForCausalLM
+        )
+        self._model, self._tokenizer = load(folder, auto, device, dtype, pad_with_end=True)
+        if not self._encodes:
+            self._tokenizer.padding_side = "left"
+        self._limit = self._longest()
+        settings = self._model.generation_config
+        end = settings.eos_token_id
+        self._ends = [] if end is None else [end] if isinstance(end, int) else list(end)
+        self._own_temperature = (settings.temperature or 1.0) if settings.do_sample else 0.0
+        self._narrow = transformers.LogitsProcessorList()
+        if settings.top_k:
+            self._narrow.append(transformers.TopKLogitsWarper(settings.top_k))
+        if settings.top_p is not None and settings.top_p < 1:
+            self._narrow.append(transformers.TopPLogitsWarper(settings.top_p))
+        # What is chosen is chosen in Decoding; transformers would warn of what it does not use.
+        settings.do_sample, settings.num_beams, settings.max_length = False, 1, None
+        settings.temperature = settings.top_k = settings.top_p = None
+
+    def _longest(self) -> int | None:
+        """Return the model's length; a tokenizer's own limit says nothing of relative positions."""
+        if not self._encodes:
+            return longest_input(self._model, self._tokenizer)
+        return getattr(self._model.config, "max_position_embeddings", None)
+
+    def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
+        """Answer each of the requests, in their order; may be called from several threads.
+
+        Raises:
+            BackendError: a prompt that the model cannot read whole, or the model fails.
+        """
+        with self._lock, one_line(self.name, Exception):
+            rows = [list(self._rows(request)) for request in requests]
+            flat = [row for own in rows for row in own]
+            texts: dict[int, Any] = {}
+            lengths = [len(row.prompt) + row.most for row in flat]
+            for batch in batches(lengths, self._batch_tokens):
+                some = [flat[i] for i in batch]
+                texts |= {
+                    id(row): done for row, done in zip(some, self._written(some), strict=True)
+                }
+        return [
+            _reply(request, own, [texts[id(row)] for row in own])
+            for request, own in zip(requests, rows, strict=True)
+        ]
+
+    def loglikelihoods(
+        self, prompt: str | Sequence[Message], options: Sequence[str]
+    ) -> list[float]:
+        """Return, for each option, the sum of the natural log-probabilities of its tokens.
+
+        They follow the prompt, laid out as for a reply; the end of the text is not counted, and an
+        option without tokens has 0. A decoder-only model's prompt and option are tokenised as one
+        text, as it learnt to read them; where a token would reach across the boundary the option
+        is tokenised by itself. So a space before an option belongs to the option. An
+        encoder-decoder model's option is tokenised by itself.
+
+        Raises:
+            BackendError: prompt and option are longer than the model reads, or the model fails.
+        """
+        messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
+        with self._lock, one_line(self.name, Exception):
+            text, special = self._laid_out(messages)
+            start = self._prompt_tokens(text, special)
+            pairs = [self._option(text, special, start, option) for option in options]
+            if not self._encodes:
+                pairs = [([*start, *before], tokens) for before, tokens in pairs]
+            return self._sums(start, pairs)
+
+    # ------------------------------------------------------------------------------- from chats
+
+    def _rows(self, request: ChatRequest) -> Iterator[Row]:
+        """Yield the replies that a request asks for; equal ones, of a greedy request, once."""
+        text, special = self._laid_out(request.messages)
+        prompt = self._prompt_tokens(text, special)
+        most = self._room(prompt, request)
+        heat = self._own_temperature if request.temperature is None else request.temperature
+        for index in range(request.n if heat else 1):
+            yield Row(request, prompt, most, float(heat), index)
+
+    def _room(self, prompt: Sequence[int], request: ChatRequest) -> int:
+        """Return how many tokens a reply may have; raises where there is no room for them."""
+        most = self._max_tokens if request.max_tokens is None else request.max_tokens
+        if self._limit is None:
+            return most
+        taken = 0 if self._encodes else len(prompt)
+        least = 1 if request.max_tokens is None else most
+        if taken + least > self._limit or len(prompt) > self._limit:
+            raise BackendError(
+                f"a prompt of {len(prompt)} tokens and {least} for the reply do not fit the "
+                f"{self._limit} that this model reads: {shortened(plain(request.messages))!r}"
+            )
+        return min(most, self._limit - taken)
+
+    def _laid_out(self, messages: Sequence[Message]) -> tuple[str, bool]:
+        """Return the text of a chat, and whether special tokens are still to be added to it."""
+        if not self._template:
+            return plain(messages), True
+        from jinja2 import TemplateError
+
+        try:
+            return self._filled(messages), False
+        except TemplateError as error:
+            roles = [message.role for message in messages]
+            if roles[:2] != ["system", "user"]:
+                raise BackendError(f"its chat template refuses this chat: {error}") from error
+        # Some templates know no system: its words come first in what the user says.
+        system, user, *others = messages
+        merged = Message("user", f"{system.content}\n\n{user.content}")
+        return self._laid_out([merged, *others])
+
+    def _filled(self, messages: Sequence[Message]) -> str:
+        goes_on = messages[-1].role == "assistant"
+        text: str = self._tokenizer.apply_chat_template(
+            [message._asdict() for message in messages],
+            tokenize=False,
+            add_generation_prompt=not goes_on,
+            continue_final_message=goes_on,
+        )
+        return text
+
+    def _prompt_tokens(self, text: str, special: bool) -> list[int]:
+        """Return the tokens of a prompt; where the model is to go on, without the end token."""
+        ids = self._tokens(text, special)
+        if special and not self._encodes and ids:
+            bare = self._tokens(text, False)
+            if bare and ids[-1] != bare[-1]:
+                ids = ids[:-1]
+        if not ids:
+            begin = self._tokenizer.bos_token_id
+            ids = [self._tokenizer.eos_token_id if begin is None else begin]
+        return ids
+
+    def _tokens(self, text: str, special: bool) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=special, verbose=False)[
+            "input_ids"
+        ]
+        return ids
+
+    def _option(
+        self, text: str, special: bool, start: list[int], option: str
+    ) -> tuple[list[int], list[int]]:
+        """Return the tokens between a prompt and an option, and the option's own."""
+        bare = self._tokens(option, False)
+        if self._encodes:
+            whole = self._tokens(option, True)
+            ahead = range(len(whole) - len(bare) + 1)
+            begin = next((i for i in ahead if whole[i : i + len(bare)] == bare), 0)
+            return [self._model.config.decoder_start_token_id, *whole[:begin]], bare
+        whole = self._prompt_tokens(text + option, special) if option else start
+        if whole[: len(start)] == start and (bare or not option):
+            return [], whole[len(start) :]
+        return [], bare
+
+    # ------------------------------------------------------------------------------- the model
+
+    def _written(self, rows: Sequence[Row]) -> list[Any]:
+        """Return the text of each row, and what is told of its tokens; fills the rows."""
+        torch, transformers = libraries()
+        decoding = Decoding(torch, self._tokenizer, self._ends, rows, self._narrow)
+        with torch.inference_mode():
+            self._model.generate(
+                **self._batch([row.prompt for row in rows]),
+                max_new_tokens=max(row.most for row in rows),
+                logits_processor=transformers.LogitsProcessorList([decoding.choose]),
+                stopping_criteria=transformers.StoppingCriteriaList([decoding.done]),
+                pad_token_id=self._tokenizer.pad_token_id,
+            )
+        return [decoding.finished(row) for row in rows]
+
+    def _batch(self, prompts: Sequence[list[int]]) -> dict[str, Any]:
+        torch, _ = libraries()
+        inputs = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in prompts]
+        arrays = padded(inputs, self._tokenizer)
+        return {k: torch.from_numpy(v).to(self._model.device) for k, v in arrays.items()}
+
+    def _sums(self, start: list[int], pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
+        """Return the sum of log-probabilities of the second tokens after the first, for each pair.
+
+        What is read is the same for all options of one token, and is read once.
+        """
+        read = [(*before, *tokens[:-1]) for before, tokens in pairs]
+        longest = max(map(len, read), default=0)
+        if self._limit is not None and max(longest, len(start)) > self._limit:
+            raise BackendError(
+                f"a prompt of {len(start)} tokens and its longest option do not fit the "
+                f"{self._limit} that this model reads"
+            )
+        least = min((len(before) for before, _ in pairs), default=0)
+        sums = np.zeros(len(pairs))
+        distinct = list(dict.fromkeys(read))
+        lengths = [len(ids) + (len(start) if self._encodes else 0) for ids in distinct]
+        for batch in batches(lengths, self._batch_tokens):
+            place = {distinct[i]: row for row, i in enumerate(batch)}
+            wanted = [
+                (i, place[read[i]], len(before) - least + offset, token)
+                for i, (before, tokens) in enumerate(pairs)
+                if read[i] in place
+                for offset, token in enumerate(tokens)
+            ]
+            if wanted:
+                owners, *where = zip(*wanted, strict=True)
+                np.add.at(sums, list(owners), self._logprobs(start, list(place), least, where))
+        return [float(value) for value in sums]
+
+    def _logprobs(
+        self, start: list[int], read: Sequence[tuple[int, ...]], least: int, where: Sequence[Any]
+    ) -> Any:
+        """Return log-probabilities at (row, position, token), where ``least`` - 1 is position 0."""
+        torch, _ = libraries()
+        length = max(map(len, read))
+        fill = self._tokenizer.pad_token_id
+        # Padded on the right, where no token looks: positions stay as they are.
+        ids = torch.tensor(
+            [[*row, *[fill] * (length - len(row))] for row in read], device=self._model.device
+        )
+        keep = length - least + 1
+        with torch.inference_mode():
+            if self._encodes:
+                source = self._batch([start] * len(read))
+                logits = self._model(**source, decoder_input_ids=ids).logits
+            else:
+                known = "logits_to_keep" in inspect.signature(self._model.forward).parameters
+                fewer = {"logits_to_keep": keep} if known else {}
+                mask = torch.tensor([[1] * len(row) + [0] * (length - len(row)) for row in read])
+                mask = mask.to(ids.device)
+                logits = self._model(input_ids=ids, attention_mask=mask, **fewer).logits
+            logprobs = logits[:, -keep:].float().log_softmax(dim=-1)
+            return logprobs[tuple(torch.tensor(axis) for axis in where)].cpu().numpy()
+
+
+def _reply(request: ChatRequest, rows: Sequence[Row], done: Sequence[Any]) -> Reply:
+    (text, logprobs), *others = done
+    copies = (text,) * (request.n - len(rows))
+    return Reply(
+        text,
+        rows[0].finish,
+        len(rows[0].prompt),
+        sum(len(row.tokens) for row in rows),
+        (*(other for other, _ in others), *copies),
+        logprobs,
+    )
