@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,15 +16,24 @@ from urllib.parse import parse_qsl, urlsplit
 
 from trustassay.capabilities import BackendError, CallError, CallFault, EndpointLimits
 from trustassay.metric import UnknownNameError, did_you_mean
+from trustassay.sample import clean
 
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Address", "HttpEndpoint", "parameter_refused", "worded"]
+__all__ = ["Address", "HttpEndpoint", "RefusalError", "worded"]
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 SHOWN = 300
 """Characters of an endpoint's own words that an error message repeats."""
+SECRET = 8
+"""Characters of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
+
+_CLOSED = re.compile(
+    "insufficient_quota|invalid_api_key|API_KEY_INVALID|credit balance is too low", re.IGNORECASE
+)
+"""What endpoints say, under various statuses, when they will answer nothing at all."""
+_HOST_AT_END = re.compile(r"@(localhost|[\w.-]+:\d+|[\w.-]+\.\w+/|\w+://)")
 
 _LIMITS = {
     "concurrency": ("concurrency", int),
@@ -68,6 +78,8 @@ class Address:
                 own = mark[1:] + own
         if not model:
             raise BackendError(f"{scheme}: needs a model, as in {scheme}:MODEL[@BASE_URL]")
+        if not own and _HOST_AT_END.search(model):
+            raise BackendError(f"{scheme}:MODEL@BASE_URL needs http:// or https:// after the @")
         base = _checked_base(own or base)
         limits: dict[str, Any] = {}
         query, body = {}, {}
@@ -79,7 +91,7 @@ class Address:
                 key = value
             elif name == "api-version":
                 query[name] = value
-            elif name.startswith("body."):
+            elif name.startswith("body.") and name != "body.":
                 body[name.removeprefix("body.")] = _value(value)
             else:
                 known = [*_LIMITS, "key", "api-version", "body.NAME"]
@@ -100,11 +112,15 @@ class Address:
 
 
 def _checked_base(base: str) -> str:
-    parts = urlsplit(base)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BackendError(f"{base!r} is no address; expected http://... or https://...")
-    if parts.username or parts.password:
+    if "@" in base.partition("://")[2].partition("/")[0]:
         raise BackendError("an address with a password in it; keys belong into the environment")
+    try:
+        parts = urlsplit(base)
+        known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+    except ValueError:
+        known = False
+    if not known:
+        raise BackendError(f"{base!r} is no address; expected http://... or https://...")
     return base.rstrip("/")
 
 
@@ -122,11 +138,20 @@ def _value(text: str) -> Any:
         return text
 
 
+class RefusalError(CallError):
+    """A request that the endpoint will never answer; ``said`` is the body of its reply."""
+
+    def __init__(self, message: str, said: str) -> None:
+        super().__init__(message, "refused")
+        self.said = said
+
+
 class HttpEndpoint:
     """Posts JSON and returns the JSON that came back; a session is opened when it is needed.
 
     The key is read from the environment for every session and is struck out of everything that
-    the endpoint sends back, so that it cannot reach a file or a message.
+    the endpoint sends back, so that it cannot reach a file or a message. Redirects are not
+    followed: they would take the key elsewhere. What UTF-8 cannot hold is sent as U+FFFD.
     """
 
     def __init__(self, address: Address, key_header: str, key_prefix: str = "") -> None:
@@ -149,7 +174,8 @@ class HttpEndpoint:
         Raises:
             CallError: with its kind; the message holds the endpoint's own words.
         """
-        return await self._answer("POST", path, json.dumps({**body, **self.address.body}).encode())
+        text = json.dumps({**body, **self.address.body}, ensure_ascii=False)
+        return await self._answer("POST", path, clean(text).encode())
 
     async def get(self, path: str) -> Any:
         """Fetch what stands at ``path``; raises as :meth:`post`."""
@@ -182,12 +208,16 @@ class HttpEndpoint:
             reason = self._redacted(f"{type(error).__name__}: {error}")
             raise self._error(f"no connection ({reason})", "connection") from None
         text = self._redacted(text)
-        if status != 200:
-            raise self._refusal(status, text, headers)
+        if not 200 <= status < 300:
+            raise self._fault(status, text, headers)
         try:
-            return json.loads(text)
+            found = json.loads(text)
         except ValueError:
             raise self._error(f"a reply that is no JSON: {worded(text)}", "malformed") from None
+        if isinstance(found, dict) and found.get("error"):  # as OpenRouter tells of its providers
+            code = found["error"].get("code") if isinstance(found["error"], dict) else None
+            raise self._fault(code if isinstance(code, int) else 502, text, headers)
+        return found
 
     def _opened(self) -> aiohttp.ClientSession:
         import aiohttp
@@ -195,6 +225,8 @@ class HttpEndpoint:
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop:
             self._key = os.environ.get(self.address.key, "").strip()
+            if not (self._key.isascii() and self._key.isprintable()):
+                raise self._error(f"{self.address.key} holds what is no key", "closed")
             self._proxy = _proxy(self.address.base)
             headers = {"Content-Type": "application/json", **self._headers}
             if self._key:
@@ -209,26 +241,29 @@ class HttpEndpoint:
         return self._session
 
     def _redacted(self, text: str) -> str:
-        return text.replace(self._key, "[key]") if self._key else text
+        return text.replace(self._key, "[key]") if len(self._key) >= SECRET else text
 
     def _error(self, words: str, kind: CallFault, retry_after_s: float | None = None) -> CallError:
-        return CallError(f"{self.address.name}: {words}", kind, retry_after_s)
+        return CallError(self._redacted(f"{self.address.name}: {words}"), kind, retry_after_s)
 
-    def _refusal(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
-        words = f"{status}: {worded(text)}"
-        if status in (401, 403, 404):
-            if not self._key and status != 404:
-                words += f" (no key: {self.address.key} is not set)"
-            return self._error(words, "closed")
-        if status == 402 or (status == 429 and "insufficient_quota" in text):
+    def _fault(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
+        """Return what a status other than success means."""
+        words = f"{status}: {worded(text)}".rstrip(": ")
+        if status in (401, 403) and not self._key:
+            words += f" (no key: {self.address.key or 'its variable'} is not set)"
+        if 300 <= status < 400:
+            target = self._redacted(headers.get("Location", "elsewhere"))
+            return self._error(f"{status}: redirects to {target[:SHOWN]}; not followed", "closed")
+        flagged = status == 403 and "moderation" in text.lower()  # OpenRouter, of one prompt
+        if (status in (401, 402, 403, 404) and not flagged) or _CLOSED.search(text):
             return self._error(words, "closed")
         if status == 429:
-            return self._error(words, "limited", _retry_after(headers))
+            return self._error(words, "limited", _retry_after(headers, text))
         if status == 408:
             return self._error(words, "timeout")
         if status >= 500 or status in (409, 425):
-            return self._error(words, "server", _retry_after(headers))
-        return self._error(words, "refused")
+            return self._error(words, "server", _retry_after(headers, text))
+        return RefusalError(self._redacted(f"{self.address.name}: {words}"), text)
 
 
 def worded(text: str) -> str:
@@ -239,7 +274,14 @@ def worded(text: str) -> str:
             if isinstance(found, list):
                 found = found[0]
             else:
-                found = found.get("error") or found.get("message") or found.get("detail")
+                found = next(
+                    (
+                        found[name]
+                        for name in ("error", "message", "detail", "msg")
+                        if name in found
+                    ),
+                    None,
+                )
         text = found if isinstance(found, str) else text
     except ValueError:
         pass
@@ -247,18 +289,11 @@ def worded(text: str) -> str:
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
 
-def parameter_refused(error: CallError, sent: Mapping[str, Any]) -> str | None:
-    """Return the parameter among ``sent`` that an endpoint refused by name, the longest first."""
-    if error.kind != "refused":
-        return None
-    words = str(error).partition(": ")[2]
-    quoted = {word.strip("'\"`.,:;()[]") for word in words.split()}
-    found = sorted((name for name in sent if name in quoted), key=len, reverse=True)
-    return found[0] if found else None
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds an endpoint asks to wait: ``Retry-After-Ms``, seconds, or a date."""
+def _retry_after(headers: Mapping[str, str], text: str) -> float | None:
+    """Return the seconds an endpoint asks to wait: ``Retry-After-Ms``, seconds, a date, or
+    Google's ``retryDelay`` in the body."""
+    if delay := re.search(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"', text):
+        return float(delay[1])
     try:
         if "Retry-After-Ms" in headers:
             return max(0.0, float(headers["Retry-After-Ms"]) / 1000)

@@ -10,16 +10,18 @@ import base64
 import binascii
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from trustassay.backends.http import Address, HttpEndpoint, parameter_refused
+from trustassay.backends.endpoint_chat import EndpointChat, counted
+from trustassay.backends.http import Address, HttpEndpoint
 from trustassay.capabilities import (
     BatchLimits,
     CallError,
     ChatRequest,
+    Message,
     Reply,
     TokenLogprob,
     Vectors,
@@ -28,9 +30,6 @@ from trustassay.capabilities import (
 __all__ = ["OpenAIChat", "OpenAIEmbedder", "openai_address"]
 
 BASE = "https://api.openai.com/v1"
-DROPPABLE = ("temperature", "seed", "stop", "logprobs", "top_logprobs", "max_tokens")
-MAX_TOKENS = ("max_tokens", "max_completion_tokens")
-"""The old and the new name of one parameter; models know one or the other."""
 
 
 def openai_address(rest: str) -> Address:
@@ -45,44 +44,29 @@ def _endpoint(address: Address) -> HttpEndpoint:
     return HttpEndpoint(address, "Authorization", "Bearer ")
 
 
-class OpenAIChat:
+class OpenAIChat(EndpointChat):
     """A chat model behind ``/chat/completions``."""
 
+    path = "/chat/completions"
+    reported: ClassVar = {
+        name: name
+        for name in ("temperature", "max_tokens", "seed", "stop", "logprobs", "top_logprobs")
+    }
+    together: ClassVar = {"top_logprobs": "logprobs"}
+    second_names: ClassVar = {"max_tokens": "max_completion_tokens"}
+
     def __init__(self, address: Address) -> None:
-        self.name, self.endpoint, self.limits = address.name, address.base, address.limits
-        self._model = address.model
-        self._http = _endpoint(address)
-        self._refused: dict[str, str | None] = {}
-
-    async def reply(self, request: ChatRequest) -> Reply:
-        """Answer one request; a parameter that the endpoint refuses is left out from then on.
-
-        Raises:
-            CallError: the try failed.
-        """
-        while True:
-            body = self._body(request)
-            try:
-                found = await self._http.post("/chat/completions", body)
-            except CallError as error:
-                learnt = body != self._body(request)  # another call has met the same refusal
-                if not (learnt or self._give_up(parameter_refused(error, body))):
-                    raise
-                continue
-            return self._read(found, request)
+        super().__init__(address, _endpoint(address))
 
     async def models(self) -> list[str]:
-        """Return the names of the models that the endpoint offers."""
+        """Return the names of the models that the endpoint offers; raises :class:`CallError`."""
         found = await self._http.get("/models")
         rows = found.get("data") if isinstance(found, dict) else None
         return [str(row.get("id")) for row in rows or [] if isinstance(row, dict)]
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
-
-    def _body(self, request: ChatRequest) -> dict[str, Any]:
-        wanted: dict[str, Any] = {
+    def parameters(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the parameters as OpenAI calls them."""
+        return {
             "temperature": request.temperature,
             "max_tokens": request.max_tokens,
             "seed": request.seed,
@@ -91,64 +75,27 @@ class OpenAIChat:
             "logprobs": True if request.logprobs is not None else None,
             "top_logprobs": request.logprobs or None,
         }
-        body: dict[str, Any] = {
-            "model": self._model,
-            "messages": [message._asdict() for message in request.messages],
-        }
-        for name, value in wanted.items():
-            known_as = self._refused.get(name, name)
-            if value is not None and known_as is not None:
-                body[known_as] = value
-        return body
 
-    def _give_up(self, name: str | None) -> bool:
-        """Leave a refused parameter out from now on, or use its other name; say if that helps."""
-        if name == MAX_TOKENS[0] and name not in self._refused:
-            self._refused[name] = MAX_TOKENS[1]
-        elif name in MAX_TOKENS and self._refused.get(MAX_TOKENS[0]) == MAX_TOKENS[1]:
-            self._refused[MAX_TOKENS[0]] = None
-        elif name in DROPPABLE:
-            self._refused[name] = None
-            if name == "logprobs":
-                self._refused["top_logprobs"] = None
-        else:
-            return False
-        return True
+    def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the body of a request."""
+        turns = [{"role": message.role, "content": message.content} for message in messages]
+        return {"model": self._model, "messages": turns, **parameters}
 
-    def _read(self, found: Any, request: ChatRequest) -> Reply:
-        try:
-            choices = found["choices"]
-            texts = [_text(choice["message"]) for choice in choices]
-            first = choices[0]
-            finish = first.get("finish_reason")
-            logprobs = _logprobs(first.get("logprobs"))
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-            raise CallError(f"{self.name}: a reply without choices", "malformed") from None
-        if len(texts) < request.n:
-            words = f"{self.name}: {len(texts)} replies in place of {request.n}"
-            raise CallError(words, "refused")
+    def read(self, found: Any) -> Reply:
+        """Return the reply that a body holds; raises as :meth:`EndpointChat.read`."""
+        first, *others = found["choices"]
+        text, finish = _text(first["message"]), first.get("finish_reason")
+        if not text and finish == "content_filter":
+            raise self.failed("blocked by the endpoint's content filter")
         usage = found.get("usage")
-        usage = usage if isinstance(usage, Mapping) else {}
         return Reply(
-            texts[0],
+            text,
             finish if isinstance(finish, str) else None,
-            _count(usage.get("prompt_tokens")),
-            _count(usage.get("completion_tokens")),
-            tuple(texts[1 : request.n]),
-            logprobs,
-            self._dropped(request),
+            counted(usage, "prompt_tokens"),
+            counted(usage, "completion_tokens"),
+            tuple(_text(choice["message"]) for choice in others),
+            _logprobs(first.get("logprobs")),
         )
-
-    def _dropped(self, request: ChatRequest) -> tuple[str, ...]:
-        asked = {
-            "temperature": request.temperature is not None,
-            "max_tokens": request.max_tokens is not None,
-            "seed": request.seed is not None,
-            "stop": bool(request.stop),
-            "logprobs": request.logprobs is not None,
-        }
-        gone = {name for name, known_as in self._refused.items() if known_as is None}
-        return tuple(sorted(name for name in gone if asked.get(name)))
 
 
 class OpenAIEmbedder:
@@ -206,10 +153,6 @@ def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:
         )
         for token in found["content"]
     )
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and value >= 0 else None
 
 
 def _vector(value: Any) -> Any:

@@ -1,0 +1,92 @@
+"""``anthropic:MODEL[@BASE_URL]``: Anthropic's Messages wire.
+
+The key stands in ``ANTHROPIC_API_KEY``, or in the variable that ``?key=NAME`` names. The wire has
+no seed, no log-probabilities and one reply to a request, and it wants to be told the longest
+reply: ``max_tokens`` is 1,024 where a request leaves it open.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from trustassay.backends.endpoint_chat import EndpointChat, counted, split_system
+from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.capabilities import ChatRequest, Message, Reply
+
+__all__ = ["AnthropicChat", "anthropic_address"]
+
+BASE = "https://api.anthropic.com"
+VERSION = "2023-06-01"
+MAX_TOKENS = 1024
+HOTTEST = 1.0
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "refusal": "content_filter",
+}
+
+
+def anthropic_address(rest: str) -> Address:
+    """Return the address behind ``anthropic:``; raises as :meth:`Address.parse`."""
+    base = os.environ.get("ANTHROPIC_BASE_URL") or BASE
+    return Address.parse("anthropic", rest, base=base, key="ANTHROPIC_API_KEY")
+
+
+class AnthropicChat(EndpointChat):
+    """A chat model behind ``/v1/messages``."""
+
+    path = "/v1/messages"
+    reported: ClassVar = {"temperature": "temperature", "stop_sequences": "stop"}
+
+    def __init__(self, address: Address) -> None:
+        http = HttpEndpoint(address, "x-api-key").with_headers(anthropic_version=VERSION)
+        super().__init__(address, http)
+
+    def parameters(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the parameters as Anthropic calls them; raises :class:`CallError` for n > 1."""
+        if request.n > 1:
+            raise self.failed("gives one reply to a request; ask again, with another repeat")
+        heat = request.temperature
+        return {
+            "max_tokens": MAX_TOKENS if request.max_tokens is None else request.max_tokens,
+            "temperature": None if heat is None else min(heat, HOTTEST),
+            "stop_sequences": list(request.stop) or None,
+        }
+
+    def unsupported(self, request: ChatRequest) -> tuple[str, ...]:
+        """Return seed and log-probabilities, and a temperature that had to be cut to 1."""
+        asked = {
+            "seed": request.seed is not None,
+            "logprobs": request.logprobs is not None,
+            "temperature": request.temperature is not None and request.temperature > HOTTEST,
+        }
+        return tuple(name for name, there in asked.items() if there)
+
+    def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the body of a request; the system's words stand apart."""
+        system, turns = split_system(messages)
+        return {
+            "model": self._model,
+            "messages": [{"role": turn.role, "content": turn.content} for turn in turns],
+            **({"system": system} if system else {}),
+            **parameters,
+        }
+
+    def read(self, found: Any) -> Reply:
+        """Return the reply that a body holds; raises as :meth:`EndpointChat.read`."""
+        parts = [part["text"] for part in found["content"] if part["type"] == "text"]
+        text, reason = "".join(parts), found.get("stop_reason")
+        if not text and reason == "refusal":
+            raise self.failed("blocked by the endpoint (refusal)")
+        usage = found.get("usage")
+        return Reply(
+            text,
+            _FINISH.get(reason, reason),
+            counted(
+                usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"
+            ),
+            counted(usage, "output_tokens"),
+        )

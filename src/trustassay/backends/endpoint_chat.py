@@ -1,0 +1,167 @@
+"""What chat models behind an endpoint have in common, whatever their wire.
+
+A parameter that the endpoint refuses by name is dropped, remembered for all later requests, and
+told in every reply that went without it.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from trustassay.backends.http import Address, HttpEndpoint, RefusalError
+from trustassay.capabilities import CallError, ChatRequest, Message, Reply
+
+__all__ = ["EndpointChat", "counted", "parameter_refused", "split_system"]
+
+_REFUSES = re.compile(
+    r"unsupported|unknown|unrecogni[sz]ed|unexpected|forbidden|deprecated|only the default|"
+    r"not? (be )?(longer )?(support|permit|allow|accept|implement|available|enabled)|"
+    r"cannot (both )?be (used|set|specified)",
+    re.IGNORECASE,
+)
+"""Words that refuse a parameter altogether, and not one value of it as too large."""
+_NAMES = (r'"param"\s*:\s*"(\w+)"', r"['\"`](\w+)\\?['\"`]", r"(\w+)")
+"""Where a refused parameter is named, the surest place first."""
+
+
+class EndpointChat(ABC):
+    """A chat model behind an address; a subclass knows the wire.
+
+    reported: what a reply's ``dropped`` calls each parameter of the wire that may be left out.
+    together: parameters of the wire that make no sense without another one.
+    second_names: what else a parameter may be called; tried before it is left out.
+    """
+
+    reported: ClassVar[Mapping[str, str]]
+    together: ClassVar[Mapping[str, str]] = {}
+    second_names: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, address: Address, http: HttpEndpoint) -> None:
+        self.name, self.endpoint, self.limits = address.name, address.base, address.limits
+        self._model = address.model
+        self._http = http
+        self._known_as: dict[str, str | None] = {}
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """What follows the address."""
+
+    @abstractmethod
+    def parameters(self, request: ChatRequest) -> dict[str, Any]:
+        """Return a request's parameters as the wire calls them; ``None`` where there is none.
+
+        Raises:
+            CallError: the wire cannot express the request.
+        """
+
+    @abstractmethod
+    def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the body of a request."""
+
+    @abstractmethod
+    def read(self, found: Any) -> Reply:
+        """Return the reply that a body holds.
+
+        Raises:
+            CallError: the endpoint blocked it.
+            KeyError, IndexError, TypeError, ValueError, AttributeError: it holds none.
+        """
+
+    def unsupported(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002
+        """Return the fields of a request that this wire has no words for."""
+        return ()
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        """Answer one request; a parameter that the endpoint refuses is left out from then on.
+
+        Raises:
+            CallError: the try failed, and how.
+        """
+        wanted = {k: v for k, v in self.parameters(request).items() if v is not None}
+        while True:
+            sent = self._renamed(wanted)
+            try:
+                found = await self._http.post(self.path, self.body(request.messages, sent))
+            except RefusalError as error:
+                learnt = sent != self._renamed(wanted)  # another call met the same refusal
+                if not (learnt or self._give_up(error, sent)):
+                    raise
+                continue
+            return self._checked(found, request, wanted)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
+
+    def failed(self, words: str) -> CallError:
+        """Return the error for a request that the endpoint will never answer."""
+        return CallError(f"{self.name}: {words}", "refused")
+
+    def _renamed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        names = {name: self._known_as.get(name, name) for name in wanted}
+        return {known: wanted[name] for name, known in names.items() if known is not None}
+
+    def _give_up(self, error: RefusalError, sent: Mapping[str, Any]) -> bool:
+        """Rename or leave out the parameter that an error names; say whether there is one."""
+        own = {self._known_as.get(name, name): name for name in self.reported}
+        refused = parameter_refused(error, [name for name in sent if name in own])
+        if refused is None:
+            return False
+        name = own[refused]
+        second = self.second_names.get(name)
+        self._known_as[name] = second if second != refused else None
+        for other, needed in self.together.items():
+            if needed == name:
+                self._known_as[other] = None
+        return True
+
+    def _checked(self, found: Any, request: ChatRequest, wanted: Mapping[str, Any]) -> Reply:
+        try:
+            reply = self.read(found)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+            raise CallError(f"{self.name}: a reply without text", "malformed") from None
+        if (given := 1 + len(reply.others)) < request.n:
+            raise self.failed(f"{given} replies in place of {request.n}")
+        gone = [n for n in wanted if self._known_as.get(n, n) is None]
+        dropped = {self.reported[name] for name in gone} | {*self.unsupported(request)}
+        if request.logprobs is not None and reply.logprobs is None:
+            dropped.add("logprobs")
+        return replace(reply, dropped=tuple(sorted(dropped))) if dropped else reply
+
+
+def parameter_refused(error: RefusalError, sent: Collection[str]) -> str | None:
+    """Return the parameter among ``sent`` that an endpoint does not take at all, if it says so.
+
+    A value that is merely out of range is no such case: it is the asker's to mend.
+    """
+    if not _REFUSES.search(error.said):
+        return None
+    plain = {_plain(name): name for name in sent}
+    for pattern in _NAMES:
+        for word in re.findall(pattern, error.said):
+            if _plain(word) in plain:
+                return plain[_plain(word)]
+    return None
+
+
+def _plain(name: str) -> str:
+    """Return a name without the difference between ``max_tokens`` and ``maxTokens``."""
+    return name.replace("_", "").lower()
+
+
+def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
+    """Return the text of the system messages, and the others, for wires that keep them apart."""
+    system = [message.content for message in messages if message.role == "system"]
+    return "\n\n".join(system), [message for message in messages if message.role != "system"]
+
+
+def counted(usage: Any, *names: str) -> int | None:
+    """Return the sum of those counts of tokens that an endpoint tells, None where it tells none."""
+    found = [usage.get(name) for name in names] if isinstance(usage, Mapping) else []
+    counts = [count for count in found if isinstance(count, int) and count >= 0]
+    return sum(counts) if counts else None

@@ -1,0 +1,132 @@
+"""``gemini:MODEL[@BASE_URL]``: Google's ``generateContent`` wire.
+
+The key stands in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable that
+``?key=NAME`` names; it travels in a header and never in an address.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from trustassay.backends.endpoint_chat import EndpointChat, counted, split_system
+from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.capabilities import BackendError, ChatRequest, Message, Reply, TokenLogprob
+
+__all__ = ["GeminiChat", "gemini_address"]
+
+BASE = "https://generativelanguage.googleapis.com"
+COLLECTIONS = ("models", "tunedModels")
+_FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
+_BLOCKED = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"}
+
+
+def gemini_address(rest: str) -> Address:
+    """Return the address behind ``gemini:``; raises as :meth:`Address.parse`."""
+    base = os.environ.get("GEMINI_BASE_URL") or BASE
+    names = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    key = next((name for name in names if os.environ.get(name)), names[0])
+    return Address.parse("gemini", rest, base=base, key=key)
+
+
+class GeminiChat(EndpointChat):
+    """A chat model behind ``:generateContent``."""
+
+    reported: ClassVar = {
+        "temperature": "temperature",
+        "maxOutputTokens": "max_tokens",
+        "seed": "seed",
+        "stopSequences": "stop",
+        "logprobs": "logprobs",
+        "responseLogprobs": "logprobs",
+    }
+    together: ClassVar = {"responseLogprobs": "logprobs", "logprobs": "responseLogprobs"}
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address, HttpEndpoint(address, "x-goog-api-key"))
+        parts = address.model.split("/")
+        if not all(part.strip(".") for part in parts):
+            raise BackendError(f"gemini: {address.model!r} is no name of a model")
+        parts = parts if parts[0] in COLLECTIONS else ["models", *parts]
+        self._path = "/".join(quote(part, safe="") for part in parts)
+
+    @property
+    def path(self) -> str:
+        """What follows the address: the model is a part of it."""
+        return f"/v1beta/{self._path}:generateContent"
+
+    def parameters(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the parameters as Gemini calls them."""
+        told = request.logprobs is not None
+        return {
+            "temperature": request.temperature,
+            "maxOutputTokens": request.max_tokens,
+            "seed": request.seed,
+            "stopSequences": list(request.stop) or None,
+            "candidateCount": request.n if request.n > 1 else None,
+            "responseLogprobs": True if told else None,
+            "logprobs": request.logprobs if told else None,
+        }
+
+    def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the body of a request; the system's words stand apart."""
+        system, turns = split_system(messages)
+        roles = {"assistant": "model"}
+        return {
+            "contents": [
+                {"role": roles.get(turn.role, turn.role), "parts": [{"text": turn.content}]}
+                for turn in turns
+            ],
+            **({"systemInstruction": {"parts": [{"text": system}]}} if system else {}),
+            **({"generationConfig": dict(parameters)} if parameters else {}),
+        }
+
+    def read(self, found: Any) -> Reply:
+        """Return the reply that a body holds; raises as :meth:`EndpointChat.read`."""
+        candidates = found.get("candidates") or ()
+        if not candidates:
+            feedback = found.get("promptFeedback") or {}
+            raise self.failed(
+                f"blocked the prompt ({feedback.get('blockReason', 'no reason told')})"
+            )
+        first, reason = candidates[0], candidates[0].get("finishReason")
+        text = _text(first)
+        if not text and reason in _BLOCKED:
+            raise self.failed(f"blocked its own reply ({reason})")
+        usage = found.get("usageMetadata")
+        finish = "content_filter" if reason in _BLOCKED else _FINISH.get(reason, reason)
+        return Reply(
+            text,
+            finish,
+            counted(usage, "promptTokenCount"),
+            counted(usage, "candidatesTokenCount", "thoughtsTokenCount"),
+            tuple(_text(candidate) for candidate in candidates[1:]),
+            _logprobs(first.get("logprobsResult")),
+        )
+
+
+def _text(candidate: Mapping[str, Any]) -> str:
+    """Return the words of a candidate without its thoughts; none where it was cut at once."""
+    parts = (candidate.get("content") or {}).get("parts") or ()
+    return "".join(part.get("text", "") for part in parts if not part.get("thought"))
+
+
+def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:
+    if not isinstance(found, Mapping) or not found.get("chosenCandidates"):
+        return None
+    chosen = [_token(token) for token in found["chosenCandidates"]]
+    others = [
+        tuple(map(_token, step.get("candidates") or ()))
+        for step in found.get("topCandidates") or ()
+    ]
+    others += [()] * (len(chosen) - len(others))
+    return tuple(
+        TokenLogprob(*token, alternatives)
+        for token, alternatives in zip(chosen, others, strict=False)
+    )
+
+
+def _token(found: Mapping[str, Any]) -> tuple[str, float]:
+    return str(found["token"]), float(found["logProbability"])
