@@ -356,11 +356,11 @@ def long(pool: Pool) -> Pair:
 
 RULES: dict[str, tuple[Rule, float]] = {
     "long": (long, 0.34),
-    "extract": (extract, 0.18),
-    "change": (change, 0.22),
-    "merge": (merge, 0.12),
-    "title": (title, 0.04),
-    "chat": (chat, 0.10),
+    "extract": (extract, 0.30),
+    "change": (change, 0.05),
+    "merge": (merge, 0.14),
+    "title": (title, 0.05),
+    "chat": (chat, 0.12),
 }
 """Each kind's rule and its share among the augmented rows."""
 

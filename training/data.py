@@ -1,6 +1,7 @@
 """Reads the labelled pairs, keeps the clearly licensed ones, and checks what it keeps.
 
-The data is found by TRUSTASSAY_SHARED, else ../shared.
+The data is found by TRUSTASSAY_SHARED, else ../shared. TRUSTASSAY_TRAINING_ROWS, when set, is how
+many rows of each set figures are made from: for trying the build out, not for figures to keep.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 DATA = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")) / "data"
+ROWS = int(os.environ.get("TRUSTASSAY_TRAINING_ROWS", "0")) or None
 LABELS = ("entailment", "neutral", "contradiction")
 NOT_ENTAILMENT = 3
 """Label of two-class sources: neutral or contradiction, nobody said which."""

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from training.combine import WINDOWS, apply, encoder, items, letters, readings
-from training.infer import Reading, softmax
+from training.combine import WINDOWS, apply, design, encoder, items, readings
+from training.infer import Reading
 from trustassay.backends import lexical
 
 __all__ = ["auc", "balanced_accuracy", "best_balanced_accuracy", "ece", "main"]
@@ -108,7 +108,7 @@ def cosine(folder: Path, name: str) -> Floats:
 
 def chance(made: Sequence[Reading]) -> Floats:
     """Return P(entailment) of each pair's best window."""
-    return np.array([softmax(r.logits)[:, 0].max() for r in made])
+    return np.array([1 / (1 + np.exp(-r.odds())) for r in made])
 
 
 def scores(out: Path, plain: Path, combination: dict[str, Any], name: str) -> dict[str, Floats]:
@@ -117,7 +117,7 @@ def scores(out: Path, plain: Path, combination: dict[str, Any], name: str) -> di
     windowed = readings(out, name, WINDOWS)
     logits = [lexical.logit(lexical.overlap(*pair)) for pair in pairs]
     return {
-        "word containment": np.array([x["containment"] for x in letters(name)]),
+        "word containment": np.array([lexical.overlap(*pair).containment for pair in pairs]),
         "lexical": 1 / (1 + np.exp(-np.array(logits))),
         "cosine": cosine(out, name),
         "plain encoder": chance(readings(plain, name, None)),
@@ -132,7 +132,7 @@ def accuracies(out: Path, plain: Path, combination: dict[str, Any], name: str) -
     windowed = readings(out, name, WINDOWS)
     one = np.array([r.logits[0] for r in readings(plain, name, None)])
     best = np.array([r.logits[r.logits[:, 0].argmax()] for r in windowed])
-    share = np.array([r.features()["contradiction_share"] for r in windowed])
+    share = design(windowed, name, ["contradiction_share"])[:, 0]
     entailed = apply(combination, windowed, name)
     three = np.column_stack([entailed, (1 - entailed) * (1 - share), (1 - entailed) * share])
     return {

@@ -25,6 +25,8 @@ from training.model import CrossEncoder, collate, encode
 BATCH = 32
 CHUNK = 64
 """Batches sorted by length together."""
+SAVE_EVERY = 400
+"""Steps between saves at most; a short run saves five times."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,24 @@ class Options:
     head: str = "segments"
     match: bool = True
     start: str = ""
+    row_seed: int = -1
+    skip: int = 0
 
 
 def examples(options: Options) -> list[data.Pair]:
-    """Return the run's pairs: rows as they are, and a share of augmented ones."""
+    """Return the run's pairs: rows as they are, and a share of augmented ones.
+
+    A run that goes on from a trunk takes the rows that the trunk has not seen first: ``row_seed``
+    is the trunk's seed, whose order of rows it follows, and ``skip`` how many the trunk took.
+    """
     rows, _ = data.split(data.training_rows())
-    rng = np.random.default_rng([options.seed, 1])
+    rng = np.random.default_rng([options.seed if options.row_seed < 0 else options.row_seed, 1])
     made = int(options.pairs * options.share) if options.kinds else 0
+    end = options.skip + options.pairs - made
     order: list[int] = []
-    while len(order) < options.pairs - made:
+    while len(order) < end:
         order += rng.permutation(len(rows)).tolist()
-    plain = [rows[i] for i in order[: options.pairs - made]]
+    plain = [rows[i] for i in order[options.skip : end]]
     return plain + augment.build(rows, options.kinds, made, options.seed)
 
 
@@ -147,6 +156,7 @@ def train(folder: Path, options: Options, resume: bool = False) -> None:
     labels = np.array([r.label for r in rows])
     plan = batches([len(ids) for ids, _ in encoded], options.seed)
     run = Run(folder, options, len(plan))
+    every = max(1, min(SAVE_EVERY, len(plan) // 5))
     if resume and (folder / "run.json").exists():
         run.resume()
     begun, seen, mean = time.monotonic(), 0, 0.0
@@ -157,7 +167,7 @@ def train(folder: Path, options: Options, resume: bool = False) -> None:
         if run.step % 100 == 0:
             speed = seen / (time.monotonic() - begun)
             print(f"step {run.step}/{run.steps} loss {mean:.3f} pairs/s {speed:.1f}", flush=True)
-        if run.step % 400 == 0:
+        if run.step % every == 0:
             run.save()
     run.save()
 
@@ -169,8 +179,13 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--kinds", default=",".join(augment.KINDS))
     parser.add_argument("--no-match", dest="match", action="store_false")
-    for name, kind in (("seed", int), ("pairs", int), ("share", float), ("rate", float)):
-        parser.add_argument(f"--{name}", type=kind, default=getattr(Options, name))
+    for name, kind in (
+        ("seed", int), ("pairs", int), ("share", float), ("rate", float), ("head_rate", float),
+        ("row_seed", int), ("skip", int),
+    ):  # fmt: skip
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", type=kind, default=getattr(Options, name)
+        )
     for name in ("head", "start"):
         parser.add_argument(f"--{name}", default=getattr(Options, name))
     given = vars(parser.parse_args())

@@ -20,7 +20,7 @@ from trustassay.backends.embedded import (
     EmbeddedEmbedder,
     EmbeddedEntailer,
     encoder_features,
-    letter_features,
+    inputs,
     windows,
 )
 from trustassay.capabilities import BackendError, Embedder, Entailer
@@ -209,7 +209,14 @@ def test_encoder_features_by_hand() -> None:
     assert found["contradiction_share"] == pytest.approx(0.5)
 
 
-def test_letter_features_see_a_missing_name() -> None:
-    premise = "The opera was written by Clara Weiss in Vienna."
-    assert letter_features(premise, "It was written by Clara Weiss.")["missing_name"] == 0
-    assert letter_features(premise, "It was written by Otto Weiss.")["missing_name"] == 1
+def test_inputs_by_hand() -> None:
+    """Of the hypothesis's three content words the premise holds two; even logits: a third each."""
+    premise, hypothesis = "The opera was written in Vienna.", "The opera was written by Weiss."
+    one = inputs(np.zeros((1, 3)), premise, hypothesis)
+    assert one["containment"] == pytest.approx(2 / 3)
+    assert one["containment_unless_contradicted"] == pytest.approx(2 / 3 * 2 / 3)
+    assert one["several_windows"] == one["containment_across"] == 0
+    several = inputs(np.zeros((2, 3)), premise, hypothesis)
+    assert several["several_windows"] == 1
+    assert several["containment_across"] == pytest.approx(2 / 3)
+    assert inputs(np.zeros((1, 3)), premise, "It was not written.")["negation_differs"] == 1

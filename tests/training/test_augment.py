@@ -21,7 +21,7 @@ def test_the_same_seed_gives_the_same_pairs() -> None:
 
 def test_each_kind_in_its_share() -> None:
     made = build(ROWS, ("extract", "change"), 40, 0)
-    assert [p.source for p in made].count("extract") == 18
+    assert [p.source for p in made].count("extract") == 34
     assert {p.label for p in made if p.source == "extract"} == {0}
     assert all(p.label in {2, 3} for p in made if p.source == "change")
 

@@ -6,7 +6,7 @@ pytest.importorskip("tokenizers")
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from training.infer import Reading, lexical_features, softmax, windows
+from training.infer import Reading, softmax, windows
 
 
 def sentence(words: int, mark: str) -> str:
@@ -44,12 +44,6 @@ def test_every_word_is_in_a_window(lengths: list[int]) -> None:
 
 def test_the_best_window_is_the_one_most_in_favour() -> None:
     reading = Reading(np.array([[0.0, 2.0, 0.0], [3.0, 0.0, 1.0]]))
-    features = reading.features()
-    assert features["entailment"] == pytest.approx(3 - np.log(1 + np.e))
-    assert features["contradiction"] == pytest.approx(softmax(np.array([3.0, 0.0, 1.0]))[2])
-
-
-def test_a_name_that_the_premise_lacks() -> None:
-    premise = "Ann met Bob in Paris."
-    assert lexical_features(premise, "She saw Bob.")["missing_name"] == 0
-    assert lexical_features(premise, "She saw Carol.")["missing_name"] == 1
+    found = reading.inputs("Ann met Bob. They ate.", "Ann met Bob.")
+    assert found["entailment"] == reading.odds() == pytest.approx(3 - np.log(1 + np.e))
+    assert found["contradiction"] == pytest.approx(softmax(np.array([3.0, 0.0, 1.0]))[2])

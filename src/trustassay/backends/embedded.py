@@ -18,7 +18,7 @@ from trustassay.backends.checking import check_labels
 from trustassay.backends.encoder import Encoder, Tokens, card, encoder, softmax
 from trustassay.capabilities import BackendError, BatchLimits, Probabilities, Vectors
 
-__all__ = ["EmbeddedEmbedder", "EmbeddedEntailer", "encoder_features", "letter_features", "windows"]
+__all__ = ["EmbeddedEmbedder", "EmbeddedEntailer", "encoder_features", "inputs", "windows"]
 
 LONGEST = 512
 """Tokens that the encoder has positions for."""
@@ -28,8 +28,6 @@ UNMATCHED = 2
 """Kind of a hypothesis token that the premise does not hold."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|\n+")
-_CAPITALISED = re.compile(r"(?<=[\w,;:)] )[A-Z][\w'’-]+")
-_WORD = re.compile(r"[^\W\d_]+")
 
 
 class EmbeddedEntailer:
@@ -72,11 +70,10 @@ class EmbeddedEntailer:
     ) -> tuple[float, float, float]:
         """Return calibrated probabilities; what is not entailed is split as the encoder does."""
         combination = self._card["combination"]
-        seen = encoder_features(logits)
-        features = seen | letter_features(premise, hypothesis)
+        features = inputs(logits, premise, hypothesis)
         z = combination["bias"] + sum(w * features[n] for n, w in combination["weights"].items())
         entailment = float(1 / (1 + np.exp(-z)))
-        contradiction = (1 - entailment) * seen["contradiction_share"]
+        contradiction = (1 - entailment) * features["contradiction_share"]
         return entailment, 1 - entailment - contradiction, contradiction
 
 
@@ -191,15 +188,22 @@ def encoder_features(logits: Probabilities) -> dict[str, float]:
     }
 
 
-def letter_features(premise: str, hypothesis: str) -> dict[str, float]:
-    """Return what the letters say: words shared, and numbers, names and negation that differ."""
+def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, float]:
+    """Return everything a combination may weigh, from the logits of a pair's windows.
+
+    containment: share of the hypothesis's content words that the whole premise holds.
+    several_windows: 1 when the premise was read in several windows, else 0.
+    containment_across: containment when it was, else 0: no window saw all of the premise.
+    containment_unless_contradicted: containment times the probability of no contradiction.
+    negation_differs: 1 when hypothesis and nearest sentence differ in negation.
+    """
+    seen = encoder_features(logits)
     found = lexical.overlap(premise, hypothesis)
-    there = {word.casefold() for word in _WORD.findall(premise)}
-    names = [word.split("'")[0].casefold() for word in _CAPITALISED.findall(hypothesis)]
-    pieces = [piece for name in names for piece in _WORD.findall(name)]
-    return {
+    several = float(len(logits) > 1)
+    return seen | {
         "containment": found.containment,
-        "missing_number": float(found.missing_number),
+        "several_windows": several,
+        "containment_across": found.containment * several,
+        "containment_unless_contradicted": found.containment * (1 - seen["contradiction"]),
         "negation_differs": float(found.negation_differs),
-        "missing_name": float(any(piece not in there for piece in pieces)),
     }

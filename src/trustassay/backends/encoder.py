@@ -52,8 +52,12 @@ class Encoder:
         options.intra_op_num_threads = 1
         options.log_severity_level = 3
         try:
+            # Its fused layer norm takes longer than the addition and the norm it replaces.
             self.session = onnxruntime.InferenceSession(
-                folder / f"{name}.onnx", options, providers=["CPUExecutionProvider"]
+                folder / f"{name}.onnx",
+                options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=["SkipLayerNormFusion"],
             )
             self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
             self.rows, self.scales = _table(folder)
