@@ -69,8 +69,8 @@ class Assessment:
         return cls(sample_id, metric, None, error=error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, one line of ``assessments.jsonl``."""
-        return {f: getattr(self, f) for f in self.__slots__}
+        """Return the JSON form, one line of ``assessments.jsonl``; ``usage`` if there was any."""
+        return {f: getattr(self, f) for f in self.__slots__ if f != "usage" or self.usage}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Assessment:

@@ -14,7 +14,7 @@ from tests.support import YES, Pair, Recorder
 from trustassay.capabilities import BackendError, BatchLimits, Entailment, Probabilities
 from trustassay.engine.batch import CHARACTERS_PER_TOKEN, Policy, batches
 from trustassay.engine.cache import CallStore
-from trustassay.engine.models import Backends, Gatherers, SampleModels
+from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
 
 
 def ask(
@@ -26,7 +26,7 @@ def ask(
     """Ask for the pairs of each round at once, one round after another."""
 
     async def work() -> list[list[Entailment | BaseException]]:
-        gatherers = Gatherers(Backends(entailer), store, policy or Policy())
+        gatherers = Gatherers(Backends(entailer), Asking(store, policy=policy or Policy()))
         models = SampleModels(gatherers)
         try:
             return [
@@ -154,7 +154,7 @@ def test_requests_of_many_samples_meet_in_one_batch() -> None:
         await models.entail(f"second {i}", "x")
 
     async def work() -> None:
-        gatherers = Gatherers(Backends(recorder), None, Policy())
+        gatherers = Gatherers(Backends(recorder), Asking())
         await asyncio.gather(*(sample(SampleModels(gatherers), i) for i in range(50)))
         await gatherers.close()
 
@@ -171,7 +171,7 @@ def test_a_batch_waits_for_samples_that_are_about_to_ask() -> None:
         await models.entail(f"{i}", "x")
 
     async def work() -> None:
-        gatherers = Gatherers(Backends(recorder), None, Policy())
+        gatherers = Gatherers(Backends(recorder), Asking())
         await asyncio.gather(*(sample(SampleModels(gatherers), i) for i in range(5)))
         await gatherers.close()
 
@@ -207,7 +207,7 @@ def test_the_event_loop_goes_on_while_a_model_works() -> None:
         async def tick() -> None:
             ticked.set()
 
-        gatherers = Gatherers(Backends(Recorder(judge)), None, Policy())
+        gatherers = Gatherers(Backends(Recorder(judge)), Asking())
         await SampleModels(gatherers).entail("a", "b")
         await gatherers.close()
         return ticked.is_set(), bool(seen)
@@ -293,7 +293,7 @@ def test_who_gives_up_waiting_takes_no_one_along() -> None:
     recorder = Recorder()
 
     async def work() -> tuple[Entailment, bool]:
-        gatherers = Gatherers(Backends(recorder), None, Policy())
+        gatherers = Gatherers(Backends(recorder), Asking())
         models = SampleModels(gatherers)
         impatient = asyncio.ensure_future(models.entail("a", "b"))
         patient = asyncio.ensure_future(models.entail("a", "b"))
@@ -308,7 +308,7 @@ def test_who_gives_up_waiting_takes_no_one_along() -> None:
 
 def test_without_an_entailer_a_metric_is_told_so() -> None:
     async def work() -> None:
-        gatherers = Gatherers(Backends(None), None, Policy())
+        gatherers = Gatherers(Backends(None), Asking())
         with pytest.raises(BackendError, match="no entailer"):
             await SampleModels(gatherers).entail("a", "b")
         await gatherers.close()

@@ -33,7 +33,7 @@ def demo(
 
         with as_file(files("trustassay.data") / "demo.jsonl") as source:
             say(f"scoring the bundled answers with the entailer {entailer}")
-            folder = out or default_folder(source, [["grounding"], entailer])
+            folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
             run = api.score(
                 source, metrics=["grounding"], entailer=entailer, out=folder, progress=True
             )

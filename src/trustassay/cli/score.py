@@ -63,10 +63,11 @@ def score(  # noqa: PLR0913 - one argument an option
 
         fields = common.pairs(field, "--field")
         answering = common.answering(style, prompt, examples, temperature, max_tokens)
-        settings: list[Any] = [metric, entailer, seed, limit, sorted(fields.items())]
+        settings: dict[str, Any] = {"metrics": metric, "entailer": entailer, "seed": seed}
+        settings |= {"limit": limit, "fields": fields}
         if model is not None:
-            settings += [model.partition("?")[0], answering.settings()]
-        folder = out or default_folder(source, settings)
+            settings |= {"model": model, "answering": answering.settings()}
+        folder = out or default_folder(source, **settings)
         options = {
             "metrics": metric,
             "entailer": entailer,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ STEM = 60
 """Characters of the input's name that are kept; a file system takes 255 bytes."""
 
 
-def default_folder(source: Path, settings: Sequence[Any]) -> Path:
+def default_folder(source: Path, **settings: Any) -> Path:
     """Return the folder for these settings and this state of the input.
 
     The same command finds its folder again; a file that was changed since gets a new one.
@@ -25,7 +24,7 @@ def default_folder(source: Path, settings: Sequence[Any]) -> Path:
     if source.exists():
         stat = source.stat()
         state += [str(stat.st_size), str(stat.st_mtime_ns)]
-    content = json.dumps([state, *settings], default=str)
+    content = json.dumps([state, settings], sort_keys=True)
     digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
     stem = re.sub(r"[^\w.-]+", "_", source.name.split(".")[0])[:STEM] or "run"
     return Path(HOME) / f"{stem}-{digest}"
