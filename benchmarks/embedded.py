@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from trustassay import embedder, entailer
+from trustassay import entailer
+from trustassay.backends.embedded import EmbeddedEmbedder
 
 SECONDS = 4.0
 WORDS = (
@@ -109,7 +110,7 @@ def compare_embedders() -> None:
     print("\n| sentences a second | 20 words, 1 thread | 20, 2 | 220, 1 | 220, 2 |")
     print("| --- | --- | --- | --- | --- |")
     rates = [
-        rate(embedder(f"embedded?threads={threads}").vectors, data, 64)  # type: ignore[arg-type]
+        rate(EmbeddedEmbedder(threads).vectors, data, 64)  # type: ignore[arg-type]
         for data in (sentences, passages)
         for threads in (1, 2)
     ]

@@ -9,10 +9,12 @@ import pytest
 
 import trustassay
 from tests.support import YES, Recorder
+from trustassay.backends.chat_functions import FunctionChat
 from trustassay.backends.functions import FunctionEntailer
 from trustassay.backends.lexical import LexicalEntailer
-from trustassay.backends.resolve import entailer
-from trustassay.capabilities import BackendError
+from trustassay.backends.openai import OpenAIEmbedder
+from trustassay.backends.resolve import chat, embedder, entailer, similarity
+from trustassay.capabilities import BackendError, Embedder, EndpointLimits
 from trustassay.metric import UnknownNameError
 
 
@@ -126,3 +128,134 @@ def test_what_is_no_entailer_at_all(choice: Any) -> None:
 
 def test_recorders_say_yes() -> None:
     assert entailer(lambda p, h: YES).scores([("a", "b")]).tolist() == [list(YES)]
+
+
+# ----------------------------------------------------------------------------------- chat models
+
+
+@pytest.mark.parametrize(
+    ("choice", "name"),
+    [
+        ("openai:gpt-5", "openai:gpt-5@https://api.openai.com/v1"),
+        ("openai:a/b:free@http://localhost:8000/v1/", "openai:a/b:free@http://localhost:8000/v1"),
+        ("openai:m?rpm=9&key=OTHER", "openai:m@https://api.openai.com/v1"),
+        ("openai:m?api-version=2&body.top_k=3&body.mode=fast",
+         'openai:m@https://api.openai.com/v1?api-version=2&body.top_k=3&body.mode="fast"'),
+        ("openai:@cf/meta/llama", "openai:@cf/meta/llama@https://api.openai.com/v1"),
+        ("anthropic:claude@20250101", "anthropic:claude@20250101@https://api.anthropic.com"),
+        ("gemini:gemini-pro", "gemini:gemini-pro@https://generativelanguage.googleapis.com"),
+        ("python:own_entailers:Space.inner", "python:own_entailers:Space.inner"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("in_folder", "plain_environment")
+def test_chat_models_by_name(choice: str, name: str) -> None:
+    assert chat(choice).name == name
+
+
+@pytest.fixture
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for service in ("OPENAI", "ANTHROPIC", "GEMINI"):
+        monkeypatch.delenv(f"{service}_BASE_URL", raising=False)
+
+
+@pytest.mark.parametrize("service", ["openai", "anthropic", "gemini"])
+def test_the_address_of_an_endpoint_from_the_environment(
+    service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{service.upper()}_BASE_URL", "http://gateway:1/x/")
+    assert chat(f"{service}:m").name == f"{service}:m@http://gateway:1/x"
+    assert chat(f"{service}:m@http://other").name == f"{service}:m@http://other"
+
+
+def test_limits_of_an_endpoint() -> None:
+    found = chat("openai:m?concurrency=3&rpm=100&tpm=1e5&timeout=9&deadline=99&patience=7&tries=2")
+    assert found.limits == EndpointLimits(3, 100, 1e5, 9, 99, 7, 2)  # type: ignore[union-attr]
+    assert chat("openai:m").limits == EndpointLimits()  # type: ignore[union-attr]
+
+
+def test_functions_and_objects_that_write() -> None:
+    made = chat(str.upper)
+    assert isinstance(made, FunctionChat)
+    assert chat(made) is made
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ("", "unknown chat model ''; known: anthropic, gemini"),
+        ("opnai:x", "did you mean openai?"),
+        ("lexical", "unknown chat model"),
+        ("openai:m?rmp=3", "did you mean rpm?"),
+        ("openai:m?rpm=many", "option rpm of openai cannot be 'many'"),
+        ("openai:m?rpm=0", "option rpm of openai: expected more than 0, got 0.0"),
+        ("openai:m?body.=3", "unknown option of openai 'body.'"),
+        ("hf:x?devise=cpu", "did you mean device?"),
+        ("hf:x?labels=a", "unknown option of hf 'labels'"),
+        ("hf:x?max_tokens=few", "option max_tokens of hf: cannot be 'few'"),
+    ],
+)
+def test_unknown_chat_models(choice: str, words: str) -> None:
+    with pytest.raises(UnknownNameError) as error:
+        chat(choice)
+    assert words in str(error.value)
+
+
+@pytest.mark.usefixtures("in_folder")
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ("openai:", "needs a model"),
+        ("gemini:", "needs a model"),
+        ("hf:", "needs a model"),
+        ("replay:", "needs a file"),
+        ("replay:none.jsonl", "No such file"),
+        ("openai:m@http://", "is no address"),
+        ("openai:m@http://[x", "is no address"),
+        ("openai:m@http://x:port/", "is no address"),
+        ("openai:m@https://me:geheim@host/v1", "a password in it"),
+        ("openai:m@https://geheim@host/v1", "a password in it"),
+        ("openai:m@http://me:geheim@", "a password in it"),
+        ("openai:m@localhost:8000/v1", "needs http:// or https:// after the @"),
+        ("openai:m@localhost", "needs http:// or https:// after the @"),
+        ("openai:m@api.example.org/v1", "needs http:// or https:// after the @"),
+        ("openai:m@ftp://host", "needs http:// or https:// after the @"),
+        ("gemini:../../secrets", "is no name of a model"),
+        ("python:own_entailers:number", "not 3"),
+        ("python:own_entailers:Whole", "Whole is a class"),
+    ],
+)
+def test_chat_models_that_cannot_be_loaded(choice: str, words: str) -> None:
+    with pytest.raises(BackendError) as error:
+        chat(choice)
+    assert words in str(error.value)
+    assert "geheim" not in str(error.value)
+
+
+# ------------------------------------------------------------------------------------- embedders
+
+
+class Vectors:
+    name = "own"
+
+    def vectors(self, texts: Any) -> Any:
+        return texts
+
+
+def test_embedders() -> None:
+    own = Vectors()
+    assert embedder(own) is own
+    found = embedder("openai:text-embedding-3-small?concurrency=3")
+    assert isinstance(found, OpenAIEmbedder)
+    assert not isinstance(found, Embedder)
+    assert found.endpoint_limits.concurrency == 3
+    assert similarity("cosine:openai:m@http://host").name == "cosine of openai:m@http://host"
+
+
+def test_embedders_that_are_none() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean embedded"):
+        embedder("embeded")
+    with pytest.raises(UnknownNameError, match="unknown option of hf 'template'"):
+        embedder("hf:x?template=none")
+    for wrong in (3, Vectors, str.upper):
+        with pytest.raises(BackendError, match="an embedder is an object with name and vectors"):
+            embedder(wrong)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ import numpy as np
 from trustassay.capabilities import BackendError, BatchLimits, Probabilities
 from trustassay.metric import did_you_mean
 
-__all__ = ["FunctionEntailer", "imported"]
+__all__ = ["FunctionEntailer", "function_name", "imported"]
 
 
 class FunctionEntailer:
@@ -34,9 +34,7 @@ class FunctionEntailer:
         if inspect.iscoroutinefunction(function):
             raise BackendError("an entailer function is a plain function, not a coroutine")
         self._function = function
-        kind = function if hasattr(function, "__qualname__") else type(function)
-        module = getattr(kind, "__module__", "builtins")
-        self.name = name or f"function:{module}.{kind.__qualname__}{_mark(function)}"
+        self.name = name or function_name(function)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
@@ -58,6 +56,13 @@ class FunctionEntailer:
                 "three probabilities"
             ) from None
         return entailment, neutral, contradiction
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """Return the name of a backend that is a function."""
+    kind = function if hasattr(function, "__qualname__") else type(function)
+    module = getattr(kind, "__module__", "builtins")
+    return f"function:{module}.{kind.__qualname__}{_mark(function)}"
 
 
 def _mark(function: Callable[..., Any]) -> str:

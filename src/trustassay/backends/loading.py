@@ -21,11 +21,13 @@ __all__ = [
     "Features",
     "batches",
     "config_of",
+    "dtype_options",
     "libraries",
     "load",
     "longest_input",
     "one_line",
     "padded",
+    "safetensors_only",
     "uri",
 ]
 
@@ -70,19 +72,40 @@ def load(
     Raises :class:`BackendError` without safetensors weights and, with ``check``, for weights that
     the class needs and the files lack: a head that nobody trained.
     """
-    torch, transformers = libraries()
-    where = _device(torch, device)
-    keyword = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
-    options = {keyword: _dtype(torch, where, dtype), "output_loading_info": True}
+    _, transformers = libraries()
+    where, options = dtype_options(device, dtype)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     if tokenizer.pad_token_id is None and pad_with_end:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.pad_token_id is None:
         raise BackendError("its tokenizer has no padding token")
-    try:
+    with safetensors_only():
         model, report = auto.from_pretrained(
-            folder, trust_remote_code=False, use_safetensors=True, **options
+            folder,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            **options,
         )
+    missing = sorted(report["missing_keys"])
+    if missing and check:
+        raise BackendError(f"its files lack weights that {type(model).__name__} needs: {missing}")
+    return model.to(where).eval(), tokenizer
+
+
+def dtype_options(device: str | None, dtype: str | None) -> tuple[Any, dict[str, Any]]:
+    """Return the torch device, and the dtype as an option of ``from_pretrained``."""
+    torch, transformers = libraries()
+    where = _device(torch, device)
+    keyword = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
+    return where, {keyword: _dtype(torch, where, dtype)}
+
+
+@contextmanager
+def safetensors_only() -> Iterator[None]:
+    """Say in words what it means that a model has no safetensors weights."""
+    try:
+        yield
     except OSError as error:
         if "safetensors" not in str(error):
             raise
@@ -90,10 +113,6 @@ def load(
             "it has no safetensors weights, and pickled ones (.bin), which can run code, are not "
             "loaded; save it again with save_pretrained(...) of a recent transformers"
         ) from error
-    missing = sorted(report["missing_keys"])
-    if missing and check:
-        raise BackendError(f"its files lack weights that {type(model).__name__} needs: {missing}")
-    return model.to(where).eval(), tokenizer
 
 
 def _device(torch: Any, device: str | None) -> Any:

@@ -6,10 +6,12 @@ The key stands in ``OPENAI_API_KEY``, or in the variable that ``?key=NAME`` name
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -27,7 +29,7 @@ from trustassay.capabilities import (
     Vectors,
 )
 
-__all__ = ["OpenAIChat", "OpenAIEmbedder", "openai_address"]
+__all__ = ["BlockingEmbedder", "OpenAIChat", "OpenAIEmbedder", "openai_address"]
 
 BASE = "https://api.openai.com/v1"
 
@@ -125,6 +127,24 @@ class OpenAIEmbedder:
     async def close(self) -> None:
         """Close the connections."""
         await self._http.close()
+
+
+class BlockingEmbedder:
+    """An :class:`OpenAIEmbedder` for callers outside an event loop; each batch is tried once."""
+
+    def __init__(self, embedder: OpenAIEmbedder) -> None:
+        self.name, self.limits, self._embedder = embedder.name, embedder.limits, embedder
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
+        with ThreadPoolExecutor(1) as alone:  # the caller's own thread may run a loop
+            return alone.submit(asyncio.run, self._asked(texts)).result()
+
+    async def _asked(self, texts: Sequence[str]) -> Vectors:
+        try:
+            return await self._embedder.avectors(texts)
+        finally:
+            await self._embedder.close()
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -1,9 +1,12 @@
-"""From what a user names to a backend: ``embedded``, ``lexical``, ``hf:ID``, ``python:...``."""
+"""From what a user names to a backend: ``embedded``, ``openai:MODEL``, ``hf:ID``, ``python:...``.
+
+A backend's module, and what it needs, is imported when it is named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from trustassay.backends.encoder import card
@@ -19,11 +22,15 @@ from trustassay.capabilities import (
 )
 from trustassay.metric import UnknownNameError, did_you_mean
 
+if TYPE_CHECKING:
+    from trustassay.backends.openai import OpenAIEmbedder
+
 __all__ = [
     "DEFAULT_EMBEDDER",
     "DEFAULT_ENTAILER",
     "DEFAULT_SIMILARITY",
     "ChatChoice",
+    "EmbedderChoice",
     "EntailerChoice",
     "chat",
     "embedder",
@@ -37,7 +44,8 @@ DEFAULT_EMBEDDER = "embedded"
 DEFAULT_SIMILARITY = "cosine"
 
 EntailerChoice = str | Entailer | Callable[[str, str], Any]
-ChatChoice = str | ChatModel | LocalChatModel | Callable[[str], Any]
+ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]
+EmbedderChoice = str | Embedder
 
 
 def entailer(choice: EntailerChoice) -> Entailer:
@@ -58,38 +66,44 @@ def entailer(choice: EntailerChoice) -> Entailer:
     return _ENTAILERS[scheme](rest)
 
 
-def embedder(choice: str | Embedder) -> Embedder:
-    """Return the embedder that a URI names (``embedded[?threads=N]``), or pass one through.
+def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
+    """Return the embedder that a URI names, or pass one through.
+
+    ``embedded[?threads=N]``; ``openai:MODEL[@BASE_URL][?option=value&...]``;
+    ``hf:ID-or-path[?option=value&...]`` with the options of
+    :class:`~trustassay.backends.sentence_transformer.SentenceTransformerEmbedder`;
+    ``python:MODULE:OBJECT``.
 
     Raises:
         UnknownNameError: no such scheme or option.
         BackendError: the backend cannot be loaded.
     """
     if not isinstance(choice, str):
-        return choice
-    if not choice.startswith("embedded"):
-        raise UnknownNameError(did_you_mean("embedder", choice, ["embedded"]))
-    from trustassay.backends.embedded import EmbeddedEmbedder
-
-    return EmbeddedEmbedder(_embedded_threads(choice.removeprefix("embedded").lstrip(":")))
+        return _checked_embedder(choice)
+    scheme, _, rest = choice.replace("embedded?", "embedded:?", 1).partition(":")
+    if scheme not in _EMBEDDERS:
+        raise UnknownNameError(did_you_mean("embedder", choice, _EMBEDDERS))
+    return _EMBEDDERS[scheme](rest)
 
 
 def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
-    """Return the chat model that a URI names, or pass one through.
+    """Return the chat model that a URI names, or wrap a function, or pass a model through.
+
+    ``openai:``, ``anthropic:`` and ``gemini:MODEL[@BASE_URL][?option=value&...]`` with the options
+    of :class:`~trustassay.backends.http.Address`; ``hf:ID-or-path[?option=value&...]`` with those
+    of :class:`~trustassay.backends.local_chat.HuggingFaceChat`; ``replay:FILE[?model=NAME]``;
+    ``python:MODULE:FUNCTION``.
 
     Raises:
         UnknownNameError: no such scheme or option.
         BackendError: the backend cannot be loaded.
     """
     if not isinstance(choice, str):
-        assert isinstance(choice, ChatModel | LocalChatModel)
-        return choice
+        return _chat_from_object(choice)
     scheme, _, rest = choice.partition(":")
-    if scheme != "openai":
-        raise UnknownNameError(did_you_mean("chat model", choice, ["openai"]))
-    from trustassay.backends.openai import OpenAIChat, openai_address
-
-    return OpenAIChat(openai_address(rest))
+    if scheme not in _CHATS:
+        raise UnknownNameError(did_you_mean("chat model", scheme, _CHATS))
+    return _CHATS[scheme](rest)
 
 
 def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:
@@ -108,7 +122,7 @@ def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:
 
     name, _, rest = choice.partition(":")
     if name == "cosine":
-        return kinds.CosineSimilarity(embedder(rest or DEFAULT_EMBEDDER))
+        return kinds.CosineSimilarity(_at_once(embedder(rest or DEFAULT_EMBEDDER)))
     if name == "consistency":
         return kinds.ConsistencySimilarity(entailer(rest or DEFAULT_ENTAILER))
     if choice == "lexical":
@@ -121,6 +135,12 @@ def _embedded(rest: str) -> Entailer:
     from trustassay.backends.embedded import EmbeddedEntailer
 
     return EmbeddedEntailer(_embedded_threads(rest))
+
+
+def _embedded_embedder(rest: str) -> Embedder:
+    from trustassay.backends.embedded import EmbeddedEmbedder
+
+    return EmbeddedEmbedder(_embedded_threads(rest))
 
 
 def _embedded_threads(rest: str) -> int | None:
@@ -146,18 +166,40 @@ def _lexical(rest: str) -> Entailer:
 def _hugging_face(rest: str) -> Entailer:
     from trustassay.backends.huggingface import HuggingFaceEntailer
 
+    model, options = _model_and_options(rest, _HF_OPTIONS)
+    return HuggingFaceEntailer(model, **options)
+
+
+def _hugging_face_chat(rest: str) -> LocalChatModel:
+    from trustassay.backends.local_chat import HuggingFaceChat
+
+    model, options = _model_and_options(rest, _HF_CHAT_OPTIONS)
+    return HuggingFaceChat(model, **options)
+
+
+def _hugging_face_embedder(rest: str) -> Embedder:
+    from trustassay.backends.sentence_transformer import SentenceTransformerEmbedder
+
+    model, options = _model_and_options(rest, _HF_EMBEDDER_OPTIONS)
+    return SentenceTransformerEmbedder(model, **options)
+
+
+def _model_and_options(
+    rest: str, known: Mapping[str, Callable[[str], Any]]
+) -> tuple[str, dict[str, Any]]:
+    """Read what stands behind ``hf:``."""
     model, _, query = rest.partition("?")
     if not model:
         raise BackendError("hf: needs a model, as in hf:ID or hf:PATH")
     options: dict[str, Any] = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
-        if key not in _HF_OPTIONS:
-            raise UnknownNameError(did_you_mean("option of hf", key, _HF_OPTIONS))
+        if key not in known:
+            raise UnknownNameError(did_you_mean("option of hf", key, known))
         try:
-            options[key] = _HF_OPTIONS[key](value)
+            options[key] = known[key](value)
         except ValueError:
             raise UnknownNameError(f"option {key} of hf: cannot be {value!r}") from None
-    return HuggingFaceEntailer(model, **options)
+    return model, options
 
 
 def _truth(text: str) -> bool:
@@ -168,13 +210,67 @@ def _truth(text: str) -> bool:
     raise ValueError(text)
 
 
-_HF_OPTIONS: dict[str, Callable[[str], Any]] = {
-    "check": _truth,
+_HF_EMBEDDER_OPTIONS: dict[str, Callable[[str], Any]] = {
     "device": str,
     "dtype": str,
-    "labels": lambda text: text.split(","),
     "batch_tokens": int,
 }
+_HF_CHAT_OPTIONS = _HF_EMBEDDER_OPTIONS | {"template": str, "max_tokens": int}
+_HF_OPTIONS = _HF_EMBEDDER_OPTIONS | {"check": _truth, "labels": lambda text: text.split(",")}
+
+
+def _openai(rest: str) -> ChatModel:
+    from trustassay.backends.openai import OpenAIChat, openai_address
+
+    return OpenAIChat(openai_address(rest))
+
+
+def _openai_embedder(rest: str) -> OpenAIEmbedder:
+    from trustassay.backends.openai import OpenAIEmbedder, openai_address
+
+    return OpenAIEmbedder(openai_address(rest))
+
+
+def _at_once(found: Embedder | OpenAIEmbedder) -> Embedder:
+    from trustassay.backends.openai import BlockingEmbedder, OpenAIEmbedder
+
+    return BlockingEmbedder(found) if isinstance(found, OpenAIEmbedder) else found
+
+
+def _anthropic(rest: str) -> ChatModel:
+    from trustassay.backends.anthropic import AnthropicChat, anthropic_address
+
+    return AnthropicChat(anthropic_address(rest))
+
+
+def _gemini(rest: str) -> ChatModel:
+    from trustassay.backends.gemini import GeminiChat, gemini_address
+
+    return GeminiChat(gemini_address(rest))
+
+
+def _replay(rest: str) -> ChatModel:
+    from trustassay.backends.replay import ReplayChat
+
+    file, _, model = rest.partition("?model=")  # whatever follows: names of models have ? and &
+    if not file:
+        raise BackendError("replay: needs a file, as in replay:FILE")
+    return ReplayChat(file, model or None)
+
+
+def _chat_from_object(found: Any, name: str | None = None) -> ChatModel | LocalChatModel:
+    from trustassay.backends.chat_functions import FunctionChat
+
+    if isinstance(found, type):
+        raise BackendError(f"{found.__name__} is a class; a chat model is an object or a function")
+    return found if isinstance(found, ChatModel | LocalChatModel) else FunctionChat(found, name)
+
+
+def _checked_embedder(found: Any) -> Embedder:
+    if isinstance(found, type) or not (hasattr(found, "vectors") or hasattr(found, "avectors")):
+        raise BackendError(f"an embedder is an object with name and vectors, not {found!r:.60}")
+    checked: Embedder = found
+    return checked
 
 
 def _python(rest: str) -> Entailer:
@@ -187,6 +283,20 @@ def _from_object(found: Any, name: str | None = None) -> Entailer:
     return found if isinstance(found, Entailer) else FunctionEntailer(found, name)
 
 
+_EMBEDDERS: dict[str, Callable[[str], Embedder | OpenAIEmbedder]] = {
+    "embedded": _embedded_embedder,
+    "hf": _hugging_face_embedder,
+    "openai": _openai_embedder,
+    "python": lambda rest: _checked_embedder(imported(rest)),
+}
+_CHATS: dict[str, Callable[[str], ChatModel | LocalChatModel]] = {
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+    "hf": _hugging_face_chat,
+    "openai": _openai,
+    "python": lambda rest: _chat_from_object(imported(rest), f"python:{rest}"),
+    "replay": _replay,
+}
 _ENTAILERS: dict[str, Callable[[str], Entailer]] = {
     "embedded": _embedded,
     "lexical": _lexical,

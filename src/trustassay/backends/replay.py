@@ -1,0 +1,233 @@
+"""``replay:FILE``: a chat model that gives the replies stored in a file, and asks nobody.
+
+The file is a run's ``calls.sqlite`` (or the run's folder), or JSON Lines, one reply a line:
+
+    {"prompt": "Who?", "reply": "She."}
+    {"messages": [{"role": "user", "content": "Who?"}], "reply": {"text": "He."}, "repeat": 1}
+
+``prompt`` is a chat of one user message; ``repeat`` is 0 where it is left out; a reply is a text
+or an object with fields of :class:`~trustassay.capabilities.Reply`. The file is read whole.
+
+Of a run's file the columns ``capability``, ``backend``, ``request`` and ``reply`` of the table
+``calls`` are read, as docs/runs.md describes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from trustassay.backends.layout import plain, shortened
+from trustassay.capabilities import BackendError, ChatRequest, Message, Reply, TokenLogprob
+from trustassay.metric import did_you_mean
+
+__all__ = ["ReplayChat"]
+
+_HEADER = b"SQLite format 3\0"
+_PARAMETERS = ("temperature", "max_tokens", "seed", "stop", "n", "logprobs")
+_LINE = ("prompt", "messages", "reply", "repeat")
+
+Messages = tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """One reply; of a run, with the model that gave it and the parameters it was asked with."""
+
+    where: str
+    messages: Messages
+    repeat: int
+    reply: Reply
+    model: str = ""
+    parameters: tuple[Any, ...] | None = None
+
+
+class ReplayChat:
+    """Looks replies up by messages and repeat.
+
+    Where a run's file has several for one, those asked with the request's own parameters count
+    first; ``model`` narrows the choice to one model's replies.
+    """
+
+    def __init__(self, file: str, model: str | None = None) -> None:
+        """Read a file.
+
+        Raises:
+            BackendError: it cannot be read, or holds something else; names file, line and field.
+        """
+        path = Path(file).expanduser()
+        path = path / "calls.sqlite" if path.is_dir() else path
+        self._file = file
+        self._found: dict[tuple[Messages, int], list[_Stored]] = {}
+        digest = hashlib.blake2b(digest_size=6)
+        try:
+            with path.open("rb") as stream:
+                of_a_run = stream.read(len(_HEADER)) == _HEADER
+            for stored in _of_a_run(path) if of_a_run else _of_lines(path):
+                if model is None or stored.model == model:
+                    digest.update(repr((stored.messages, stored.repeat, stored.reply)).encode())
+                    self._add(stored)
+        except OSError as error:
+            raise BackendError(f"replay:{file}: {error.strerror or error}") from None
+        if not self._found:
+            of = f" of {model}" if model else ""
+            raise BackendError(f"replay:{file}: no replies{of} in it")
+        self.name = f"replay:{file}#{digest.hexdigest()}"
+
+    def _add(self, stored: _Stored) -> None:
+        known = self._found.setdefault((stored.messages, stored.repeat), [])
+        for other in known:
+            if stored.parameters is None and other.reply != stored.reply:
+                raise BackendError(
+                    f"{stored.where}: reply: another one to the same prompt stands in "
+                    f"{other.where}; number them with repeat"
+                )
+        known.append(stored)
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        """Return the stored reply; raises :class:`BackendError` where there is none."""
+        known = self._found.get((request.messages, request.repeat), [])
+        parameters = _parameters({name: getattr(request, name) for name in _PARAMETERS})
+        exact = [stored for stored in known if stored.parameters == parameters]
+        replies = {stored.reply: stored for stored in exact or known}
+        if not replies:
+            raise self._missing(request)
+        if len(replies) > 1:
+            models = " and ".join(sorted({stored.model for stored in replies.values()}))
+            raise self._failed(request, f"{len(replies)} different replies, of {models}, to")
+        (reply,) = replies
+        if (given := 1 + len(reply.others)) < request.n:
+            raise self._failed(request, f"{given} replies, and not {request.n}, to")
+        return reply
+
+    def _missing(self, request: ChatRequest) -> BackendError:
+        repeats = [r for messages, r in self._found if messages == request.messages]
+        if not repeats:
+            return self._failed(request, "no reply to")
+        had = ", ".join(map(str, sorted(repeats)[:10]))
+        return self._failed(request, f"no reply with repeat {request.repeat}, but with {had}, to")
+
+    def _failed(self, request: ChatRequest, words: str) -> BackendError:
+        prompt = shortened(plain(request.messages))
+        return BackendError(f"replay:{self._file}: {words} {prompt!r}")
+
+
+def _of_lines(path: Path) -> Iterator[_Stored]:
+    """Yield the replies of a file of JSON Lines."""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            record = _json(line, where)
+            for name in record:
+                if name not in _LINE:
+                    raise BackendError(f"{where}: {did_you_mean('field', name, _LINE)}")
+            if ("prompt" in record) == ("messages" in record):
+                raise BackendError(f"{where}: expected either prompt or messages")
+            if "prompt" in record:
+                prompt = _text(record["prompt"], f"{where}: prompt")
+                messages: Messages = (Message("user", prompt),)
+            else:
+                messages = _messages(record["messages"], f"{where}: messages")
+            repeat = record.get("repeat", 0)
+            if type(repeat) is not int or repeat < 0:
+                raise _fault(f"{where}: repeat", "a number of 0 or more", repeat)
+            reply = _reply(record.get("reply"), f"{where}: reply")
+            yield _Stored(where, messages, repeat, reply)
+
+
+def _of_a_run(path: Path) -> Iterator[_Stored]:
+    """Yield the replies of chat models in a run's file of calls."""
+    query = "SELECT key, backend, request, reply FROM calls WHERE capability = 'chat' ORDER BY key"
+    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+    try:
+        for key, model, request, reply in connection.execute(query):
+            where = f"{path}, call {bytes(key).hex()}"
+            parts = json.loads(request)
+            asked = _json(parts[0] if isinstance(parts, list) else request, f"{where}: request")
+            messages = _messages(asked.get("messages"), f"{where}: request: messages")
+            told = _reply(_json(reply, f"{where}: reply"), f"{where}: reply")
+            repeat = int(asked.get("repeat", 0))
+            yield _Stored(where, messages, repeat, told, model, _parameters(asked))
+    except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
+        raise BackendError(f"{path}: not a run's file of calls ({error})") from None
+    finally:
+        connection.close()
+
+
+def _parameters(asked: Mapping[str, Any]) -> tuple[Any, ...]:
+    stop = tuple(asked.get("stop") or ())
+    return tuple(stop if name == "stop" else asked.get(name) for name in _PARAMETERS)
+
+
+def _json(text: str | bytes, where: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BackendError(f"{where}: no JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise _fault(where, "an object", found)
+    return found
+
+
+def _messages(value: Any, where: str) -> Messages:
+    """Read messages, as objects or as pairs of role and content."""
+    if not isinstance(value, list) or not value:
+        raise _fault(where, "a list of messages", value)
+    messages = []
+    for i, one in enumerate(value):
+        pair = (one.get("role"), one.get("content")) if isinstance(one, dict) else one
+        if not (isinstance(pair, list | tuple) and [type(part) for part in pair] == [str, str]):
+            raise _fault(f"{where}[{i}]", "role and content", one)
+        messages.append(Message(*pair))
+    return tuple(messages)
+
+
+def _reply(value: Any, where: str) -> Reply:
+    """Read a reply, as a text or as an object of its fields."""
+    if isinstance(value, str):
+        return Reply(value)
+    if not isinstance(value, dict):
+        raise _fault(where, "a text or an object", value)
+    names = [field.name for field in fields(Reply)]
+    for name in value:
+        if name not in names:
+            raise BackendError(f"{where}: {did_you_mean('field', name, names)}")
+    told = dict(value)
+    _text(told.get("text"), f"{where}: text")
+    for name in ("others", "dropped"):
+        texts = told.get(name, [])
+        if not isinstance(texts, list) or any(not isinstance(text, str) for text in texts):
+            raise _fault(f"{where}: {name}", "a list of texts", texts)
+        told[name] = tuple(texts)
+    if told.get("logprobs") is not None:
+        told["logprobs"] = _logprobs(told["logprobs"], f"{where}: logprobs")
+    return Reply(**told)
+
+
+def _logprobs(value: Any, where: str) -> tuple[TokenLogprob, ...]:
+    """Read ``[[token, logprob, [[token, logprob], ...]], ...]``."""
+    try:
+        return tuple(
+            TokenLogprob(str(token), float(own), tuple((str(t), float(p)) for t, p in others))
+            for token, own, others in value
+        )
+    except (TypeError, ValueError):
+        raise _fault(where, "[token, logprob, alternatives] of each token", value) from None
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise _fault(where, "a text", value)
+    return value
+
+
+def _fault(where: str, expected: str, value: Any) -> BackendError:
+    return BackendError(f"{where}: expected {expected}, got {shortened(repr(value), 60)}")
