@@ -24,6 +24,8 @@ Item = TypeVar("Item")
 Reply = TypeVar("Reply")
 
 CHARACTERS_PER_TOKEN = 4
+PILE = 256
+"""Calls to an endpoint that are begun together; the first of many need not wait for the last."""
 REMEMBERED = 65_536
 """Replies kept in memory; with a store, older ones are read from there."""
 
@@ -172,9 +174,12 @@ class Gatherer(Generic[Item, Reply]):
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
-            await self._quiet()
-            self._wake.clear()
-            pile, self._pile = self._pile, []
+            if self._limits.items > 1:
+                await self._quiet()
+            most = PILE if self._remote else len(self._pile)
+            pile, self._pile = self._pile[:most], self._pile[most:]
+            if not self._pile:
+                self._wake.clear()
             try:
                 await self._answer(pile)
             except Exception as error:
@@ -207,7 +212,10 @@ class Gatherer(Generic[Item, Reply]):
     ) -> list[_Waiting[Item, Reply]]:
         assert self._store
         keys = [waiting.key for waiting in pile]
-        stored, taken = await self._loop.run_in_executor(self._thread, self._store.find, keys)
+        if self._remote:  # few at a time, and a thread would wait for this one
+            stored, taken = self._store.find(keys)
+        else:
+            stored, taken = await self._loop.run_in_executor(self._thread, self._store.find, keys)
         self.counts.from_store += len(stored)
         self.counts.from_cache += taken
         for waiting in pile:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.backends import resolve
-from trustassay.capabilities import BackendError, Message, Reply
+from trustassay.capabilities import BackendError, EndpointLimits, Message, Reply
 from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
@@ -18,6 +18,8 @@ from trustassay.engine.usage import Budget, Prices
 
 __all__ = ["Chat", "chat"]
 
+AHEAD = 2
+"""Requests that are made before there is a place for them, as a multiple of the places."""
 Cache = str | os.PathLike[str] | bool
 
 
@@ -58,6 +60,7 @@ class Chat:
         """Do the same inside an event loop."""
         if isinstance(prompts, str):
             raise TypeError("expected a list of prompts, got one text")
+        ahead = asyncio.Semaphore(AHEAD * (self._concurrency or EndpointLimits().concurrency))
         with ExitStack() as stack:
             shared = None
             if self._cache:
@@ -73,7 +76,11 @@ class Chat:
             gatherers = Gatherers(Backends(chat={"model": self._model}), asking)
             try:
                 models = SampleModels(gatherers)
-                futures = [models.chat(prompt, **parameters) for prompt in prompts]
+                futures = []
+                for prompt in prompts:
+                    await ahead.acquire()
+                    futures.append(models.chat(prompt, **parameters))
+                    futures[-1].add_done_callback(lambda _: ahead.release())
                 replies = await asyncio.gather(*futures, return_exceptions=True)
             finally:
                 await gatherers.close()

@@ -16,8 +16,9 @@ from trustassay.capabilities import CallError, EndpointLimits
 __all__ = ["Endpoint", "Meter"]
 
 T = TypeVar("T")
-START = 16
-"""Calls at once to begin with; they grow by one with each reply until the first complaint."""
+START = 32
+GROWTH = 2.0
+"""Calls at once to begin with; so many more with each reply until the first complaint."""
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 20.0
 GONE = 5
@@ -55,8 +56,8 @@ class Meter:
 class Endpoint:
     """Admits calls to one address and tries again what may pass.
 
-    Calls at once: they begin at sixteen and grow by one with every reply; from the first complaint
-    (429) on they are halved by each, and grow by one in a round of replies. A complaint's
+    Calls at once: they begin at 32 and grow by two with every reply; from the first complaint (429)
+    on they are halved by each, and grow by one in a round of replies. A complaint's
     ``Retry-After`` holds its own call back; two in a row without a reply between them hold back
     all. What else may pass is tried again after a random share of a delay that doubles. An
     endpoint that has given nothing but failures for ``patience_s`` counts as gone: its calls fail
@@ -168,7 +169,7 @@ class Endpoint:
     def _good(self) -> None:
         self._complaints = self._failed = 0
         if self._adaptive and self._active >= self.allowed:
-            more = 1.0 if self._growing else 1.0 / self._allowed
+            more = GROWTH if self._growing else 1.0 / self._allowed
             self._allowed = min(self._allowed + more, float(self.limits.concurrency))
 
     def _bad(self, error: CallError, began: float) -> None:
