@@ -31,7 +31,7 @@ _NAMES = (r'"param"\s*:\s*"(\w+)"', r"['\"`](\w+)\\?['\"`]", r"(\w+)")
 class EndpointChat(ABC):
     """A chat model behind an address; a subclass knows the wire.
 
-    reported: what a reply's ``dropped`` calls each parameter of the wire that may be left out.
+    reported: the field of the request behind each parameter of the wire that may be left out.
     together: parameters of the wire that make no sense without another one.
     second_names: what else a parameter may be called; tried before it is left out.
     """

@@ -51,8 +51,12 @@ class OpenAIChat(EndpointChat):
 
     path = "/chat/completions"
     reported: ClassVar = {
-        name: name
-        for name in ("temperature", "max_tokens", "seed", "stop", "logprobs", "top_logprobs")
+        "temperature": "temperature",
+        "max_tokens": "max_tokens",
+        "seed": "seed",
+        "stop": "stop",
+        "logprobs": "logprobs",
+        "top_logprobs": "logprobs",
     }
     together: ClassVar = {"top_logprobs": "logprobs"}
     second_names: ClassVar = {"max_tokens": "max_completion_tokens"}
