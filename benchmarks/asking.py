@@ -244,6 +244,7 @@ def fault_row(seed: int, folder: Path) -> str:
     from tests.llm_server import LlmServer
 
     import trustassay
+    from trustassay.capabilities import BackendError
 
     with LlmServer(latency_ms=LATENCY_MS, reply="echo", seed=seed, **FAULTS) as server:
         chat = trustassay.chat(f"openai:test@{server.base_url}", cache=folder, concurrency=AT_ONCE)
@@ -252,7 +253,7 @@ def fault_row(seed: int, folder: Path) -> str:
         replies: list[Any] = []
         try:
             replies = [reply.text for reply in chat.ask(asked)]
-        except trustassay.BackendError as error:
+        except BackendError as error:
             print(error, file=sys.stderr)
         seconds = time.perf_counter() - began
         stats, twice = server.stats(), server.asked_again()
