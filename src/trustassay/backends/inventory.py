@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,29 +14,18 @@ import numpy as np
 from trustassay.backends import resolve
 from trustassay.backends.checking import CHECK_PAIRS, check_labels
 from trustassay.backends.encoder import card, weights_folder
+from trustassay.backends.trying import Found, tried
 from trustassay.capabilities import BackendError
 
-__all__ = ["Found", "backends"]
+__all__ = ["Found", "backends", "tried"]
 
 MEASURED_S = 1.0
 PREMISE = "The observatory on the hill was built by the town between the wars. " * 6
 """About 100 tokens, to measure with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A backend, what it is for, and what was found; ``broken`` where it should work."""
-
-    name: str
-    capability: str
-    state: str
-    load: str = ""
-    speed: str = ""
-    broken: bool = False
-
-
 def backends(*, check: bool) -> Iterator[Found]:
-    """Yield every backend; with ``check`` it is loaded, tested and timed."""
+    """Yield every backend; with ``check`` those that need no name are loaded, tested and timed."""
     packages = [name for name in ("onnxruntime", "tokenizers") if find_spec(name) is None]
     for capability, load, test, run, unit in (
         ("entailment", resolve.entailer, _test_embedded_entailer, _entail, "pairs/s"),
@@ -54,9 +43,47 @@ def backends(*, check: bool) -> Iterator[Found]:
         )
     else:
         yield Found("lexical", "entailment", "yes")
-    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
-    yield Found("hf:ID-or-path", "entailment", _missing("hf", missing) if missing else "yes")
-    yield Found("python:MODULE:FUNCTION", "entailment", "yes")
+    yield from _local()
+    yield from _endpoints()
+    yield Found("replay:FILE", "chat", "yes")
+    yield Found("python:MODULE:FUNCTION", "entailment, chat, embedding", "yes")
+
+
+def _local() -> Iterator[Found]:
+    """Yield what runs models of the Hugging Face hub."""
+    for extra, capability, packages in (
+        ("hf", "entailment, chat", ("torch", "transformers")),
+        (
+            "sentence-transformers",
+            "embedding",
+            ("torch", "transformers", "sentence_transformers"),
+        ),
+    ):
+        missing = [name for name in packages if find_spec(name) is None]
+        yield Found("hf:ID-or-path", capability, _missing(extra, missing) if missing else "yes")
+
+
+def _endpoints() -> Iterator[Found]:
+    """Yield the wires, and whether their keys are set; never a key."""
+    from trustassay.backends.anthropic import anthropic_address
+    from trustassay.backends.gemini import gemini_address
+    from trustassay.backends.openai import openai_address
+
+    for address_of, capability in (
+        (openai_address, "chat, embedding"),
+        (anthropic_address, "chat"),
+        (gemini_address, "chat"),
+    ):
+        try:
+            address = address_of("MODEL")
+        except BackendError as error:  # what the environment says of the address
+            name = address_of.__name__.removesuffix("_address")
+            yield Found(f"{name}:MODEL", capability, f"broken: {error}", broken=True)
+            continue
+        state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
+        if os.environ.get(f"{address.scheme.upper()}_BASE_URL"):
+            state += f"; asks {address.base}"
+        yield Found(f"{address.scheme}:MODEL", capability, state)
 
 
 def _missing(extra: str, packages: list[str]) -> str:

@@ -32,6 +32,7 @@ __all__ = [
     "ChatChoice",
     "EmbedderChoice",
     "EntailerChoice",
+    "blocking",
     "chat",
     "embedder",
     "entailer",
@@ -106,6 +107,13 @@ def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
     return _CHATS[scheme](rest)
 
 
+def blocking(found: Embedder | OpenAIEmbedder) -> Embedder:
+    """Return an embedder that can be asked outside an event loop."""
+    from trustassay.backends.openai import BlockingEmbedder, OpenAIEmbedder
+
+    return BlockingEmbedder(found) if isinstance(found, OpenAIEmbedder) else found
+
+
 def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:
     """Return a similarity of two texts by name, or pass one through.
 
@@ -122,7 +130,7 @@ def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:
 
     name, _, rest = choice.partition(":")
     if name == "cosine":
-        return kinds.CosineSimilarity(_at_once(embedder(rest or DEFAULT_EMBEDDER)))
+        return kinds.CosineSimilarity(blocking(embedder(rest or DEFAULT_EMBEDDER)))
     if name == "consistency":
         return kinds.ConsistencySimilarity(entailer(rest or DEFAULT_ENTAILER))
     if choice == "lexical":
@@ -229,12 +237,6 @@ def _openai_embedder(rest: str) -> OpenAIEmbedder:
     from trustassay.backends.openai import OpenAIEmbedder, openai_address
 
     return OpenAIEmbedder(openai_address(rest))
-
-
-def _at_once(found: Embedder | OpenAIEmbedder) -> Embedder:
-    from trustassay.backends.openai import BlockingEmbedder, OpenAIEmbedder
-
-    return BlockingEmbedder(found) if isinstance(found, OpenAIEmbedder) else found
 
 
 def _anthropic(rest: str) -> ChatModel:

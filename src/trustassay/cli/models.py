@@ -2,39 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from trustassay.cli.common import errors_for_people, say
+from trustassay.cli.common import errors_for_people, one_line, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trustassay.backends.inventory import Found
 
 
 def models(
+    uris: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer reads it on Python 3.11
+        typer.Argument(
+            metavar="[URI]...",
+            help="Ask these one small thing each and say how long it took: openai:MODEL, "
+            "hf:ID-or-path, lexical, ... chat=, embedder= or entailer= before a URI says what to "
+            "try it as.",
+            show_default=False,
+        ),
+    ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Load each, run its self-test and measure its speed.")
+        bool,
+        typer.Option(
+            "--check", help="Load each that needs no name, run its self-test, measure its speed."
+        ),
     ] = False,
 ) -> None:
-    """Say which backends work here; with --check, how fast each is.
+    """Say which backends work here and which keys are set; try those that are named.
 
     \b
     trustassay models --check
+    trustassay models openai:gpt-5-mini hf:Qwen/Qwen3-0.6B
     """
     with errors_for_people():
         from rich.console import Console
         from rich.table import Table
 
-        from trustassay.backends import inventory
-
+        timed = check or bool(uris)
         table = Table("backend", "what for", "here", box=None, pad_edge=False)
-        if check:
+        if timed:
             table.add_column("load")
             table.add_column("speed")
         broken = 0
-        for found in inventory.backends(check=check):
+        for found in _found(uris or [], check):
             broken += found.broken
-            cells = [found.name, found.capability, found.state]
-            table.add_row(*cells, *([found.load, found.speed] if check else []))
+            cells = [found.name, found.capability, one_line(found.state)]
+            table.add_row(*cells, *([found.load, found.speed] if timed else []))
         Console(stderr=True, highlight=False, markup=False).print(table)
         if broken:
             say(f"{broken} of them should work here and do not")
             raise typer.Exit(1)
+
+
+def _found(uris: list[str], check: bool) -> Iterator[Found]:
+    """Yield what there is, and what came of trying those named; all where none is named."""
+    from trustassay.backends import inventory
+
+    if check or not uris:
+        yield from inventory.backends(check=check)
+    for uri in uris:
+        yield inventory.tried(uri)
