@@ -432,6 +432,13 @@ GEMINI = re.compile(r"/v1beta/(models|tunedModels)/[^/:]+:generateContent")
 # The process -------------------------------------------------------------------------------------
 
 
+class Times(NamedTuple):
+    """When a body was received, and when answers to it had been written (``time.time()``)."""
+
+    received: list[float]
+    answered: list[float]
+
+
 @dataclass
 class Tally:
     """What ``/stats`` tells."""
@@ -440,11 +447,19 @@ class Tally:
     answered: int = 0
     at_once: int = 0
     by_status: Counter[str] = field(default_factory=Counter)
-    bodies: dict[str, list[int]] = field(default_factory=dict)
-    """For each body's hash how often it was received, and how often answered."""
+    bodies: dict[str, Times] = field(default_factory=dict)
+    """By the hash of a request's body."""
 
     def told(self) -> Json:
-        bodies = {k: {"received": r, "answered": a} for k, (r, a) in self.bodies.items()}
+        bodies = {
+            name: {
+                "received": len(times.received),
+                "answered": len(times.answered),
+                "received_at": times.received,
+                "answered_at": times.answered,
+            }
+            for name, times in self.bodies.items()
+        }
         return {**vars(self), "bodies": bodies}
 
 
@@ -531,8 +546,8 @@ class Server:
         options, tally = self.options, self.tally
         raw = await request.read()
         tally.received += 1
-        times = tally.bodies.setdefault(hashlib.sha256(raw).hexdigest()[:16], [0, 0])
-        times[0] += 1
+        times = tally.bodies.setdefault(hashlib.sha256(raw).hexdigest()[:16], Times([], []))
+        times.received.append(time.time())
         self.last.append((request.method, request.path_qs, list(request.headers), raw))
         wait_s, fate = self._window_wait(), self._fate()
         if wait_s is not None or fate == "429":
@@ -569,7 +584,7 @@ class Server:
         return None
 
     async def _written(
-        self, request: web.BaseRequest, response: web.Response, times: list[int]
+        self, request: web.BaseRequest, response: web.Response, times: Times
     ) -> web.Response:
         """Write an answer, and count it once it is."""
         self._answered += 1
@@ -581,7 +596,7 @@ class Server:
             self.tally.by_status["client gone"] += 1
             return response
         self.tally.answered += 1
-        times[1] += 1
+        times.answered.append(time.time())
         if self._answered == self.options.die_after:
             await self.die()
         return self._counted(response)
@@ -795,8 +810,9 @@ class LlmServer:
         self._ask("/revive", {})
 
     def stats(self) -> Json:
-        """Return ``received``, ``answered``, ``at_once`` (the most), ``by_status``, ``bodies`` (for
-        each body's hash how often it was received and answered) and ``dead``."""
+        """Return ``received``, ``answered``, ``at_once`` (the most), ``by_status``, ``dead``, and
+        ``bodies``: for each body's hash ``received`` and ``answered``, how often, and
+        ``received_at`` and ``answered_at``, when (``time.time()``)."""
         found: Json = self._ask("/stats")
         return found
 
@@ -809,10 +825,21 @@ class LlmServer:
         found: list[Json] = self._ask("/requests")
         return found
 
-    def asked_again(self) -> list[str]:
-        """Return the hashes of the bodies that were answered more than once."""
-        bodies = self.stats()["bodies"].items()
-        return [name for name, times in bodies if times["answered"] > 1]
+    def asked_again(self, killed_at: Sequence[float] = (), grace_s: float = 0.1) -> list[str]:
+        """Return the hashes of the bodies that arrived once more after they had been answered.
+
+        An answer lies in the client's buffer for a moment before it is read: one written less than
+        ``grace_s`` before the client was killed (``time.time()``) does not count.
+        """
+
+        def lost(answered: float) -> bool:
+            return any(answered <= killed <= answered + grace_s for killed in killed_at)
+
+        return [
+            name
+            for name, times in self.stats()["bodies"].items()
+            if any(a < times["received_at"][-1] and not lost(a) for a in times["answered_at"])
+        ]
 
     def _ask(self, path: str, body: Json | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()

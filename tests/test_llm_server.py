@@ -213,6 +213,17 @@ def test_faults_are_drawn_by_the_seed_and_counted() -> None:
         assert server.stats()["received"] == 0
 
 
+def test_an_answer_that_a_killed_client_cannot_have_read_is_none() -> None:
+    with LlmServer() as server:
+        fates(server, 3)
+        killed = time.time()
+        assert not server.asked_again()
+        fates(server, 2)
+        assert len(server.asked_again()) == 2
+        assert not server.asked_again([killed], grace_s=10)
+        assert len(server.asked_again([killed - 10])) == 2
+
+
 def test_a_429_says_how_long_to_wait() -> None:
     async def work(session: aiohttp.ClientSession) -> str:
         async with session.post(server.root + CHAT, json=asked()) as response:
