@@ -154,6 +154,9 @@ class Metric(ABC):
     title: ClassVar[str]
     needs: ClassVar[frozenset[str]]
     score_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    lower_is_better: ClassVar[bool] = False
+    reads_response: ClassVar[bool] = True
+    """Whether a sample without a response gets one before it is assessed."""
     figures: ClassVar[Mapping[str, Figure]]
 
     def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002
@@ -162,6 +165,10 @@ class Metric(ABC):
 
     def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
         """Return what keeps this metric from scoring ``sample``, before anything is started."""
+        return []
+
+    def problems_without_model(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
+        """Return what keeps it from scoring ``sample`` in a run that has no chat model to ask."""
         return []
 
     @abstractmethod

@@ -100,6 +100,7 @@ async def _sound(
     answering: Answering | None,
 ) -> AsyncIterator[Sample]:
     """Yield the samples without fault, each with an id of its own; note the faults of others."""
+    reading = any(metric.reads_response for metric in metrics) or not metrics
     ids = HashSet()
     repeats: Counter[str] = Counter()
     for number, record in enumerate(records):
@@ -111,10 +112,13 @@ async def _sound(
             continue
         sample, given = record.sample, record.has_id
         problems, as_answered = [], sample
-        if sample.response is None and answering:
+        if sample.response is None and answering and reading:
             problems = answering.problems(sample)
             as_answered = replace(sample, response="")
-        problems += [p for metric in metrics for p in metric.problems(as_answered)]
+        for metric in metrics:
+            problems += metric.problems(as_answered)
+            if answering is None:
+                problems += metric.problems_without_model(sample)
         if hash64(sample.id) in ids:
             if given:
                 problems.append(Problem("id", f"{sample.id!r} stands on an earlier record, too"))

@@ -196,11 +196,12 @@ def write_report(folder: RunFolder, metrics_at_hand: Sequence[Metric] = ()) -> N
     columns = [folder.assessments(metric.name) for metric in metrics]
     histograms = [Histogram(*metric.score_range) for metric in metrics]
     worst = np.full(total, np.inf)
-    for histogram, assessments in zip(histograms, columns, strict=True):
+    for metric, histogram, assessments in zip(metrics, histograms, columns, strict=True):
         for position, assessment in enumerate(assessments):
             if assessment.score is not None or assessment.error is not None:
                 histogram.add(assessment.score, assessment.verdict)
-            worst[position] = min(worst[position], _rank(assessment))
+            rank = _rank(assessment, lower_is_better=metric.lower_is_better)
+            worst[position] = min(worst[position], rank)
     shown = set(np.argsort(worst, kind="stable")[:SHOWN].tolist())
     page = ReportRun(
         title=Path(run["input"]).name,
@@ -216,11 +217,13 @@ def write_report(folder: RunFolder, metrics_at_hand: Sequence[Metric] = ()) -> N
     write_page(page, folder.report_path)
 
 
-def _rank(assessment: Assessment) -> float:
-    """Order what a reader should see first: failures, then low scores."""
+def _rank(assessment: Assessment, *, lower_is_better: bool) -> float:
+    """Order what a reader should see first: failures, then bad scores."""
     if assessment.error is not None:
         return -math.inf
-    return math.inf if assessment.score is None else assessment.score
+    if assessment.score is None:
+        return math.inf
+    return -assessment.score if lower_is_better else assessment.score
 
 
 def _shown(

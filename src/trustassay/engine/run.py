@@ -159,7 +159,7 @@ async def _begin(
             step=progress.step,
         )
     answering = {}
-    if intake.inventory.responses < intake.inventory.samples and "model" in backends.chat:
+    if intake.inventory.responses < intake.inventory.samples and _answers(metrics, backends):
         answering = {"answering": options.answering.settings()}
     settings = _as_stored(
         {
@@ -242,7 +242,7 @@ async def _work(
         )
         try:
             missing = intake.inventory.samples - intake.inventory.responses
-            if missing and "model" in backends.chat:
+            if missing and _answers(metrics, backends):
                 with Progress("answering", missing, shown=options.progress) as progress:
                     work.answers = await answer_samples(
                         folder, options.answering, gatherers, options.concurrency, progress.step
@@ -254,6 +254,11 @@ async def _work(
             await gatherers.close()
         work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
     return work
+
+
+def _answers(metrics: Sequence[Metric], backends: Backends) -> bool:
+    """Whether samples without a response are answered before they are scored."""
+    return "model" in backends.chat and any(metric.reads_response for metric in metrics)
 
 
 def _shared(folder: Path | None, backends: Backends) -> CallStore | None:

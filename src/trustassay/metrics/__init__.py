@@ -1,5 +1,6 @@
 """The methods, one folder each."""
 
 from trustassay.metrics.grounding import Grounding
+from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 
-__all__ = ["Grounding"]
+__all__ = ["Grounding", "Harmonicity", "SemanticHarmonicity"]

@@ -1,0 +1,296 @@
+"""The metrics ``harmonicity`` and ``semantic_harmonicity``."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from trustassay.capabilities import Models
+from trustassay.metric import Assessment, AssessmentError, Figure, Metric, Summary
+from trustassay.metrics.harmonicity import maths
+from trustassay.metrics.harmonicity.asking import Answer, Asking, recorded, texts
+from trustassay.metrics.harmonicity.perturbations import Family, family
+from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
+from trustassay.prompts import Prompt
+from trustassay.sample import Problem, Sample
+from trustassay.statistics.bootstrap import percentile_interval
+from trustassay.statistics.randomness import generator
+
+__all__ = ["Harmonicity", "Perturbing", "SemanticHarmonicity"]
+
+EMPTY = "(no answer)"
+"""What stands for an empty answer: not every embedder takes an empty text."""
+
+
+@dataclass(frozen=True)
+class Perturbing(Metric):
+    """What metrics share that hold an answer against the answers to perturbed prompts.
+
+    Args:
+        perturbations: perturbed prompts, N; 1 for use in real time.
+        perturbation: ``control`` (the paper's: one to three characters of ASCII 0-31 appended),
+            ``unicode``, ``whitespace``, ``typo``, ``synonym``, ``paraphrase`` (asked of the
+            model), ``python:MODULE:FUNCTION``, or a function of the text and a generator.
+        original: ``ask`` for the answer to the unperturbed prompt, or take the sample's
+            ``response`` for it.
+        prompt: file of a template around the question; without it the bare question is asked.
+        temperature, max_tokens: of every call.
+        stable_below: a score below it counts as stable.
+        seed: of the perturbations and of resampling.
+
+    A sample with ``resamples`` is scored from them and its response; nothing is asked then.
+    """
+
+    reads_response: ClassVar[bool] = False
+    lower_is_better: ClassVar[bool] = True
+
+    perturbations: int = 10
+    perturbation: str | Callable[[str, np.random.Generator], str] = "control"
+    original: Literal["ask", "response"] = "ask"
+    prompt: str | None = None
+    temperature: float = 0.0
+    max_tokens: int = 512
+    stable_below: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.perturbations < 1:
+            raise ValueError("perturbations: expected 1 or more")
+        if self.original not in ("ask", "response"):
+            raise ValueError(f"original: expected ask or response, got {self.original!r}")
+        if not 0 < self.stable_below < 1:
+            raise ValueError("stable_below: expected a number between 0 and 1")
+        _ = self.family, self.template  # an unknown name or a faulty file is to fail here
+
+    @cached_property
+    def family(self) -> Family:
+        """The family of perturbations."""
+        if self.perturbation == "paraphrase":
+            return Family("paraphrase", lambda text, _: text)
+        return family(self.perturbation)
+
+    @property
+    def appends(self) -> bool:
+        """Whether perturbed prompts are the original with something behind it."""
+        return self.family.appends and self.prompt is None
+
+    @cached_property
+    def template(self) -> Prompt | None:
+        """The template around the question."""
+        return None if self.prompt is None else Prompt.read(self.prompt)
+
+    def problems_without_model(self, sample: Sample) -> list[Problem]:
+        """A sample without recorded resamples takes a model to ask."""
+        if sample.resamples:
+            return []
+        words = "is missing (expected answers to perturbed prompts, or a --model to ask for them)"
+        return [Problem("resamples", words)]
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """Recorded resamples need the response that they are held against."""
+        wants_response = bool(sample.resamples) or self.original == "response"
+        if wants_response and sample.response is None:
+            return [Problem("response", "is missing (expected the answer to the plain prompt)")]
+        return []
+
+    async def assess(self, sample: Sample, models: Models) -> Assessment:
+        """Ask, compare, and tell; every answer stands in the evidence."""
+        if sample.resamples:
+            original, answers = recorded(sample)
+            refused: Sequence[str] = ()
+            parts = await self._compared(sample, original, answers, models)
+        else:
+            asking = Asking(self, sample, models)
+            original, answers, parts = await self._asked(asking)
+            refused = asking.refused
+        parts |= {
+            "perturbations": len(answers),
+            "refused": len(refused),
+            "unseen": sum(not answer.seen for answer in answers),
+        }
+        score = parts[self.score_part]
+        return Assessment(
+            sample.id,
+            self.name,
+            score,
+            verdict="stable" if score < self.stable_below else "unstable",
+            reason=_reason(len(answers), [answer.text for answer in answers], original, refused),
+            parts=parts,
+            evidence=_evidence(original, answers, refused),
+        )
+
+    score_part: ClassVar[str]
+
+    async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
+        """Return the original answer, those to the perturbed prompts, and the parts."""
+        original, answers = await asyncio.gather(asking.original(), asking.more(self.perturbations))
+        return (
+            original,
+            answers,
+            await self._compared(asking.sample, original, answers, asking.models),
+        )
+
+    @abstractmethod
+    async def _compared(
+        self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
+    ) -> dict[str, float]:
+        """Return the parts of the score."""
+
+
+@dataclass(frozen=True)
+class Harmonicity(Perturbing):
+    """How far does the answer move when the prompt is nudged without meaning?
+
+    The score is gamma, the sine of the angle between the vector of the original answer and the
+    sum of the vectors of the answers to perturbed prompts (Kersting et al. 2024, Algorithm 1).
+    Near 0 the answer is stable. ``parts`` also hold the angle in degrees, since the sine falls
+    again beyond 90, the mean distance between all answers, and gamma's interval.
+
+    Args:
+        precision: stop asking when the interval of gamma is no wider than this to either side;
+            ``None`` asks for all ``perturbations``.
+        first: perturbed prompts to begin with, where ``precision`` is given.
+        replicates: resamples of the perturbations behind the interval.
+        others: see :class:`Perturbing`.
+
+    An empty answer counts as the text "(no answer)". Where the vectors of the perturbed answers
+    cancel out there is no angle, and the sample fails. The interval of a single perturbation has
+    no width.
+    """
+
+    name: ClassVar[str] = "harmonicity"
+    title: ClassVar[str] = "Harmonic robustness (gamma)"
+    needs: ClassVar[frozenset[str]] = frozenset({"embedder"})
+    figures: ClassVar[Mapping[str, Figure]] = FIGURES
+    score_part: ClassVar[str] = "gamma"
+
+    precision: float | None = None
+    first: int = 3
+    replicates: int = 500
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.precision is not None and not 0 < self.precision < 1:
+            raise ValueError("precision: expected a number between 0 and 1, or none")
+        if self.first < 2:
+            raise ValueError("first: expected 2 or more")
+        if self.replicates < 1:
+            raise ValueError("replicates: expected 1 or more")
+
+    async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
+        if self.precision is None:
+            return await super()._asked(asking)
+        wanted = min(self.first, self.perturbations)
+        original, answers = await asyncio.gather(asking.original(), asking.more(wanted))
+        while True:
+            parts = await self._compared(asking.sample, original, answers, asking.models)
+            clear = parts["gamma_high"] - parts["gamma_low"] <= 2 * self.precision
+            if clear or len(answers) >= self.perturbations:
+                return original, answers, parts
+            wanted = min(len(answers), self.perturbations - len(answers))
+            answers += await asking.more(wanted)
+
+    async def _compared(
+        self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
+    ) -> dict[str, float]:
+        vectors = np.stack(
+            await asyncio.gather(
+                *(models.embed(text.strip() or EMPTY) for text in texts(original, answers))
+            )
+        )
+        found = maths.angles(vectors[0], vectors[1:])
+        if not found.defined:
+            raise AssessmentError("the vectors of the perturbed answers cancel out: no angle")
+        rng = generator(self.seed, sample.id, "gamma")
+        resampled = maths.resampled_gammas(vectors[0], vectors[1:], rng, self.replicates)
+        low, high = percentile_interval(resampled) or (0.0, 1.0)
+        return {
+            "gamma": float(found.gamma),
+            "angle_degrees": math.degrees(float(found.radians)),
+            "gamma_low": low,
+            "gamma_high": high,
+            "pairwise_distance": maths.pairwise_distance(vectors),
+        }
+
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+        """Return means, shares and quantiles of gamma, with bootstrap intervals over samples."""
+        return summarise(self, assessments, FIGURES, seed=seed)
+
+
+@dataclass(frozen=True)
+class SemanticHarmonicity(Perturbing):
+    """How far does what the answer says move when the prompt is nudged without meaning?
+
+    The score is 1 minus the mean, over the perturbed prompts, of the smaller of two probabilities:
+    that the original answer entails the other, and the reverse. A rephrased answer is stable
+    here, where its vector moves; the paper names such a comparison as an outlook (Section 6).
+
+    Args:
+        others: see :class:`Perturbing`.
+    """
+
+    name: ClassVar[str] = "semantic_harmonicity"
+    title: ClassVar[str] = "Harmonic robustness of meaning (entailment)"
+    needs: ClassVar[frozenset[str]] = frozenset({"entailer"})
+    figures: ClassVar[Mapping[str, Figure]] = SEMANTIC_FIGURES
+    score_part: ClassVar[str] = "divergence"
+
+    stable_below: float = 0.5
+
+    async def _compared(
+        self,
+        sample: Sample,  # noqa: ARG002
+        original: str,
+        answers: Sequence[Answer],
+        models: Models,
+    ) -> dict[str, float]:
+        there, back = await asyncio.gather(
+            asyncio.gather(*(_entails(models, original, a.text) for a in answers)),
+            asyncio.gather(*(_entails(models, a.text, original) for a in answers)),
+        )
+        return {
+            "divergence": 1 - float(np.mean(np.minimum(there, back))),
+            "entails_others": float(np.mean(there)),
+            "entailed_by_others": float(np.mean(back)),
+        }
+
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+        """Return means and shares of the divergence, with bootstrap intervals over samples."""
+        return summarise(self, assessments, SEMANTIC_FIGURES, seed=seed)
+
+
+async def _entails(models: Models, premise: str, hypothesis: str) -> float:
+    """Return the probability of entailment; the same text entails itself."""
+    premise, hypothesis = premise.strip() or EMPTY, hypothesis.strip() or EMPTY
+    if premise == hypothesis:
+        return 1.0
+    return (await models.entail(premise, hypothesis)).entailment
+
+
+def _reason(n: int, others: Sequence[str], original: str, refused: Sequence[str]) -> str:
+    same = sum(text.strip() == original.strip() for text in others)
+    words = f"{same} of {n} answers to perturbed prompts are the original answer, word for word"
+    if refused:
+        words += f"; {len(refused)} perturbed prompts were refused and replaced"
+    return words
+
+
+def _evidence(
+    original: str, answers: Sequence[Answer], refused: Sequence[str]
+) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [{"original": original}]
+    for answer in answers:
+        row: dict[str, Any] = {"answer": answer.text}
+        if answer.change:
+            row["change"] = answer.change
+        if not answer.seen:
+            row["unseen"] = True
+        found.append(row)
+    return found + [{"refused": change} for change in refused]

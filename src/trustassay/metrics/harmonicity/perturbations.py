@@ -1,0 +1,174 @@
+"""Families of perturbations: changes of a prompt that mean nothing, or as little as possible.
+
+Each takes the text and a generator and returns a changed text; the same generator state gives the
+same text. ``paraphrase`` is asked of a model and stands in ``asking.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+
+import numpy as np
+
+from trustassay.metric import UnknownNameError, did_you_mean
+
+__all__ = ["FAMILIES", "Family", "NoPerturbationError", "family", "perturb", "shown"]
+
+Perturb = Callable[[str, np.random.Generator], str]
+MOST = 3
+"""Characters that are added, or words that are changed, at most (Section 3: one to three)."""
+DRAWS = 50
+
+CONTROL = "".join(map(chr, range(32)))
+WHITESPACE = " \t\n\r\u00a0\u2002\u2003\u2009\u200a\u202f\u205f\u3000"
+_RARE_BLOCKS = ((0x0700, 0x0750), (0x0D80, 0x0E00), (0x1200, 0x1380), (0x13A0, 0x1400),
+                (0x1680, 0x16A0), (0x2C00, 0x2C60), (0xA000, 0xA490), (0xA500, 0xA640))  # fmt: skip
+_NEIGHBOURS = {
+    letter: "".join(row[max(0, i - 1) : i] + row[i + 1 : i + 2])
+    for row in ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+    for i, letter in enumerate(row)
+}
+
+
+class NoPerturbationError(ValueError):
+    """The text cannot be perturbed so; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A named way to perturb; ``appends`` where the text stays as it is and gets a tail."""
+
+    name: str
+    apply: Perturb
+    appends: bool = False
+
+
+def perturb(text: str, how: Family, rng: np.random.Generator) -> str:
+    """Return a text that differs from ``text``.
+
+    Raises:
+        NoPerturbationError: none was found in fifty draws.
+    """
+    for _ in range(DRAWS):
+        changed = how.apply(text, rng)
+        if not isinstance(changed, str):
+            raise NoPerturbationError(f"{how.name} returned {changed!r:.60} in place of a text")
+        if changed != text:
+            return changed
+    raise NoPerturbationError(f"{how.name} leaves this text as it is")
+
+
+def family(choice: str | Perturb) -> Family:
+    """Return a family by name, the function ``python:MODULE:FUNCTION``, or wrap a function.
+
+    Raises:
+        UnknownNameError: there is none of that name.
+    """
+    if callable(choice):
+        return Family(getattr(choice, "__qualname__", type(choice).__qualname__), choice)
+    if choice in FAMILIES:
+        return FAMILIES[choice]
+    if choice.startswith("python:"):
+        module, _, name = choice.removeprefix("python:").partition(":")
+        try:
+            return Family(choice, getattr(import_module(module), name))
+        except (ImportError, AttributeError, ValueError) as error:
+            raise UnknownNameError(f"perturbation {choice}: {error}") from None
+    raise UnknownNameError(did_you_mean("perturbation", choice, [*FAMILIES, "paraphrase"]))
+
+
+def shown(original: str, changed: str) -> str:
+    """Return what was added, or the changed text, with unprintable characters made visible."""
+    tail = changed.removeprefix(original) if changed.startswith(original) else changed
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in tail)
+
+
+def _tail(characters: str) -> Perturb:
+    def apply(text: str, rng: np.random.Generator) -> str:
+        picks = rng.integers(0, len(characters), rng.integers(1, MOST + 1))
+        return text + "".join(characters[i] for i in picks)
+
+    return apply
+
+
+@cache
+def _rare() -> str:
+    """Return letters of scripts that are rare in any training data, assigned and visible."""
+    points = (chr(i) for first, last in _RARE_BLOCKS for i in range(first, last))
+    return "".join(c for c in points if unicodedata.category(c) in {"Lo", "Lu", "Ll"})
+
+
+def _unicode(text: str, rng: np.random.Generator) -> str:
+    return _tail(_rare())(text + " ", rng)
+
+
+def _typo(text: str, rng: np.random.Generator) -> str:
+    """Swap, drop, double or mistype one to three letters inside words of four or more."""
+    letters = list(text)
+    for _ in range(rng.integers(1, MOST + 1)):
+        places = [
+            i
+            for i in range(1, len(letters) - 1)
+            if all(c.isalpha() for c in letters[i - 1 : i + 2])
+        ]
+        if not places:
+            raise NoPerturbationError("typo: the text has no word long enough")
+        i = int(rng.choice(places))
+        kind = int(rng.integers(4))
+        if kind == 0:
+            letters[i], letters[i + 1] = letters[i + 1], letters[i]
+        elif kind == 1:
+            del letters[i]
+        elif kind == 2:
+            letters.insert(i, letters[i])
+        else:
+            near = _NEIGHBOURS.get(letters[i].lower(), string.ascii_lowercase)
+            letters[i] = near[int(rng.integers(len(near)))]
+    return "".join(letters)
+
+
+@cache
+def _synonyms() -> Mapping[str, list[str]]:
+    home = files("trustassay.metrics.harmonicity")
+    groups: list[list[str]] = json.loads((home / "synonyms.json").read_text("utf-8"))
+    table: dict[str, list[str]] = {}
+    for group in groups:
+        for word in group:
+            table.setdefault(word, []).extend(other for other in group if other != word)
+    return table
+
+
+def _synonym(text: str, rng: np.random.Generator) -> str:
+    """Replace one to three words by others of the same meaning, from a small English table."""
+    words = text.split(" ")
+    table = _synonyms()
+    places = [i for i, word in enumerate(words) if _core(word).lower() in table]
+    if not places:
+        raise NoPerturbationError("synonym: no word of the text is in the table of synonyms")
+    chosen = rng.permutation(places)[: int(rng.integers(1, MOST + 1))]
+    for i in chosen:
+        core = _core(words[i])
+        others = table[core.lower()]
+        other = others[int(rng.integers(len(others)))]
+        words[i] = words[i].replace(core, other.capitalize() if core[0].isupper() else other)
+    return " ".join(words)
+
+
+def _core(word: str) -> str:
+    return word.strip(string.punctuation)
+
+
+FAMILIES: Mapping[str, Family] = {
+    "control": Family("control", _tail(CONTROL), appends=True),
+    "unicode": Family("unicode", _unicode, appends=True),
+    "whitespace": Family("whitespace", _tail(WHITESPACE), appends=True),
+    "typo": Family("typo", _typo),
+    "synonym": Family("synonym", _synonym),
+}
