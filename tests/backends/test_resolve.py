@@ -1,6 +1,7 @@
 """From what a user names to an entailer, or to words that say what is wrong."""
 
 import operator
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 import trustassay
 from tests.support import YES, Recorder
+from trustassay.backends import http, resolve
 from trustassay.backends.chat_functions import FunctionChat
 from trustassay.backends.functions import FunctionEntailer
 from trustassay.backends.lexical import LexicalEntailer
@@ -259,3 +261,30 @@ def test_embedders_that_are_none() -> None:
     for wrong in (3, Vectors, str.upper):
         with pytest.raises(BackendError, match="an embedder is an object with name and vectors"):
             embedder(wrong)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------ documentation
+
+
+DOCS = (Path(__file__).parents[2] / "docs" / "chat-models.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("scheme", [*resolve._CHATS, *resolve._EMBEDDERS])
+def test_every_scheme_is_documented(scheme: str) -> None:
+    assert f"`{scheme}:" in DOCS or f"`{scheme}`" in DOCS
+
+
+@pytest.mark.parametrize("option", [*http._LIMITS, "key", "api-version", *resolve._HF_CHAT_OPTIONS])
+def test_every_option_is_documented(option: str) -> None:
+    assert re.search(rf"[`?&]{option}[`=]", DOCS), option
+
+
+def test_the_documented_defaults_are_those_of_the_code() -> None:
+    limits = EndpointLimits()
+    assert f"| {limits.timeout_s:g}, {limits.deadline_s:g} |" in DOCS
+    for option, value in (
+        ("concurrency", limits.concurrency),
+        ("tries", limits.tries),
+        ("patience", limits.patience_s),
+    ):
+        assert re.search(rf"^\| `{option}` .* \| {value:g} \|$", DOCS, re.MULTILINE), option

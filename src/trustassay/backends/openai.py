@@ -145,8 +145,13 @@ class BlockingEmbedder:
             return alone.submit(asyncio.run, self._asked(texts)).result()
 
     async def _asked(self, texts: Sequence[str]) -> Vectors:
+        timeout_s = self._embedder.endpoint_limits.timeout_s
         try:
-            return await self._embedder.avectors(texts)
+            async with asyncio.timeout(timeout_s):
+                return await self._embedder.avectors(texts)
+        except TimeoutError:
+            words = f"{self.name}: no reply within {timeout_s:g} s"
+            raise CallError(words, "timeout") from None
         finally:
             await self._embedder.close()
 
