@@ -1,0 +1,254 @@
+"""A corpus as a stream of passages: a folder of texts, JSON Lines, CSV, TSV, Parquet.
+
+Nothing is held but the record at hand, so that a dump of tens of millions of passages can be read.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from trustassay.capabilities import Passage
+from trustassay.data.formats import LARGEST_CELL, InputError, Raw, _opened, raw_records
+from trustassay.sample import Problem, clean
+
+__all__ = ["KNOWN_CORPORA", "TEXT_WORDS", "corpus_mark", "corpus_size", "cut", "read_corpus"]
+
+KNOWN_CORPORA = (
+    "a folder of .txt, .md, .jsonl, .csv, .tsv or .parquet files, or one such file "
+    "(text files also with .gz)"
+)
+TEXT_WORDS = 100
+"""Words of a passage that is cut from a file of plain text, as in the Wikipedia dump of DPR."""
+FAULTS_SHOWN = 20
+LONGEST_BLOCK = 100_000
+"""Characters of plain text that are looked at together; a paragraph is rarely as long."""
+
+_TEXTS = frozenset({".txt", ".md"})
+_TABLES = {".csv": ",", ".tsv": "\t"}
+_RECORDS = frozenset({".jsonl", ".ndjson", ".json", ".parquet"})
+_NAMES = {
+    "id": ("id", "_id", "docid"),
+    "title": ("title",),
+    "text": ("text", "contents", "passage"),
+}
+
+
+def read_corpus(source: str | os.PathLike[str], *, words: int | None = None) -> Iterator[Passage]:
+    """Yield the passages of a corpus, files in the order of their names.
+
+    A record has ``text`` (also ``contents`` or ``passage``) and may have ``title`` and ``id``
+    (also ``_id`` or ``docid``); without an id it is known by where it stands. The title of a file
+    of plain text is its name. ``words`` cuts every document into passages of about as many words,
+    see :func:`cut`; by default plain text is cut at 100, and records stay whole.
+
+    Raises:
+        InputError: at once, for a path that is not there or of no known kind; while iterating,
+            after the twentieth faulty record or at the end: each with file, line and field.
+    """
+    files = _files(Path(source))
+    return _sound(files, words)
+
+
+def corpus_mark(source: str | os.PathLike[str]) -> str:
+    """Return a mark that changes when a file of the corpus does: names, sizes, times of change."""
+    root = Path(source)
+    digest = hashlib.blake2b(digest_size=16)
+    for path in _files(root):
+        status = path.stat()
+        name = path.relative_to(root) if path != root else path.name
+        digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def corpus_size(source: str | os.PathLike[str]) -> int:
+    """Return the bytes of the files of a corpus."""
+    return sum(path.stat().st_size for path in _files(Path(source)))
+
+
+def cut(text: str, words: int) -> Iterator[str]:
+    """Cut a text into passages of at most ``words`` words, at ends of sentences where possible.
+
+    Only a sentence that is longer by itself is cut within. White space becomes single blanks;
+    the words of all passages, in order, are the words of the text.
+    """
+    passage: list[str] = []
+    for sentence in _sentences(text):
+        if passage and len(passage) + len(sentence) > words:
+            yield " ".join(passage)
+            passage = []
+        passage += sentence
+        while len(passage) > words:
+            yield " ".join(passage[:words])
+            passage = passage[words:]
+    if passage:
+        yield " ".join(passage)
+
+
+def _sentences(text: str) -> Iterator[list[str]]:
+    """Yield each sentence's words; a word is never parted, whatever the segmenter says."""
+    import sentencex
+
+    for paragraph in text.split("\n\n"):
+        lengths = (len("".join(s.split())) for s in sentencex.segment("en", paragraph))
+        ends = set(accumulate(lengths))
+        sentence, read = list[str](), 0
+        for word in paragraph.split():
+            sentence.append(word)
+            read += len(word)
+            if read in ends:
+                yield sentence
+                sentence = []
+        if sentence:
+            yield sentence
+
+
+# ---- which files ----
+
+
+def _files(root: Path) -> list[Path]:
+    try:
+        if root.is_dir():
+            return _inside(root)
+        if root.exists():
+            if _kind(root) is None:
+                raise InputError(f"{root}: is no corpus; expected {KNOWN_CORPORA}")
+            return [root]
+    except OSError as error:
+        raise InputError(f"{str(root)[:200]}: cannot be read ({error.strerror})") from error
+    raise InputError(f"{root}: no such file or folder; expected {KNOWN_CORPORA}")
+
+
+def _inside(root: Path) -> list[Path]:
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        paths = (Path(folder, name) for name in names if not name.startswith("."))
+        found += [path for path in paths if _kind(path) is not None]
+    if not found:
+        raise InputError(f"{root}: holds no file of a known kind; expected {KNOWN_CORPORA}")
+    return sorted(found)
+
+
+def _kind(path: Path) -> str | None:
+    """Return the suffix that says how a file is read, ``None`` for a file that is not."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    packed = bool(suffixes) and suffixes[-1] == ".gz"
+    kind = (suffixes[-2:-1] if packed else suffixes[-1:]) or [""]
+    known = _TEXTS | set(_TABLES) | _RECORDS
+    return kind[0] if kind[0] in known and not (packed and kind[0] == ".parquet") else None
+
+
+# ---- what is in them ----
+
+
+def _sound(files: list[Path], words: int | None) -> Iterator[Passage]:
+    """Yield the passages; raise when it is clear that records are faulty, and which."""
+    faults: list[str] = []
+    count = 0
+    for path in files:
+        is_text = _kind(path) in _TEXTS
+        limit = words or (TEXT_WORDS if is_text else None)
+        for where, found in _texts(path) if is_text else _passages(path):
+            if isinstance(found, str):
+                faults.append(f"{where}: {found}")
+                if len(faults) == FAULTS_SHOWN:
+                    raise InputError("\n".join([*faults, "... the rest was not read"]))
+            else:
+                count += 1
+                yield from _cut(found, limit) if limit else [found]
+    if faults:
+        raise InputError("\n".join(faults))
+    if not count:
+        raise InputError(f"{files[0].parent if len(files) > 1 else files[0]}: holds no passage")
+
+
+def _cut(document: Passage, words: int) -> Iterator[Passage]:
+    for number, text in enumerate(cut(document.text, words), 1):
+        yield Passage(f"{document.id}#{number}", text, document.title)
+
+
+def _texts(path: Path) -> Iterator[tuple[str, Passage | str]]:
+    """Yield a file of plain text in blocks of whole paragraphs."""
+    title = path.name.removesuffix(".gz").rsplit(".", 1)[0]
+    number, block, size = 0, list[str](), 0
+    with _opened(path, str(path)) as stream:
+        for line_number, line in enumerate(stream, 1):
+            try:
+                text = line.decode("utf-8-sig" if line_number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                yield f"{path}:{line_number}", f"byte {error.start + 1}: is not UTF-8"
+                continue
+            block.append(text)
+            size += len(text)
+            if size >= LONGEST_BLOCK and (text.isspace() or size >= 2 * LONGEST_BLOCK):
+                number += 1
+                yield str(path), Passage(f"{path.name}:{number}", "".join(block), title)
+                block, size = [], 0
+    if any(map(str.strip, block)):
+        name = f"{path.name}:{number + 1}" if number else path.name
+        yield str(path), Passage(name, "".join(block), title)
+
+
+def _passages(path: Path) -> Iterator[tuple[str, Passage | str]]:
+    kind = _kind(path) or ""
+    raws = _table(path, _TABLES[kind]) if kind in _TABLES else raw_records(str(path), {})
+    for number, raw in enumerate(raws, 1):
+        if isinstance(raw.record, Mapping) and not raw.problems:
+            yield raw.where, _passage(raw.record, f"{path.name}:{number}")
+        else:
+            problems = "; ".join(map(str, raw.problems))
+            yield raw.where, problems or "record: expected an object with text"
+
+
+def _passage(record: Mapping[str, Any], place: str) -> Passage | str:
+    """Return the passage that a record holds, or what is wrong with it."""
+    found: dict[str, str] = {}
+    for field, names in _NAMES.items():
+        name = next((n for n in names if record.get(n) is not None), field)
+        value = record.get(name)
+        if field == "id" and isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        if value is not None and not isinstance(value, str):
+            return f"{name}: expected text, got {type(value).__name__}"
+        if field == "text" and not (value and value.strip()):
+            if value is not None:
+                return f"{name}: is blank"
+            return f"text: is missing (expected {' or '.join(names)}; has {_keys(record)})"
+        found[field] = clean(value or "")
+    return Passage(found["id"] or place, found["text"], found["title"])
+
+
+def _keys(record: Mapping[str, Any]) -> str:
+    return ", ".join(map(str, record))[:80] or "no field"
+
+
+def _table(path: Path, delimiter: str) -> Iterator[Raw]:
+    """Yield the rows of a table under its header, as the dump of DPR: ``id  text  title``."""
+    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
+    with _opened(path, str(path)) as stream:
+        text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+        rows = csv.reader(text, delimiter=delimiter)
+        try:
+            header = [cell.strip() for cell in next(rows, [])]
+            if not set(header) & set(_NAMES["text"]):
+                expected = " or ".join(_NAMES["text"])
+                message = f"the first line is no header with a column {expected}"
+                raise InputError(f"{path}:1: {message}; it reads {' '.join(header)[:80]!r}")
+            for row in rows:
+                where = f"{path}:{rows.line_num}"
+                if len(row) > len(header):
+                    message = f"has {len(row)} cells, the header names {len(header)}"
+                    yield Raw(where, None, (Problem("record", message),))
+                elif any(row):
+                    yield Raw(where, {k: v or None for k, v in zip(header, row, strict=False)})
+        except UnicodeDecodeError:
+            raise InputError(f"{path}:{rows.line_num + 1}: is not UTF-8") from None
+        except csv.Error as error:
+            raise InputError(f"{path}:{rows.line_num}: is not CSV ({error})") from None
