@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trustassay.cli import demo, generate, models, report, rescore, score
+from trustassay.cli import dataset, demo, generate, models, report, rescore, score
 
 __all__ = ["app", "main"]
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command("score")(score.score)
 app.command("plan")(score.plan)
 app.command("generate")(generate.generate)
+app.command("dataset")(dataset.dataset)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("models")(models.models)

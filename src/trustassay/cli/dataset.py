@@ -1,0 +1,117 @@
+"""``trustassay dataset``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional, cast
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people, one_line, say
+
+
+def dataset(  # noqa: PLR0913 - one argument an option
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="QUESTIONS",
+            help="Questions with gold answers or claims: .jsonl, .json, .csv, .tsv, .parquet, or "
+            "a folder saved by datasets.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The data set, JSON Lines.", show_default=False)],
+    corpus: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="Where documents come from: a folder of texts, .jsonl, .csv, .tsv, .parquet, or "
+            "an index.",
+            show_default=False,
+        ),
+    ] = None,
+    retriever: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="In place of --corpus: bm25:PATH or bm25:PATH?index=FOLDER.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ] = None,
+    words: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(
+            help="Cut documents into passages of so many words. Default: 100 for plain text, "
+            "records stay whole.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    claims: Annotated[
+        str,
+        typer.Option(
+            help="Gold claims: given (else the answers), sentences of the gold answers, or asked "
+            "of a model (--model)."
+        ),
+    ] = "given",
+    entailer: common.Entailer = "lexical",
+    model: common.Model = None,
+    candidates: Annotated[
+        int, typer.Option(help="Passages retrieved for a question.", min=1)
+    ] = 100,
+    documents: Annotated[int, typer.Option(help="Documents kept of them.", min=1)] = 5,
+    threshold: Annotated[
+        float, typer.Option(help="Probability of entailment from which a passage supports.")
+    ] = 0.5,
+    limit: common.Limit = None,
+    seed: common.Seed = 0,
+    field: common.Fields = [],  # noqa: B006
+    skip_bad: common.SkipBad = False,
+    cache: common.Cache = "",
+    prices: common.PricesFile = None,
+    budget: common.BudgetText = None,
+) -> None:
+    """Build a grounded data set from questions, gold answers and a corpus.
+
+    A stopped command goes on where it was. Score the result's answers with --metric grounding.
+
+    \b
+    trustassay dataset questions.jsonl --corpus texts/ --out data.jsonl
+    trustassay dataset eli5.jsonl --corpus wiki.tsv --claims sentences --entailer embedded \\
+        --out data.jsonl
+    trustassay dataset questions.csv --retriever "bm25:wiki.tsv?index=wiki.bm25" --out data.jsonl
+    """
+    with errors_for_people():
+        from trustassay import datasets
+        from trustassay.datasets.retrieving import bm25_retriever_of
+
+        if (corpus is None) == (retriever is None):
+            raise ValueError("name the documents by --corpus or by --retriever, by just one")
+        options = datasets.BuildOptions(
+            claims=cast("datasets.Claims", claims),
+            candidates=candidates,
+            documents=documents,
+            threshold=threshold,
+            seed=seed,
+            fields=common.pairs(field, "--field"),
+            limit=limit,
+            skip_bad=skip_bad,
+            progress=True,
+            **common.spending(cache, prices, budget),
+        )
+        if corpus is not None:
+            found = datasets.bm25_retriever(corpus, words=words)
+        else:
+            found = bm25_retriever_of(retriever or "", words=words)
+        built = datasets.build(source, out, found, entailer, model, options)
+        if built.resumed:
+            say(f"{built.resumed:,} questions were done already")
+        say(
+            f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
+            f"from {documents} documents"
+        )
+        for sample_id, error in list(built.failed.items())[: common.FAILURES_SHOWN]:
+            say(one_line(f"  {sample_id}: {error}"))
+        if built.failed:
+            say(f"failed: {len(built.failed):,}")
+            raise typer.Exit(1)
