@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trustassay.cli import dataset, demo, generate, models, report, rescore, score
+from trustassay.cli import cite, dataset, demo, generate, models, report, rescore, score
 
 __all__ = ["app", "main"]
 
@@ -25,6 +25,7 @@ app.command("score")(score.score)
 app.command("plan")(score.plan)
 app.command("generate")(generate.generate)
 app.command("dataset")(dataset.dataset)
+app.command("cite")(cite.cite)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("models")(models.models)

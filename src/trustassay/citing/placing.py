@@ -1,0 +1,58 @@
+"""Where citations stand in an answer: pure functions on text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from trustassay.metrics.grounding.sentences import Splitter, statements
+from trustassay.metrics.grounding.text import citation_markers
+
+__all__ = ["Uncited", "uncited", "with_citations"]
+
+_END = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
+
+
+class Uncited(NamedTuple):
+    """A sentence ``text[start:end]`` without citations, and what it claims."""
+
+    start: int
+    end: int
+    hypothesis: str
+
+
+def uncited(text: str, split: Splitter) -> list[Uncited]:
+    """Return the sentences that cite nothing, as the grounding metric reads sentences."""
+    markers = citation_markers(text)
+    found, position = [], 0
+    for statement in statements(text, split, trailing=True, lines=True):
+        # A statement is a part of the text but for white space, which reading may have changed.
+        words = r"\s*".join(map(re.escape, statement.text.split()))
+        match = re.compile(words).search(text, position)
+        if match is None:
+            continue
+        position = match.end()
+        start, end = match.span()
+        # A marker may reach over the end of a paragraph, where reading takes it for text.
+        if not statement.numbers and not any(m.start < end and start < m.end for m in markers):
+            found.append(Uncited(start, end, statement.hypothesis))
+    return found
+
+
+def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
+    """Return the text with ``[n]`` before the final punctuation of each of the sentences.
+
+    ``numbers`` gives for sentences of :func:`uncited` the document to cite, counted from one.
+    Closing quotes and brackets behind the punctuation stay behind it. Without the citations the
+    text is what it was.
+    """
+    pieces, position = [], 0
+    for sentence in sorted(numbers):
+        end = _END.search(text[sentence.start : sentence.end])
+        stop = sentence.start + len(
+            text[sentence.start : sentence.end][: end and end.start()].rstrip()
+        )
+        pieces += [text[position:stop], f" [{numbers[sentence]}]"]
+        position = stop
+    return "".join([*pieces, text[position:]])

@@ -1,0 +1,78 @@
+"""``trustassay cite``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people, one_line, say
+
+
+def cite(  # noqa: PLR0913 - one argument an option
+    source: common.Source,
+    out: Annotated[Path, typer.Option(help="The cited answers, JSON Lines.", show_default=False)],
+    by: Annotated[
+        str,
+        typer.Option(help="How support is judged: entailment, embedding, bm25."),
+    ] = "entailment",
+    entailer: common.Entailer = "lexical",
+    embedder: Annotated[
+        str, typer.Option(help="Who compares, for --by embedding.", metavar="URI")
+    ] = "embedded",
+    threshold: Annotated[
+        Optional[float],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="A document is cited where its support is as high, and more than 0. Default: 0.5 "
+            "for entailment and embedding, 0 for bm25.",
+            show_default=False,
+        ),
+    ] = None,
+    only_uncited: Annotated[
+        bool,
+        typer.Option("--only-uncited", help="Leave answers alone that cite something already."),
+    ] = False,
+    limit: common.Limit = None,
+    field: common.Fields = [],  # noqa: B006
+    skip_bad: common.SkipBad = False,
+    cache: common.Cache = "",
+) -> None:
+    """Put citations into answers that have documents but do not cite them.
+
+    Each sentence without a citation gets the number of the document that supports it most, before
+    its final punctuation; where none supports it, it gets none. Refusals stay as they are.
+
+    \b
+    trustassay cite answers.jsonl --by entailment --entailer embedded --out cited.jsonl
+    trustassay cite answers.jsonl --by bm25 --only-uncited --out cited.jsonl
+    """
+    with errors_for_people():
+        from trustassay import citing
+        from trustassay.backends import resolve
+        from trustassay.engine.models import Backends
+
+        options = citing.CiteOptions(
+            by=by,
+            threshold=threshold,
+            only_uncited=only_uncited,
+            fields=common.pairs(field, "--field"),
+            limit=limit,
+            skip_bad=skip_bad,
+            progress=True,
+            cache=common.spending(cache, None, None)["cache"],
+        )
+        backends = Backends(
+            entailer=resolve.entailer(entailer) if by == "entailment" else None,
+            embedder=resolve.embedder(embedder) if by == "embedding" else None,
+        )
+        done = citing.cite(source, out, backends, options)
+        say(f"{done.answers:,} answers in {out}, {done.citations:,} citations put in")
+        if done.unsupported:
+            say(f"{done.unsupported:,} sentences have no support and stay without a citation")
+        for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
+            say(one_line(f"  {sample_id}: {error}"))
+        if done.failed:
+            say(f"failed: {len(done.failed):,}")
+            raise typer.Exit(1)
