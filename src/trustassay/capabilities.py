@@ -191,7 +191,8 @@ class ChatModel(Protocol):
 
     ``name`` is recorded in the run and is part of a stored call's key, and so holds model and
     address. Optional attributes: ``endpoint`` (models with the same share a limiter; else
-    ``name``), ``limits`` (:class:`EndpointLimits`), and an async method ``close``.
+    ``name``), ``limits`` (:class:`EndpointLimits`), ``shared`` (``False`` keeps its replies out of
+    the file that runs share), and an async method ``close``.
     """
 
     name: str

@@ -142,3 +142,9 @@ def test_names() -> None:
     assert FunctionChat(later, "python:m:later").name == "python:m:later"
     assert isinstance(FunctionChat(later), ChatModel)
     assert FunctionChat(lambda p: p + "a").name != FunctionChat(lambda p: p + "b").name
+
+    def saying(text: str, mark: object) -> Callable[[str], str]:
+        return lambda prompt: f"{text}{mark}"
+
+    one, same, other = saying("a", object()), saying("a", object()), saying("b", object())
+    assert FunctionChat(one).name == FunctionChat(same).name != FunctionChat(other).name

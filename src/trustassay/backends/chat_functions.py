@@ -26,6 +26,7 @@ class FunctionChat:
     threads, several at a time.
     """
 
+    shared = False  # what it calls may change under its name
     limits = EndpointLimits(concurrency=64, timeout_s=600, deadline_s=1800)
 
     def __init__(self, function: Callable[[Any], Any], name: str | None = None) -> None:

@@ -68,12 +68,15 @@ def function_name(function: Callable[..., Any]) -> str:
 def _mark(function: Callable[..., Any]) -> str:
     """Return a mark of the code of a function without a name of its own, else nothing.
 
-    Replies are stored under a backend's name, and all lambdas of a module share one.
+    Replies are stored under a backend's name, and all lambdas of a module share one. The plain
+    values that a function was made with count, too; objects do not.
     """
     code = getattr(function, "__code__", None)
     if code is None or "<" not in function.__qualname__:
         return ""
-    constants = [c for c in code.co_consts if isinstance(c, str | int | float | bytes | None)]
+    held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    values = [*code.co_consts, *held, *(getattr(function, "__defaults__", None) or ())]
+    constants = [v for v in values if isinstance(v, str | int | float | bytes | None)]
     content = repr((code.co_code, code.co_names, constants)).encode("utf-8", "surrogatepass")
     return "#" + hashlib.blake2b(content, digest_size=4).hexdigest()
 

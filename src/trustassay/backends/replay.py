@@ -55,6 +55,8 @@ class ReplayChat:
     first; ``model`` narrows the choice to one model's replies.
     """
 
+    shared = False  # the file is at hand
+
     def __init__(self, file: str, model: str | None = None) -> None:
         """Read a file.
 
