@@ -250,6 +250,15 @@ def test_max_tokens_by_default_and_by_option(folder: Path) -> None:
     assert chat.name.endswith("?max_tokens=5")
 
 
+def test_every_character_can_be_asked(chats: dict[str, HuggingFaceChat]) -> None:
+    odd = "".join(map(chr, range(0x20))) + "\u2028\U0001f600"
+    lone, mended = "lone \ud800 half", "lone \ufffd half"
+    replies = chats["llama"].replies(
+        [ChatRequest.of(text, max_tokens=5) for text in (odd, lone, mended, "")]
+    )
+    assert replies[1] == replies[2]
+
+
 # --------------------------------------------------------------------------------------- layouts
 
 

@@ -74,6 +74,7 @@ def test_nothing_of_a_long_text_is_lost(embedder: SentenceTransformerEmbedder) -
     mean = made[1] + made[2]  # both of ten tokens and two special ones
     np.testing.assert_allclose(made[0], mean / np.linalg.norm(mean), atol=1e-5)
     assert not np.allclose(made[3], made[4], atol=1e-4)
+    assert embedder.vectors(["lone \ud800 half"]).shape == (1, 64)
     assert embedder.vectors(["x" * 500 + " y" * 500]).shape == (1, 64)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,8 @@ class Row:
     """One reply in the making.
 
     prompt: the tokens of the prompt. index: the reply's number among the request's ``n``.
-    temperature: 0 for greedy. most: tokens that the reply may have.
+    temperature: 0 for greedy. most: tokens that the reply may have. told: of each token its
+    log-probability, and the likeliest tokens with theirs.
     """
 
     request: ChatRequest
@@ -39,6 +40,8 @@ class Row:
     tokens: list[int] = field(default_factory=list)
     told: list[tuple[float, list[tuple[int, float]]]] = field(default_factory=list)
     finish: str = ""
+    text: str = ""
+    logprobs: tuple[TokenLogprob, ...] | None = None
 
     def randomness(self) -> np.random.Generator:
         """Return the source of this reply's chance; it depends on the request alone."""
@@ -52,7 +55,7 @@ class Decoding:
     """Chooses the tokens of a batch's rows and writes them into the rows."""
 
     def __init__(
-        self, torch: Any, tokenizer: Any, ends: Sequence[int], rows: Sequence[Row], narrow: Any
+        self, torch: Any, tokenizer: Any, ends: Collection[int], rows: Sequence[Row], narrow: Any
     ) -> None:
         """Begin a batch.
 
@@ -143,18 +146,18 @@ class Decoding:
         )
         return spelt
 
-    def finished(self, row: Row) -> tuple[str, tuple[TokenLogprob, ...] | None]:
-        """Return a row's text up to its first stop string, and its tokens' log-probabilities."""
-        text = self.text(row.tokens)
-        places = [place for stop in row.request.stop if (place := text.find(stop)) >= 0]
-        kept = len(row.tokens)
-        if places:
-            text = text[: min(places)]
-            while kept and len(self.text(row.tokens[: kept - 1])) >= len(text):
-                kept -= 1
-        if row.request.logprobs is None:
-            return text, None
-        return text, tuple(self._logprob(row, i) for i in range(kept))
+    def finish(self) -> None:
+        """Give each row its text up to its first stop string, and its log-probabilities."""
+        for row in self._rows:
+            row.text = self.text(row.tokens)
+            places = [place for stop in row.request.stop if (place := row.text.find(stop)) >= 0]
+            kept = len(row.tokens)
+            if places:
+                row.text = row.text[: min(places)]
+                while kept and len(self.text(row.tokens[: kept - 1])) >= len(row.text):
+                    kept -= 1
+            if row.request.logprobs is not None:
+                row.logprobs = tuple(self._logprob(row, i) for i in range(kept))
 
     def _logprob(self, row: Row, i: int) -> TokenLogprob:
         before = row.tokens[i - 1 : i] if i else []

@@ -32,6 +32,7 @@ from trustassay.backends.loading import (
     uri,
 )
 from trustassay.capabilities import BackendError, BatchLimits, ChatRequest, Message, Reply
+from trustassay.sample import clean
 
 __all__ = ["HuggingFaceChat"]
 
@@ -94,8 +95,9 @@ class HuggingFaceChat:
             self._tokenizer.padding_side = "left"
         self._limit = self._longest()
         settings = self._model.generation_config
-        end = settings.eos_token_id
-        self._ends = [] if end is None else [end] if isinstance(end, int) else list(end)
+        own = settings.eos_token_id
+        self._ends = {own} if isinstance(own, int) else {*(own or ())}
+        self._ends.add(self._tokenizer.eos_token_id)  # what a template's turns often end with
         self._own_temperature = (settings.temperature or 1.0) if settings.do_sample else 0.0
         self._narrow = transformers.LogitsProcessorList()
         if settings.top_k:
@@ -121,17 +123,10 @@ class HuggingFaceChat:
         with self._lock, one_line(self.name, Exception):
             rows = [list(self._rows(request)) for request in requests]
             flat = [row for own in rows for row in own]
-            texts: dict[int, Any] = {}
             lengths = [len(row.prompt) + row.most for row in flat]
             for batch in batches(lengths, self._batch_tokens):
-                some = [flat[i] for i in batch]
-                texts |= {
-                    id(row): done for row, done in zip(some, self._written(some), strict=True)
-                }
-        return [
-            _reply(request, own, [texts[id(row)] for row in own])
-            for request, own in zip(requests, rows, strict=True)
-        ]
+                self._write([flat[i] for i in batch])
+        return [_reply(request, own) for request, own in zip(requests, rows, strict=True)]
 
     def loglikelihoods(
         self, prompt: str | Sequence[Message], options: Sequence[str]
@@ -221,7 +216,7 @@ class HuggingFaceChat:
         return ids
 
     def _tokens(self, text: str, special: bool) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=special, verbose=False)[
+        ids: list[int] = self._tokenizer(clean(text), add_special_tokens=special, verbose=False)[
             "input_ids"
         ]
         return ids
@@ -243,8 +238,8 @@ class HuggingFaceChat:
 
     # ------------------------------------------------------------------------------- the model
 
-    def _written(self, rows: Sequence[Row]) -> list[Any]:
-        """Return the text of each row, and what is told of its tokens; fills the rows."""
+    def _write(self, rows: Sequence[Row]) -> None:
+        """Write the reply of each row of a batch."""
         torch, transformers = libraries()
         decoding = Decoding(torch, self._tokenizer, self._ends, rows, self._narrow)
         with torch.inference_mode():
@@ -255,7 +250,7 @@ class HuggingFaceChat:
                 stopping_criteria=transformers.StoppingCriteriaList([decoding.done]),
                 pad_token_id=self._tokenizer.pad_token_id,
             )
-        return [decoding.finished(row) for row in rows]
+        decoding.finish()
 
     def _batch(self, prompts: Sequence[list[int]]) -> dict[str, Any]:
         torch, _ = libraries()
@@ -318,14 +313,14 @@ class HuggingFaceChat:
             return logprobs[tuple(torch.tensor(axis) for axis in where)].cpu().numpy()
 
 
-def _reply(request: ChatRequest, rows: Sequence[Row], done: Sequence[Any]) -> Reply:
-    (text, logprobs), *others = done
-    copies = (text,) * (request.n - len(rows))
+def _reply(request: ChatRequest, rows: Sequence[Row]) -> Reply:
+    first, *others = rows
+    copies = (first.text,) * (request.n - len(rows))
     return Reply(
-        text,
-        rows[0].finish,
-        len(rows[0].prompt),
+        first.text,
+        first.finish,
+        len(first.prompt),
         sum(len(row.tokens) for row in rows),
-        (*(other for other, _ in others), *copies),
-        logprobs,
+        (*(row.text for row in others), *copies),
+        first.logprobs,
     )

@@ -22,6 +22,7 @@ from trustassay.backends.loading import (
     uri,
 )
 from trustassay.capabilities import BackendError, BatchLimits, Vectors
+from trustassay.sample import clean
 
 __all__ = ["SentenceTransformerEmbedder"]
 
@@ -81,7 +82,7 @@ class SentenceTransformerEmbedder:
             BackendError: the model fails.
         """
         with self._lock, one_line(self.name, Exception):
-            parts = [self._parts(text) for text in texts]
+            parts = [self._parts(clean(text)) for text in texts]
             flat = [part for own in parts for part in own]
             made = self._encoded(flat)
         sums = np.zeros((len(texts), made.shape[1]))
