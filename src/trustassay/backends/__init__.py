@@ -1,1 +1,5 @@
-"""Implementations of the capabilities, one file each, named by URIs."""
+"""Who answers what metrics ask: one file a backend; ``resolve`` turns a URI into one."""
+
+DEFAULT_ENTAILER = "embedded"
+DEFAULT_EMBEDDER = "embedded"
+DEFAULT_SIMILARITY = "cosine"

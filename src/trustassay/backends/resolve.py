@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
+from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, DEFAULT_SIMILARITY
 from trustassay.backends.encoder import card
 from trustassay.backends.functions import FunctionEntailer, imported
 from trustassay.backends.lexical import LexicalEntailer
@@ -38,11 +39,6 @@ __all__ = [
     "entailer",
     "similarity",
 ]
-
-DEFAULT_ENTAILER = "lexical"
-
-DEFAULT_EMBEDDER = "embedded"
-DEFAULT_SIMILARITY = "cosine"
 
 EntailerChoice = str | Entailer | Callable[[str, str], Any]
 ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]

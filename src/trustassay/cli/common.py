@@ -28,7 +28,14 @@ FAILURES_SHOWN = 20
 Entailer = Annotated[
     str,
     typer.Option(
-        help="Who judges entailment: lexical, embedded, hf:ID-or-path, python:MODULE:FUNCTION.",
+        help="Who judges entailment: embedded, lexical, hf:ID-or-path, python:MODULE:FUNCTION.",
+        metavar="URI",
+    ),
+]
+Embedder = Annotated[
+    str,
+    typer.Option(
+        help="Who turns texts into vectors: embedded, openai:MODEL[@BASE_URL], hf:ID-or-path.",
         metavar="URI",
     ),
 ]

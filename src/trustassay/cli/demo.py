@@ -8,6 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli.common import Entailer, Json, errors_for_people, say, show
 
 
@@ -16,7 +17,7 @@ def demo(
         Optional[Path],  # noqa: UP045 - typer reads it
         typer.Option(help="The run's folder. Default: one in trustassay-runs.", show_default=False),
     ] = None,
-    entailer: Entailer = "lexical",
+    entailer: Entailer = DEFAULT_ENTAILER,
     as_json: Json = False,
     open_report: Annotated[
         bool, typer.Option("--open", help="Open the report in a browser.")

@@ -10,13 +10,25 @@ import typer
 from trustassay.cli.common import Concurrency, Json, Metrics, errors_for_people, say, show
 
 
-def rescore(
+def rescore(  # noqa: PLR0913 - one argument an option
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The new run's folder.", show_default=False)],
     metric: Metrics = ["grounding"],  # noqa: B006 - typer copies it
     entailer: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
         typer.Option(help="Another entailer than the run's.", metavar="URI", show_default=False),
+    ] = None,
+    embedder: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Another embedder than the run's.", metavar="URI", show_default=False),
+    ] = None,
+    model: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="A model to ask for what the run did not ask; default the run's.",
+            metavar="URI",
+            show_default=False,
+        ),
     ] = None,
     seed: Annotated[
         Optional[int],  # noqa: UP045
@@ -29,6 +41,7 @@ def rescore(
 
     \b
     trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
+    trustassay rescore runs/two --metric harmonicity --embedder hf:MODEL --out runs/other
     """
     with errors_for_people():
         from trustassay.engine import api
@@ -37,6 +50,8 @@ def rescore(
             run,
             metrics=metric,
             entailer=entailer,
+            embedder=embedder,
+            model=model,
             out=out,
             seed=seed,
             concurrency=concurrency,

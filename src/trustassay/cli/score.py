@@ -7,6 +7,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 
@@ -15,7 +16,8 @@ def score(  # noqa: PLR0913 - one argument an option
     source: common.Source,
     metric: common.Metrics = ["grounding"],  # noqa: B006 - typer copies it
     model: common.Model = None,
-    entailer: common.Entailer = "lexical",
+    entailer: common.Entailer = DEFAULT_ENTAILER,
+    embedder: common.Embedder = DEFAULT_EMBEDDER,
     out: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads it
         typer.Option(
@@ -56,6 +58,7 @@ def score(  # noqa: PLR0913 - one argument an option
     trustassay score mine.csv --field response=answer --field documents=contexts
     trustassay score questions.jsonl --model openai:gpt-4o-mini --budget 2usd --prices prices.json
     trustassay score questions.jsonl --model openai:qwen3@http://127.0.0.1:8000/v1 --dry-run
+    trustassay score questions.jsonl --model openai:gpt-4o-mini --metric harmonicity
     """
     with errors_for_people():
         from trustassay.engine import api
@@ -63,14 +66,15 @@ def score(  # noqa: PLR0913 - one argument an option
 
         fields = common.pairs(field, "--field")
         answering = common.answering(style, prompt, examples, temperature, max_tokens)
-        settings: dict[str, Any] = {"metrics": metric, "entailer": entailer, "seed": seed}
-        settings |= {"limit": limit, "fields": fields}
+        settings: dict[str, Any] = {"metrics": metric, "entailer": entailer, "embedder": embedder}
+        settings |= {"seed": seed, "limit": limit, "fields": fields}
         if model is not None:
             settings |= {"model": model, "answering": answering.settings()}
         folder = out or default_folder(source, **settings)
         options = {
             "metrics": metric,
             "entailer": entailer,
+            "embedder": embedder,
             "model": model,
             "out": folder,
             "answering": answering,
@@ -95,7 +99,8 @@ def plan(  # noqa: PLR0913 - one argument an option
     source: common.Source,
     metric: common.Metrics = ["grounding"],  # noqa: B006 - typer copies it
     model: common.Model = None,
-    entailer: common.Entailer = "lexical",
+    entailer: common.Entailer = DEFAULT_ENTAILER,
+    embedder: common.Embedder = DEFAULT_EMBEDDER,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(help="The folder of the run, where it was begun already.", show_default=False),
@@ -124,6 +129,7 @@ def plan(  # noqa: PLR0913 - one argument an option
         metric,
         model,
         entailer,
+        embedder,
         out,
         limit,
         field=field,

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trustassay.backends import resolve
-from trustassay.capabilities import Embedder, Similarity
+from trustassay.capabilities import (
+    BackendError,
+    CallError,
+    ChatRequest,
+    Embedder,
+    Reply,
+    Similarity,
+)
 from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.folder import RunFolder, RunFolderError, StoredAssessments
 from trustassay.engine.intake import Source
@@ -22,7 +29,7 @@ from trustassay.engine.outputs import write_report
 from trustassay.engine.plan import Plan
 from trustassay.engine.plan import plan as rehearsed
 from trustassay.engine.run import RunOptions, RunOutcome, execute
-from trustassay.metric import Metric, Summary, metric_from_text
+from trustassay.metric import Metric, Summary, UnknownNameError, metric_from_text
 
 if TYPE_CHECKING:
     import pandas
@@ -207,6 +214,7 @@ def rescore(
     metrics: Metrics,
     out: str | os.PathLike[str],
     entailer: resolve.EntailerChoice | None = None,
+    embedder: str | Embedder | None = None,
     model: resolve.ChatChoice | None = None,
     seed: int | None = None,
     **options: Any,
@@ -214,7 +222,8 @@ def rescore(
     """Score the samples of a stored run with other settings, into the folder ``out``.
 
     The new run starts with a copy of the old one's calls, so a model is asked only for what it
-    was not asked before. Without ``entailer``, ``model`` and ``seed`` the run's own are used.
+    was not asked before. Without ``entailer``, ``embedder``, ``model`` and ``seed`` the run's own
+    are used.
 
     Raises:
         RunFolderError: ``run`` holds no run.
@@ -231,12 +240,37 @@ def rescore(
         old.samples_path,
         metrics=metrics,
         entailer=entailer or backends.get("entailer", resolve.DEFAULT_ENTAILER),
-        model=model or backends.get("model"),
+        embedder=embedder or backends.get("embedder", resolve.DEFAULT_EMBEDDER),
+        model=model or _as_recorded(backends.get("model")),
         out=out,
         seed=settings["seed"] if seed is None else seed,
         calls_from=old.calls_path,
         **options,
     )
+
+
+def _as_recorded(name: str | None) -> resolve.ChatChoice | None:
+    """Return the model that a run names, or, where it cannot be had here, one that only bears its
+    name: what it replied then is stored under it.
+    """
+    if name is None:
+        return None
+    try:
+        return resolve.chat(name)
+    except (UnknownNameError, BackendError) as error:
+        return _Absent(name, str(error))
+
+
+class _Absent:
+    """A chat model of which only the stored replies are here."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self._reason = name, reason
+
+    async def reply(self, request: ChatRequest) -> Reply:  # noqa: ARG002
+        """Refuse; raises :class:`CallError`."""
+        words = f"the run's model {self.name} cannot be asked here ({self._reason}); give --model"
+        raise CallError(words, "closed")
 
 
 def _chosen(metrics: Metrics) -> list[Metric]:

@@ -19,6 +19,9 @@ T = TypeVar("T")
 START = 32
 GROWTH = 2.0
 """Calls at once to begin with; so many more with each reply until the first complaint."""
+REGROWTH = 0.5
+"""So many more with each reply after a complaint: one that came by chance is soon made up for."""
+IN_A_ROW = 3
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 20.0
 GONE = 5
@@ -57,9 +60,9 @@ class Endpoint:
     """Admits calls to one address and tries again what may pass.
 
     Calls at once: they begin at 32 and grow by two with every reply; from the first complaint (429)
-    on they are halved by each, and grow by one in a round of replies. A complaint's
-    ``Retry-After`` holds its own call back; two in a row without a reply between them hold back
-    all. What else may pass is tried again after a random share of a delay that doubles. An
+    on they are halved, once a round, and grow by half of one with every reply. A complaint's
+    ``Retry-After`` holds its own call back; several in a row without a reply between them (three,
+    or a quarter of the calls at once) hold back all. What else may pass is tried again after a random share of a delay that doubles. An
     endpoint that has given nothing but failures for ``patience_s`` counts as gone: its calls fail
     at once until the run is started again.
     """
@@ -169,7 +172,7 @@ class Endpoint:
     def _good(self) -> None:
         self._complaints = self._failed = 0
         if self._adaptive and self._active >= self.allowed:
-            more = GROWTH if self._growing else 1.0 / self._allowed
+            more = GROWTH if self._growing else REGROWTH
             self._allowed = min(self._allowed + more, float(self.limits.concurrency))
 
     def _bad(self, error: CallError, began: float) -> None:
@@ -182,7 +185,8 @@ class Endpoint:
                 self._cut_at = now
                 self._allowed = max(1.0, self._allowed / 2)
             self._complaints += 1
-            if self._complaints > 1 and error.retry_after_s:
+            all_over = self._complaints >= max(IN_A_ROW, self.allowed // 4)
+            if all_over and error.retry_after_s:
                 self._paused_until = max(self._paused_until, now + error.retry_after_s)
         elif error.kind in PASSING and error.kind != "malformed":
             if self._failed == 0:
