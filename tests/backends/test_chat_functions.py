@@ -127,6 +127,8 @@ def test_what_goes_wrong_is_told() -> None:
         asked(raising(KeyError("x")))
     with pytest.raises(BackendError, match=r"failed: ValueError$"):
         asked(raising(ValueError()))
+    with pytest.raises(BackendError, match=r"failed: RuntimeError: StopIteration$"):
+        asked(raising(StopIteration()))
     with pytest.raises(CallError, match=r"^slow down$") as limited:
         asked(raising(CallError("slow down", "limited", 3.0)))
     assert limited.value.retry_after_s == 3.0

@@ -221,6 +221,16 @@ def test_redirects_are_told_and_not_followed() -> None:
     assert "307: redirects to http://elsewhere/?k=[key]; not followed" in str(error)
 
 
+def test_a_proxy_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "socks5://me:geheim@127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    address = Address.parse("test", "m@http://example.invalid", base="", key="TEST_KEY")
+    with pytest.raises(CallError) as error:
+        asyncio.run(HttpEndpoint(address, "Authorization").post("/answer", {}))
+    assert error.value.kind in ("closed", "connection")
+    assert "geheim" not in str(error.value)
+
+
 # ---------------------------------------------------------------------------------- what arrives
 
 

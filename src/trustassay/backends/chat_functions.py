@@ -68,7 +68,7 @@ class FunctionChat:
                 found = await self._function(given)
             else:
                 loop = asyncio.get_running_loop()
-                found = await loop.run_in_executor(self._pool(), self._function, given)
+                found = await loop.run_in_executor(self._pool(), _carried, self._function, given)
                 if inspect.isawaitable(found):
                     found = await found
         except BackendError:
@@ -86,6 +86,14 @@ class FunctionChat:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self.limits.concurrency, "trustassay-function")
         return self._threads
+
+
+def _carried(function: Callable[[Any], Any], given: Any) -> Any:
+    """Call a function in a thread; no future can carry a StopIteration, before Python 3.12."""
+    try:
+        return function(given)
+    except StopIteration as error:
+        raise RuntimeError(f"StopIteration {error}".strip()) from error
 
 
 def _wants_request(function: Callable[[Any], Any]) -> bool:

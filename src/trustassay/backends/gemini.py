@@ -85,9 +85,9 @@ class GeminiChat(EndpointChat):
 
     def read(self, found: Any) -> Reply:
         """Return the reply that a body holds; raises as :meth:`EndpointChat.read`."""
-        candidates = found.get("candidates") or ()
+        feedback = found.get("promptFeedback") or {}
+        candidates = found.get("candidates") if feedback else found["candidates"]
         if not candidates:
-            feedback = found.get("promptFeedback") or {}
             raise self.failed(
                 f"blocked the prompt ({feedback.get('blockReason', 'no reason told')})"
             )

@@ -205,8 +205,11 @@ class HttpEndpoint:
         except aiohttp.ClientPayloadError:
             raise self._error("the reply broke off", "connection") from None
         except (aiohttp.ClientError, OSError) as error:
-            reason = self._redacted(f"{type(error).__name__}: {error}")
-            raise self._error(f"no connection ({reason})", "connection") from None
+            wrong = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            words = f"no connection ({type(error).__name__}: {error})"
+            raise self._error(words, "closed" if wrong else "connection") from None
+        except ValueError as error:  # of the address, or of a proxy that is none
+            raise self._error(f"cannot be asked ({error})", "closed") from None
         text = self._redacted(text)
         if not 200 <= status < 300:
             raise self._fault(status, text, headers)
