@@ -97,7 +97,10 @@ def entails(premise, hypothesis):
 
 def test_killed_at_work_and_started_again(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
-    jsonl(tmp_path / "q.jsonl", [QUESTIONS[0] | {"id": f"q{i}"} for i in range(120)])
+    rows = [
+        QUESTIONS[0] | {"id": f"q{i}", "question": f"What do bees make in {i}?"} for i in range(120)
+    ]
+    jsonl(tmp_path / "q.jsonl", rows)
     environment = os.environ | {
         "PYTHONPATH": str(tmp_path),
         "TRUSTASSAY_CACHE": str(tmp_path / "c"),
@@ -113,6 +116,7 @@ def test_killed_at_work_and_started_again(corpus: Path, tmp_path: Path) -> None:
     ) as process:
         deadline = time.monotonic() + 60
         while not part.exists() or part.read_bytes().count(b"\n") < 5:
+            assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)

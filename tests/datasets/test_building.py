@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import Recorder, jsonl, lines
 from trustassay.backends.bm25 import Bm25
-from trustassay.capabilities import BackendError, ChatRequest, Passage, Reply
+from trustassay.capabilities import BackendError, CallError, ChatRequest, Passage, Reply
 from trustassay.datasets import BuildOptions, build
 from trustassay.datasets.unfinished import UnfinishedError
 from trustassay.engine.intake import BadInputError
@@ -95,6 +95,32 @@ def test_claims_of_a_model_and_its_failures(tmp_path: Path, retriever: Bm25) -> 
     (found,) = lines(out)
     assert found["claims"] == ["Number one is odd."]
     assert found["documents"][0]["supports"] == [1]
+
+
+class Closed(Chat):
+    """Takes so many requests and then no more."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        self.left -= 1
+        if self.left < 0:
+            raise CallError("the key is refused", "closed")
+        return await super().reply(request)
+
+
+def test_an_endpoint_that_closes_stops_the_work_and_it_goes_on_later(
+    tmp_path: Path, retriever: Bm25
+) -> None:
+    rows = [{"id": f"q{i}", "question": "?", "answers": [f"Number {i} it is."]} for i in range(9)]
+    out, options = tmp_path / "out.jsonl", quiet(claims="model", seed=7, concurrency=1)
+    built = build(rows, out, retriever, Recorder(contains), Closed(4), options)
+    assert "the key is refused" in str(built.stopped)
+    assert not out.exists()
+    built = build(rows, out, retriever, Recorder(contains), Closed(9), options)
+    assert (built.stopped, built.written, built.failed) == (None, 9, {})
+    assert built.resumed >= 3
 
 
 def test_a_model_goes_with_its_kind_of_claims_alone(tmp_path: Path, retriever: Bm25) -> None:

@@ -59,6 +59,7 @@ def test_other_cuts_are_another_index(corpus: Path, tmp_path: Path) -> None:
     jsonl(corpus, [{"id": "a", "text": "one two three four"}])
     assert best(bm25_retriever(corpus, tmp_path / "i", words=2), "four") == ["a#2"]
     assert best(bm25_retriever(corpus, tmp_path / "i"), "four") == ["a"]
+    assert bm25_retriever(corpus, words=2).name != bm25_retriever(corpus).name
     with pytest.raises(BackendError, match="is an index already"):
         bm25_retriever(tmp_path / "i", words=2)
 

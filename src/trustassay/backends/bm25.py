@@ -75,15 +75,15 @@ class Bm25:
         for name, size in content["files"].items():
             path = folder / name
             if not path.is_file() or path.stat().st_size != size:
-                raise BackendError(f"{folder}: is damaged, {name} is not whole; build it again")
+                raise _damaged(folder, f"{name} is not whole")
         try:
             index = _tantivy().Index.open(str(folder))
             index.register_tokenizer("words", _analyzer())
-            opened = cls(index, f"bm25:{content['corpus'][:16]}")
+            opened = cls(index, f"bm25:{content['corpus']}")
         except (ValueError, OSError) as error:
-            raise BackendError(f"{folder}: cannot be opened ({error}); build it again") from None
+            raise _damaged(folder, str(error)) from None
         if len(opened) != content["passages"]:
-            raise BackendError(f"{folder}: is damaged, passages are missing; build it again")
+            raise _damaged(folder, "passages are missing")
         return opened
 
     def __len__(self) -> int:
@@ -209,6 +209,10 @@ def manifest_of(folder: Path) -> dict[str, Any] | None:
         return None
     wanted = {"analysis", "corpus", "files", "passages"}
     return content if isinstance(content, dict) and wanted <= set(content) else None
+
+
+def _damaged(folder: Path, how: str) -> BackendError:
+    return BackendError(f"{folder}: is damaged ({how}); remove it to have it built again")
 
 
 def _finish(folder: Path, content: dict[str, Any]) -> None:

@@ -100,12 +100,16 @@ def dataset(  # noqa: PLR0913 - one argument an option
             **common.spending(cache, prices, budget),
         )
         if corpus is not None:
-            found = datasets.bm25_retriever(corpus, words=words)
+            found = datasets.bm25_retriever(corpus, words=words, progress=True)
         else:
-            found = bm25_retriever_of(retriever or "", words=words)
+            found = bm25_retriever_of(retriever or "", words=words, progress=True)
         built = datasets.build(source, out, found, entailer, model, options)
         if built.resumed:
             say(f"{built.resumed:,} questions were done already")
+        common.show_endpoints(built.endpoints)
+        if built.stopped:
+            say(f"stopped: {built.stopped}; the same command goes on where this one stopped")
+            raise typer.Exit(1)
         say(
             f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
             f"from {documents} documents"

@@ -59,7 +59,7 @@ def read_corpus(source: str | os.PathLike[str], *, words: int | None = None) -> 
 def corpus_mark(source: str | os.PathLike[str]) -> str:
     """Return a mark that changes when a file of the corpus does: names, sizes, times of change."""
     root = Path(source)
-    digest = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=8)
     for path in _files(root):
         status = path.stat()
         name = path.relative_to(root) if path != root else path.name

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal, get_args
 
 from trustassay.backends import resolve
-from trustassay.capabilities import BackendError, Models, Passage, Retriever
+from trustassay.capabilities import BackendError, CallError, Models, Passage, Retriever
 from trustassay.datasets.choosing import chosen
 from trustassay.datasets.claims import (
     Ask,
@@ -33,9 +33,10 @@ from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.folder import RunFolder
 from trustassay.engine.intake import Source, take_in
+from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
 from trustassay.engine.progress import Progress
-from trustassay.engine.usage import Budget, Prices
+from trustassay.engine.usage import Budget, BudgetReachedError, Prices
 from trustassay.metric import Assessment, Figure, Metric, Summary, UnknownNameError, did_you_mean
 from trustassay.sample import Document, Problem, Sample
 
@@ -89,12 +90,17 @@ class BuildOptions:
 
 @dataclass(slots=True)
 class Built:
-    """What was written: questions, how many of them can be answered, and why some are missing."""
+    """What was written: questions, how many of them can be answered, and why some are missing.
+
+    ``stopped`` says why the model replies no more; the work is unfinished then, and can be resumed.
+    """
 
     written: int = 0
     answerable: int = 0
     resumed: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
 
 def build(
@@ -170,10 +176,14 @@ async def _build(
                 else:
                     unfinished.fail(sample.id, str(outcome))
                 progress.step()
+        except (BudgetReachedError, CallError) as error:
+            built.stopped = str(error)
         finally:
             await gatherers.close()
-        built.written, built.answerable = unfinished.finish("answerable")
+        if built.stopped is None:
+            built.written, built.answerable = unfinished.finish("answerable")
         built.failed = unfinished.failed
+        built.endpoints = gatherers.endpoints.all()
     return built
 
 
@@ -202,12 +212,17 @@ async def _outcomes(
     finally:
         for _, task in under_way:
             task.cancel()
+        await asyncio.gather(*(task for _, task in under_way), return_exceptions=True)
 
 
 async def _ended(sample: Sample, task: asyncio.Task[Sample]) -> tuple[Sample, Sample | Exception]:
+    """Return what became of a question; what would befall all that follow is raised."""
     try:
         return sample, await task
     except (BackendError, ClaimError) as error:
+        ends_all = isinstance(error, CallError) and error.kind == "closed"
+        if ends_all or isinstance(error, BudgetReachedError):
+            raise
         return sample, error
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl
 
 from trustassay.backends.bm25 import UNFINISHED, Bm25, build_index, is_current, manifest_of
-from trustassay.capabilities import BackendError
+from trustassay.capabilities import BackendError, Passage
 from trustassay.data.corpus import corpus_mark, corpus_size, read_corpus
 from trustassay.data.formats import InputError
+from trustassay.engine.progress import Progress
 from trustassay.metric import UnknownNameError, did_you_mean
 
 __all__ = ["IN_MEMORY_BYTES", "bm25_retriever", "bm25_retriever_of"]
 
 IN_MEMORY_BYTES = 50_000_000
 """A corpus of larger files is indexed on disk."""
+STEP = 1000
+"""Passages between two looks at the clock."""
 
 
 def bm25_retriever(
@@ -23,6 +27,7 @@ def bm25_retriever(
     index: str | os.PathLike[str] | None = None,
     *,
     words: int | None = None,
+    progress: bool = False,
 ) -> Bm25:
     """Return the retriever over a corpus, or over an index that was built before.
 
@@ -44,18 +49,19 @@ def bm25_retriever(
         raise BackendError(f"{path}: is an index whose building was stopped; name the corpus")
     corpus = _mark(path, words)
     if index is None and corpus_size(path) <= IN_MEMORY_BYTES:
-        return Bm25.of(read_corpus(path, words=words), f"bm25:{corpus[:16]}")
+        return Bm25.of(_passages(path, words, progress=progress), f"bm25:{corpus}")
     folder = Path(f"{path}.bm25") if index is None else Path(index)
     if is_current(folder, corpus):
         return Bm25.open(folder)
     about = {"source": str(path.absolute()), "words": words}
     try:
-        return build_index(folder, read_corpus(path, words=words), corpus, about)
+        passages = _passages(path, words, progress=progress)
+        return build_index(folder, passages, corpus, about)
     except OSError as error:
         raise BackendError(f"{folder}: cannot be written ({error.strerror or error})") from error
 
 
-def bm25_retriever_of(uri: str, *, words: int | None = None) -> Bm25:
+def bm25_retriever_of(uri: str, *, words: int | None = None, progress: bool = False) -> Bm25:
     """Return the retriever that ``bm25:PATH[?index=FOLDER]`` names.
 
     Raises:
@@ -70,7 +76,15 @@ def bm25_retriever_of(uri: str, *, words: int | None = None) -> Bm25:
     index = options.pop("index", None)
     if options:
         raise UnknownNameError(did_you_mean("option of bm25", next(iter(options)), ["index"]))
-    return bm25_retriever(path, index or None, words=words)
+    return bm25_retriever(path, index or None, words=words, progress=progress)
+
+
+def _passages(path: Path, words: int | None, *, progress: bool) -> Iterator[Passage]:
+    with Progress("indexing", shown=progress) as shown:
+        for number, passage in enumerate(read_corpus(path, words=words), 1):
+            yield passage
+            if number % STEP == 0:
+                shown.step(STEP)
 
 
 def _opened(folder: Path) -> Bm25:
