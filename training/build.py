@@ -1,9 +1,10 @@
 """From the data to the shipped files in one command: ``python -m training.build``.
 
-For each seed: a trunk on the rows as they are, then the rows it has not seen with augmented ones,
-then the mean of both; export, fit, figures. What is finished is not done again, and a run that was
-stopped goes on from its last save; ``--work`` names the folder for all of that. ``--scale 0.01``
-tries the whole way out with a hundredth of the pairs and 100 rows of each development set.
+For each seed: a trunk on the rows as they are, the rows it has not seen with augmented ones, and
+the weighted mean of both; export, fit, figures. What is finished is
+not done again, and a run that was stopped goes on from its last save; ``--work`` names the folder
+for all of that. ``--scale 0.01`` tries the whole way out with a hundredth of the pairs and 100
+rows of each development set.
 """
 
 from __future__ import annotations
@@ -19,16 +20,14 @@ from pathlib import Path
 
 from training import data
 
-__all__ = ["ARMS", "MIX", "MIX_PAIRS", "TRUNK_PAIRS", "main"]
+__all__ = ["ARMS", "MIX_PAIRS", "TRUNK_PAIRS", "main"]
 
 TRUNK_PAIRS = 60_000
 MIX_PAIRS = 66_000
-MIX = {
-    "--kinds": "long,extract,merge,title,chat",
-    "--share": "0.3333",
-    "--rate": "8e-5",
-    "--head-rate": "3e-4",
-}
+MIX = ("--kinds", "long,extract,merge,title,chat", "--share", 0.3333, "--rate", 8e-5,
+       "--head-rate", 3e-4)  # fmt: skip
+MIX_WEIGHT = 0.75
+"""Weight of the second run in the mean."""
 ARM_PAIRS = 3_200
 ARM_RATE = 5e-5
 ARMS = ("", "long", "extract", "change", "merge", "title", "chat")
@@ -69,16 +68,15 @@ class Build:
         return folder
 
     def seed(self, seed: int) -> None:
-        """Train a trunk without augmentation, then go on with it; export and fit the mean."""
+        """Train both runs of a seed; export their mean and fit its combination."""
         trunk = self.train(f"plain-{seed}", TRUNK_PAIRS, "--kinds", "", "--seed", seed)
         order = ("--row-seed", seed, "--skip", self.pairs(TRUNK_PAIRS))
         more = ("--start", trunk, "--seed", seed + 10, *order)
-        mix = [part for option in MIX.items() for part in option]
-        run = self.train(f"mix-{seed}", MIX_PAIRS, *more, *mix)
+        mix = self.train(f"mix-{seed}", MIX_PAIRS, *more, *MIX)
         mean = self.work / f"mean-{seed}"
         if not (mean / "run.json").exists():
-            self.module("average", trunk, run, mean)
-        for part in (trunk, run, mean) if seed == 0 else (mean,):
+            self.module("average", trunk, mix, mean, "--share", MIX_WEIGHT)
+        for part in (trunk, mean) if seed == 0 else (mean,):
             target = self.exported(part)
             if not (target / "entailer.json").exists():
                 self.module("export", part, target)
