@@ -239,18 +239,21 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     from trustassay.engine.progress import duration
 
     table = Table(box=None, pad_edge=False)
-    for name in ("metric", "asks", "of"):
-        table.add_column(name, overflow="fold")
-    for name in ("calls", "at hand", "tokens sent", "tokens back", "USD", "time"):
-        table.add_column(name, justify="right")
+    for name in ("metric", "asks"):
+        table.add_column(name, no_wrap=True)
+    for name in ("calls", "at hand", "tokens", "and back", "USD", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("of", overflow="fold")
     for part in plan.parts:
         is_chat = part.capability == "chat"
         tokens = (f"{part.prompt_tokens:,}", f"{part.reply_tokens:,}") if is_chat else ("", "")
         usd = ("unknown" if part.usd is None else f"{part.usd:.2f}") if is_chat else ""
-        time = ("" if part.measured else "about ") + duration(part.seconds)
+        time = duration(part.seconds) + ("" if part.measured or not part.calls else "?")
         counts = (f"{part.calls:,}", f"{part.cached:,}")
-        table.add_row(part.metric, part.capability, part.backend, *counts, *tokens, usd, time)
-    Console(stderr=True, highlight=False, markup=False).print(table)
+        table.add_row(part.metric, part.capability, *counts, *tokens, usd, time, part.backend)
+    console = Console(stderr=True, highlight=False, markup=False)
+    console = console if console.is_terminal else Console(stderr=True, width=160, markup=False)
+    console.print(table)
     price = "" if plan.usd is None else f", {plan.usd:.2f} USD"
     say(f"{plan.samples:,} samples{price}, {duration(plan.seconds)}; nothing was asked")
     for metric, count in plan.unsure.items():
@@ -297,8 +300,8 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
         interval = summary.intervals.get(key)
         table.add_row(
             key,
-            "n/a" if value is None else f"{value:.1f}",
-            f"{interval[0]:.1f} to {interval[1]:.1f}" if interval else "",
+            "n/a" if value is None else amount(value, figure.unit),
+            " to ".join(amount(end, figure.unit) for end in interval) if interval else "",
             str(summary.support.get(key, summary.n)),
             summary.not_applicable.get(key, figure.explanation),
         )
@@ -306,6 +309,13 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
     say(f"{summary.n - summary.failed} of {summary.n} samples scored{of}")
+
+
+def amount(value: float, unit: str) -> str:
+    """Write a figure: percentages and degrees with one decimal, plain numbers with three."""
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.1f}" if unit in ("%", "°") else f"{value:.3f}"
 
 
 def show_asking(outcome: RunOutcome, usage: Mapping[str, Any]) -> None:
