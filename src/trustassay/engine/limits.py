@@ -62,9 +62,9 @@ class Endpoint:
     Calls at once: they begin at 32 and grow by two with every reply; from the first complaint (429)
     on they are halved, once a round, and grow by half of one with every reply. A complaint's
     ``Retry-After`` holds its own call back; several in a row without a reply between them (three,
-    or a quarter of the calls at once) hold back all. What else may pass is tried again after a random share of a delay that doubles. An
-    endpoint that has given nothing but failures for ``patience_s`` counts as gone: its calls fail
-    at once until the run is started again.
+    or a quarter of the calls at once) hold back all. What else may pass is tried again after a
+    random share of a delay that doubles. An endpoint that has given nothing but failures for
+    ``patience_s`` counts as gone: its calls fail at once until the run is started again.
     """
 
     def __init__(self, limits: EndpointLimits, *, adaptive: bool = True) -> None:

@@ -34,7 +34,15 @@ from trustassay.engine.cache import Calls, CallStore
 from trustassay.engine.usage import Budget, Prices, Purse
 from trustassay.sample import clean
 
-__all__ = ["Asking", "Backends", "Gatherers", "SampleModels", "chat_request", "is_remote"]
+__all__ = [
+    "Asking",
+    "Backends",
+    "Gatherers",
+    "SampleModels",
+    "chat_request",
+    "is_remote",
+    "is_shared",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -177,6 +185,11 @@ def is_remote(backend: Any) -> bool:
     return hasattr(backend, "avectors") or isinstance(backend, ChatModel)
 
 
+def is_shared(backend: Any) -> bool:
+    """Whether other runs may take a backend's replies: an endpoint's, but not a function's."""
+    return is_remote(backend) and getattr(backend, "shared", True)
+
+
 _BACKENDS = {"entailment": "entailer", "embedding": "embedder"}
 
 
@@ -267,7 +280,7 @@ class _Maker:
     ) -> Gatherer[T, R]:
         limits = getattr(backend, "limits", BatchLimits())
         asking = self._asking
-        calls = Calls(asking.own, asking.shared if remote else None)
+        calls = Calls(asking.own, asking.shared if is_shared(backend) else None)
         return Gatherer(
             capability,
             backend.name,

@@ -25,7 +25,7 @@ from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import BREATH, Intake, Source, take_in
 from trustassay.engine.limits import Endpoint
-from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels, is_remote
+from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels, is_shared
 from trustassay.engine.outputs import write_outputs
 from trustassay.engine.progress import Progress
 from trustassay.engine.usage import Budget, Prices
@@ -263,7 +263,7 @@ def _answers(metrics: Sequence[Metric], backends: Backends) -> bool:
 
 def _shared(folder: Path | None, backends: Backends) -> CallStore | None:
     """Open the file that runs share, where something is asked of an endpoint."""
-    if folder is None or not any(map(is_remote, (backends.embedder, *backends.chat.values()))):
+    if folder is None or not any(map(is_shared, (backends.embedder, *backends.chat.values()))):
         return None
     return open_cache(folder)
 
