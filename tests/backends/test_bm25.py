@@ -197,6 +197,7 @@ def test_two_processes_share_one_building(tmp_path: Path) -> None:
         process.join(60)
     assert [process.exitcode for process in processes] == [0, 0, 0]
     assert len(Bm25.open(tmp_path / "i")) == 4
+    assert [path.name for path in tmp_path.iterdir()] == ["i"]
 
 
 def test_a_moved_index_still_works(tmp_path: Path) -> None:

@@ -153,7 +153,9 @@ def build_index(
         raise BackendError(f"{folder}: holds something that is no index; name another folder")
     part = folder.with_name(f"{folder.name}{UNFINISHED}")
     with _alone_in(part):
-        if not is_current(folder, corpus):
+        if is_current(folder, corpus):
+            shutil.rmtree(part)
+        else:
             for path in part.iterdir():
                 if path.name != LOCK:
                     path.unlink()
@@ -184,7 +186,10 @@ def _alone_in(part: Path) -> Iterator[None]:
     """Hold the lock of an unfinished index; a folder that was moved away meanwhile is made anew."""
     while True:
         part.mkdir(parents=True, exist_ok=True)
-        held = os.open(part / LOCK, os.O_CREAT | os.O_WRONLY)
+        try:
+            held = os.open(part / LOCK, os.O_CREAT | os.O_WRONLY)
+        except FileNotFoundError:
+            continue
         try:
             fcntl.flock(held, fcntl.LOCK_EX)
             if _same_file(held, part / LOCK):
