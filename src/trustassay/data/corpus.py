@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.capabilities import Passage
-from trustassay.data.formats import LARGEST_CELL, InputError, Raw, _opened, raw_records
+from trustassay.data.formats import LARGEST_CELL, InputError, Raw, opened, raw_records
 from trustassay.sample import Problem, clean
 
 __all__ = ["KNOWN_CORPORA", "TEXT_WORDS", "corpus_mark", "corpus_size", "cut", "read_corpus"]
@@ -178,7 +178,7 @@ def _texts(path: Path) -> Iterator[tuple[str, Passage | str]]:
     """Yield a file of plain text in blocks of whole paragraphs."""
     title = path.name.removesuffix(".gz").rsplit(".", 1)[0]
     number, block, size = 0, list[str](), 0
-    with _opened(path, str(path)) as stream:
+    with opened(path, str(path)) as stream:
         for line_number, line in enumerate(stream, 1):
             try:
                 text = line.decode("utf-8-sig" if line_number == 1 else "utf-8")
@@ -232,7 +232,7 @@ def _keys(record: Mapping[str, Any]) -> str:
 def _table(path: Path, delimiter: str) -> Iterator[Raw]:
     """Yield the rows of a table under its header, as the dump of DPR: ``id  text  title``."""
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    with _opened(path, str(path)) as stream:
+    with opened(path, str(path)) as stream:
         text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
         rows = csv.reader(text, delimiter=delimiter)
         try:

@@ -28,7 +28,7 @@ from trustassay.data.values import from_arrow, is_nan
 from trustassay.metric import did_you_mean
 from trustassay.sample import Problem
 
-__all__ = ["KNOWN_KINDS", "InputError", "Raw", "missing_source", "raw_records"]
+__all__ = ["KNOWN_KINDS", "InputError", "Raw", "missing_source", "opened", "raw_records"]
 
 KNOWN_KINDS = (
     ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz), .parquet, "
@@ -98,7 +98,7 @@ def missing_source(name: str, canonical: str, theirs: str, known: Iterable[str])
 
 
 def _json_lines(path: Path, name: str) -> Iterator[Raw]:
-    with _opened(path, name) as stream:
+    with opened(path, name) as stream:
         for number, line in enumerate(stream, 1):
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             if text and not text.isspace():
@@ -128,7 +128,7 @@ def _json(path: Path, name: str) -> Iterator[Raw]:
 
 
 def _json_file(path: Path, name: str) -> Any:
-    with _opened(path, name) as stream:
+    with opened(path, name) as stream:
         text = stream.read()
     try:
         return json.loads(text.decode("utf-8-sig"))
@@ -153,7 +153,7 @@ def _reason(error: ValueError | RecursionError) -> str:
 
 def _csv(path: Path, name: str, fields: Mapping[str, str], delimiter: str) -> Iterator[Raw]:
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    with _opened(path, name) as stream:
+    with opened(path, name) as stream:
         # Bytes that are not UTF-8 survive as lone surrogates, to be reported with their row.
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         rows = csv.reader(text, delimiter=delimiter, strict=True)
@@ -249,7 +249,7 @@ def _not_utf8(texts: Iterable[str]) -> bool:
 
 
 def _parquet(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    with _opened(path, name) as stream:
+    with opened(path, name) as stream:
         size = stream.seek(0, io.SEEK_END)
         stream.seek(max(0, size - 8))
         tail = stream.read(8)
@@ -357,7 +357,7 @@ def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
 
 
 @contextmanager
-def _opened(path: Path, name: str) -> Iterator[IO[bytes]]:
+def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
     """Open a plain or packed file for reading.
 
     Raises:
