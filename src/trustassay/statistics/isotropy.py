@@ -1,0 +1,230 @@
+"""How evenly do perturbations push a vector about? (Kersting et al. 2024, footnote 3.)
+
+Notation: o is the unit vector of a text, p_1 ... p_n are those of its perturbed versions, and
+d_i = p_i - o are the displacements. Isotropic means that the d_i point anywhere alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trustassay.statistics.bootstrap import BootstrapSums, percentile_interval
+from trustassay.statistics.regression import student_t_quantile
+
+__all__ = ["Estimate", "Isotropy", "Shape", "Spectrum", "angles_degrees", "isotropy", "spectrum"]
+
+Floats = NDArray[np.float64]
+
+SAME = 1e-5
+"""A displacement no longer than this is none: what rounding of stored vectors can do."""
+GROUPS = 20
+"""Groups of texts that are left out in turn, for the intervals of the spectrum."""
+
+
+class Estimate(NamedTuple):
+    """A figure over texts and its 95 % interval; ``interval`` is ``None`` where there is none."""
+
+    value: float
+    interval: tuple[float, float] | None
+
+
+class Spectrum(NamedTuple):
+    """The eigenvalues of the second moments of displacements, largest first, as shares of 1."""
+
+    shares: Floats
+
+    @property
+    def largest(self) -> float:
+        """The share of the largest eigenvalue: 1 means that all move along one line."""
+        return float(self.shares[0])
+
+    @property
+    def dimensions(self) -> float:
+        """The participation ratio, (sum l)^2 / sum l^2: effectively used dimensions."""
+        return float(1 / np.square(self.shares).sum())
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Where displacements point.
+
+    displacement: the mean, over texts, of the length of the mean unit displacement: 0 for many that
+        cancel out, though n random ones still leave about 1/sqrt(n).
+    cosine: the mean cosine of two displacements of the same text; free of that bias, and ``None``
+        where no text moved twice.
+    largest, dimensions: of the spectrum, over all texts.
+    """
+
+    displacement: Estimate
+    cosine: Estimate | None
+    largest: Estimate
+    dimensions: Estimate
+    spectrum: Spectrum
+
+
+@dataclass(frozen=True)
+class Isotropy:
+    """The figures of footnote 3 and around it; angles are in degrees.
+
+    angles: of every perturbed version to its text. cones: of the mean of each text's versions.
+    angle, cone: their means over texts; within: the largest cone.
+    unchanged: the share of versions whose vector is that of the text.
+    shape: where the displacements point, ``None`` where nothing moved; expected: the same of an
+        isotropic cloud of the same size, with as many versions at the same angles in random
+        directions.
+    """
+
+    texts: int
+    perturbations: int
+    width: int
+    angles: Floats
+    cones: Floats
+    unchanged: Estimate
+    angle: Estimate
+    cone: Estimate
+    within: float
+    shape: Shape | None
+    expected: Shape | None
+
+
+def angles_degrees(first: ArrayLike, second: ArrayLike) -> Floats:
+    """Return the angles between vectors, shapes (..., d), in degrees.
+
+    By 2 atan2(|a - b|, |a + b|) of the unit vectors (Kahan), which keeps its digits for small and
+    for flat angles; equal vectors give exactly 0.
+    """
+    a, b = _unit(np.asarray(first, np.float64)), _unit(np.asarray(second, np.float64))
+    apart, together = np.linalg.norm(a - b, axis=-1), np.linalg.norm(a + b, axis=-1)
+    return np.asarray(np.degrees(2 * np.arctan2(apart, together)))
+
+
+def _unit(vectors: Floats) -> Floats:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
+
+
+def isotropy(
+    originals: ArrayLike, perturbed: ArrayLike, rng: np.random.Generator, replicates: int = 1000
+) -> Isotropy:
+    """Return the figures of t texts with n perturbed versions each.
+
+    Args:
+        originals: shape (t, d). perturbed: shape (t, n, d).
+        rng: for the bootstrap over texts and the isotropic cloud.
+
+    Raises:
+        ValueError: shapes that do not fit, or no text or no perturbation.
+    """
+    o, p = np.asarray(originals, np.float64), np.asarray(perturbed, np.float64)
+    if o.ndim != 2 or p.ndim != 3 or p.shape[::2] != o.shape or 0 in p.shape:
+        raise ValueError(f"expected (t, d) and (t, n, d), got {o.shape} and {p.shape}")
+    o, p = _unit(o), _unit(p)
+    moves = p - o[:, None, :]
+    moved = np.linalg.norm(moves, axis=2) > SAME
+    angles = np.where(moved, angles_degrees(o[:, None, :], p), 0.0)
+    cones = np.where(moved.any(axis=1), angles_degrees(o, p.mean(axis=1)), 0.0)
+    rows = np.stack([1 - moved.mean(axis=1), angles.mean(axis=1), cones], axis=1)
+    shape = expected = None
+    if moved.any():
+        shape = _shape(moves, moved, rng, replicates)
+        expected = _shape(_random_versions(o, angles, rng) - o[:, None, :], moved, rng, replicates)
+    unchanged, angle, cone = _means(rows, rng, replicates)
+    return Isotropy(
+        texts=p.shape[0],
+        perturbations=p.shape[1],
+        width=p.shape[2],
+        angles=angles.ravel(),
+        cones=cones,
+        unchanged=unchanged,
+        angle=angle,
+        cone=cone,
+        within=float(cones.max()),
+        shape=shape,
+        expected=expected,
+    )
+
+
+def _random_versions(o: Floats, angles: Floats, rng: np.random.Generator) -> Floats:
+    """Return unit vectors at these angles to each o, shape (t, n), in random directions."""
+    noise = rng.standard_normal((*angles.shape, o.shape[1]))
+    across = _unit(noise - np.einsum("tnd,td->tn", noise, o)[..., None] * o[:, None, :])
+    turn = np.radians(angles)[..., None]
+    return np.asarray(np.cos(turn) * o[:, None, :] + np.sin(turn) * across)
+
+
+def _shape(
+    moves: Floats, moved: NDArray[np.bool_], rng: np.random.Generator, replicates: int
+) -> Shape:
+    """Return the shape of displacements (t, n, d), of which those that moved count."""
+    own = moved.sum(axis=1)
+    sums = np.linalg.norm(np.where(moved[..., None], _unit(moves), 0.0).sum(axis=1), axis=1)
+    some, several = own > 0, own > 1
+    displacement = (sums[some] / own[some])[:, None]
+    cosine = None
+    if several.any():
+        pairs = own[several] * (own[several] - 1)
+        cosines = ((sums[several] ** 2 - own[several]) / pairs)[:, None]
+        cosine = _means(cosines, rng, replicates)[0]
+    clouds = [moves[i][moved[i]] for i in np.flatnonzero(some)]
+    largest, dimensions = _jackknifed(clouds)
+    return Shape(
+        _means(displacement, rng, replicates)[0],
+        cosine,
+        largest,
+        dimensions,
+        spectrum(np.concatenate(clouds)),
+    )
+
+
+def _means(rows: Floats, rng: np.random.Generator, replicates: int) -> list[Estimate]:
+    """Return the mean of each column with its bootstrap interval over texts."""
+    sums = BootstrapSums(len(rows), rows.shape[1], rng, replicates)
+    sums.add(rows)
+    sums.finish()
+    estimates = []
+    for value, resampled in zip(rows.mean(axis=0), sums.resampled.T / len(rows), strict=True):
+        interval = percentile_interval(resampled) if len(rows) > 1 else None
+        estimates.append(Estimate(float(value), interval))
+    return estimates
+
+
+def spectrum(displacements: ArrayLike) -> Spectrum:
+    """Return the spectrum of displacements, shape (m, d), about the original (not their mean).
+
+    Raises:
+        ValueError: there is none, or all are zero.
+    """
+    moves = np.asarray(displacements, np.float64)
+    gram = moves.T @ moves if moves.shape[0] >= moves.shape[1] else moves @ moves.T
+    values = np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0) if gram.size else np.zeros(1)
+    if values.sum() <= 0:
+        raise ValueError("expected a displacement that is not zero")
+    return Spectrum(values / values.sum())
+
+
+def _jackknifed(clouds: list[Floats]) -> list[Estimate]:
+    """Return the figures of the spectrum with intervals from leaving out groups of texts.
+
+    A bootstrap would draw texts twice, which by itself makes a cloud look flatter.
+    """
+    whole = spectrum(np.concatenate(clouds))
+    values = np.array([whole.largest, whole.dimensions])
+    groups = min(GROUPS, len(clouds))
+    if groups < 3:
+        return [Estimate(float(value), None) for value in values]
+    without = []
+    for group in range(groups):
+        left = [cloud for i, cloud in enumerate(clouds) if i % groups != group]
+        found = spectrum(np.concatenate(left))
+        without.append([found.largest, found.dimensions])
+    errors = np.sqrt((groups - 1) * np.var(without, axis=0))
+    reach = student_t_quantile(0.975, groups - 1) * errors
+    low = np.maximum(values - reach, [0.0, 1.0])
+    high = np.minimum(values + reach, [1.0, np.inf])
+    return [
+        Estimate(float(v), (float(a), float(b))) for v, a, b in zip(values, low, high, strict=True)
+    ]

@@ -1,0 +1,108 @@
+"""Isotropy: clouds whose shape is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trustassay.statistics.isotropy import angles_degrees, isotropy, spectrum
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
+
+
+def test_angles_by_hand() -> None:
+    east, north = [1.0, 0.0], [0.0, 2.0]
+    assert angles_degrees(east, east) == 0.0
+    assert angles_degrees(east, north) == pytest.approx(90)
+    assert angles_degrees(east, [-3.0, 0.0]) == pytest.approx(180)
+    assert angles_degrees(east, [1.0, 1e-9]) == pytest.approx(np.degrees(1e-9), rel=1e-12)
+
+
+def test_a_spectrum_by_hand() -> None:
+    found = spectrum([[2.0, 0.0], [0.0, 1.0]])  # eigenvalues 4 and 1
+    assert found.shares == pytest.approx([0.8, 0.2])
+    assert found.largest == pytest.approx(0.8)
+    assert found.dimensions == pytest.approx(25 / 17)
+    with pytest.raises(ValueError, match="not zero"):
+        spectrum([[0.0, 0.0]])
+
+
+def test_a_cross_about_a_text_is_isotropic() -> None:
+    # Four versions at the ends of a cross around the pole: their mean is the pole itself.
+    angle = np.radians(10)
+    ring = [[np.sin(angle), 0], [-np.sin(angle), 0], [0, np.sin(angle)], [0, -np.sin(angle)]]
+    versions = [[*point, np.cos(angle)] for point in ring]
+    found = isotropy([[0, 0, 1]] * 3, [versions] * 3, rng())
+    assert found.angle.value == pytest.approx(10)
+    assert found.angle.interval == pytest.approx((10, 10))
+    assert found.cone.value == pytest.approx(0, abs=1e-6)
+    assert found.within == pytest.approx(0, abs=1e-6)
+    assert found.unchanged == (0.0, (0.0, 0.0))
+    shape = found.shape
+    assert shape
+    assert shape.displacement.value == pytest.approx(np.sin(angle / 2))  # all lean down a little
+    assert shape.dimensions.value == pytest.approx(2, abs=0.05)
+
+
+def test_all_in_one_direction() -> None:
+    originals = unit(rng().normal(size=(6, 8)))
+    moved = unit(originals + 0.5 * np.eye(8)[0])
+    found = isotropy(originals, np.repeat(moved[:, None], 4, axis=1), rng())
+    assert found.shape
+    assert found.expected
+    assert found.shape.cosine
+    assert found.shape.displacement.value == pytest.approx(1)
+    assert found.shape.cosine.value == pytest.approx(1)
+    assert found.cone.value == pytest.approx(found.angle.value)
+    assert found.expected.displacement.value == pytest.approx(0.5, abs=0.12)  # 1 / sqrt(4)
+
+
+def test_a_random_cloud_looks_as_one_of_its_size_should() -> None:
+    originals = unit(rng(1).normal(size=(60, 32)))
+    versions = unit(originals[:, None] + 0.05 * rng(2).normal(size=(60, 10, 32)))
+    found = isotropy(originals, versions, rng(3))
+    shape, expected = found.shape, found.expected
+    assert shape
+    assert expected
+    assert shape.cosine
+    assert expected.cosine
+    assert shape.cosine.value == pytest.approx(expected.cosine.value, abs=0.01)
+    assert shape.displacement.value == pytest.approx(expected.displacement.value, abs=0.01)
+    assert shape.dimensions.value == pytest.approx(expected.dimensions.value, rel=0.1)
+    assert shape.largest.value == pytest.approx(expected.largest.value, rel=0.3)
+    assert shape.largest.interval
+    assert shape.largest.interval[0] < shape.largest.value < shape.largest.interval[1]
+    assert shape.spectrum.shares.sum() == pytest.approx(1)
+
+
+def test_what_does_not_move_has_no_direction() -> None:
+    originals = unit(rng().normal(size=(5, 16)))
+    found = isotropy(originals, np.repeat(originals[:, None], 3, axis=1), rng())
+    assert found.unchanged == (1.0, (1.0, 1.0))
+    assert found.angle.value == found.cone.value == found.within == 0.0
+    assert (found.shape, found.expected) == (None, None)
+    half = np.repeat(originals[:, None], 2, axis=1)
+    half[:, 1] = unit(half[:, 1] + 0.1)
+    assert isotropy(originals, half, rng()).unchanged.value == 0.5
+
+
+def test_one_text_and_one_perturbation() -> None:
+    found = isotropy([[1.0, 0.0]], [[[0.0, 1.0]]], rng())
+    assert found.angle.value == pytest.approx(90)
+    assert found.angle.interval is None
+    assert found.shape
+    assert found.shape.cosine is None
+    assert found.shape.displacement.value == pytest.approx(1)
+    assert found.shape.dimensions == (1.0, None)
+
+
+@pytest.mark.parametrize("shapes", [((2, 3), (2, 4)), ((2, 3), (1, 5, 3)), ((0, 3), (0, 1, 3))])
+def test_shapes_that_do_not_fit(shapes) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=r"expected \(t, d\)"):
+        isotropy(np.zeros(shapes[0]), np.zeros(shapes[1]), rng())
