@@ -15,10 +15,11 @@ __all__ = ["Angles", "angles", "pairwise_distance", "resampled_gammas"]
 
 Floats = NDArray[np.float64]
 
-ROWS = 1024
-"""Samples worked on at once; what bounds the memory."""
+BLOCK = 2**17
+"""Numbers of the perturbed vectors worked on at once: a megabyte, which bounds the memory."""
 CANCELLED = 1e-12
 """A sum shorter than this share of its parts counts as zero: its direction is rounding."""
+SPLITTER = 2.0**27 + 1
 
 
 class Angles(NamedTuple):
@@ -34,16 +35,16 @@ class Angles(NamedTuple):
 
 
 def angles(original: ArrayLike, perturbed: ArrayLike) -> Angles:
-    """Return gamma = sin(o, S) (Algorithm 1) and the angle itself, in radians from 0 to pi.
+    """Return gamma = sin(o, S) (Algorithm 1), from 0 to 1, and the angle, from 0 to pi radians.
 
-    The sine falls again beyond a right angle, which the angle does not. The part of S across o is
-    computed from the differences p_i - o, which are exact for vectors near each other: equal
-    answers give exactly 0, and a small gamma keeps all of its digits, which sqrt(1 - cos^2) does
-    not.
+    The sine falls again beyond a right angle, which the angle does not. gamma is |r| / |S|, r
+    being the part of S across o, and r is found in doubled precision: equal answers give exactly
+    0, and gamma is right to 1e-12 of itself down to 1e-15, far from o as well as near it
+    (sqrt(1 - cos^2) loses all digits below 1e-8).
 
     Args:
-        original: shape (..., d).
-        perturbed: shape (..., n, d), n of 1 or more.
+        original: finite numbers of any scale, shape (..., d).
+        perturbed: likewise, shape (..., n, d), n of 1 or more.
 
     Raises:
         ValueError: shapes that do not fit.
@@ -56,9 +57,10 @@ def angles(original: ArrayLike, perturbed: ArrayLike) -> Angles:
     shape = o.shape[:-1]
     flat_o = o.reshape(-1, o.shape[-1])
     flat_p = p.reshape(-1, *p.shape[-2:])
-    found = [np.empty(len(flat_o)), np.empty(len(flat_o)), np.empty(len(flat_o), dtype=bool)]
-    for start in range(0, len(flat_o), ROWS):
-        block = slice(start, start + ROWS)
+    found = Angles(np.empty(len(flat_o)), np.empty(len(flat_o)), np.empty(len(flat_o), dtype=bool))
+    rows = max(1, BLOCK // max(1, flat_p.shape[1] * flat_p.shape[2]))
+    for start in range(0, len(flat_o), rows):
+        block = slice(start, start + rows)
         for column, values in zip(found, _angles(flat_o[block], flat_p[block]), strict=True):
             column[block] = values
     return Angles(*(column.reshape(shape) for column in found))
@@ -66,31 +68,76 @@ def angles(original: ArrayLike, perturbed: ArrayLike) -> Angles:
 
 def _angles(original: NDArray[np.floating], perturbed: NDArray[np.floating]) -> Angles:
     """Return the angles of a block: shapes (m, d) and (m, n, d)."""
-    o = original.astype(np.float64)
-    p = perturbed.astype(np.float64)
-    squared = np.einsum("md,md->m", o, o)
-    dots = np.einsum("mnd,md->m", p, o)
-    towards = np.where(dots < 0, -1.0, 1.0)[:, None] * o
-    difference = (p - towards[:, None, :]).sum(axis=1)
-    across = np.linalg.norm(_across(difference, o, squared), axis=1)
-    along = dots / np.sqrt(np.where(squared > 0, squared, 1.0))
-    length = np.hypot(along, across)
-    whole = np.linalg.norm(p, axis=2).sum(axis=1)
-    defined = (squared > 0) & (length > CANCELLED * whole)
-    gamma = np.where(defined, across / np.where(defined, length, 1.0), 1.0)
-    radians = np.where(defined, np.arctan2(across, along), np.pi / 2)
-    return Angles(gamma, radians, defined)
-
-
-def _across(vectors: Floats, o: Floats, squared: Floats) -> Floats:
-    """Return the parts of (m, d) vectors that are orthogonal to o, projected twice.
-
-    The second projection removes what rounding left of a long part along o.
-    """
+    o, p = _scaled(original, (1,)), _scaled(perturbed, (1, 2))
+    n = p.shape[1]
+    total, rest = _summed(p)
+    squared = _dots(o, o)
     safe = np.where(squared > 0, squared, 1.0)
-    for _ in range(2):
-        vectors = vectors - (np.einsum("md,md->m", vectors, o) / safe)[:, None] * o
-    return vectors
+    dots = _dots(total, o)
+    # Equal answers leave nothing after the first step, other near ones little for the second.
+    for share in (np.where(dots < 0, -n, n), None):
+        factor = (_dots(total, o) / safe if share is None else share)[:, None]
+        product, lost = _two_product(factor, o)
+        total, error = _two_sum(total, -product)
+        rest += error - lost
+        total, rest = _two_sum(total, rest)
+    across_vector = total - (_dots(total, o) / safe)[:, None] * o
+    across = np.sqrt(_dots(across_vector, across_vector))
+    along = dots / np.sqrt(safe)
+    length = np.hypot(along, across)
+    whole = np.sqrt(np.einsum("mnd,mnd->mn", p, p)).sum(axis=1)
+    defined = (squared > 0) & (length > CANCELLED * whole)
+    gamma = np.minimum(across / np.where(defined, length, 1.0), 1.0)
+    radians = np.arctan2(across, along)
+    return Angles(np.where(defined, gamma, 1.0), np.where(defined, radians, np.pi / 2), defined)
+
+
+def _scaled(vectors: NDArray[np.floating], axes: tuple[int, ...]) -> Floats:
+    """Return vectors times a power of two, so that the largest of their numbers is near 1.
+
+    That loses nothing, and keeps squares from becoming infinite or zero.
+    """
+    largest = np.maximum(
+        vectors.max(axis=axes, keepdims=True), -vectors.min(axis=axes, keepdims=True)
+    ).astype(np.float64)
+    _, exponent = np.frexp(largest)
+    return vectors * np.ldexp(1.0, -np.clip(exponent, -1000, 1000))
+
+
+def _dots(a: Floats, b: Floats) -> Floats:
+    products: Floats = np.einsum("md,md->m", a, b)
+    return products
+
+
+def _summed(vectors: Floats) -> tuple[Floats, Floats]:
+    """Return the sums over axis 1 and what rounding took from them, shapes (m, d)."""
+    total = vectors[:, 0].copy()
+    rest = np.zeros_like(total)
+    for i in range(1, vectors.shape[1]):
+        total, error = _two_sum(total, vectors[:, i])
+        rest += error
+    return _two_sum(total, rest)
+
+
+def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return fl(a + b) and its error, which add up to a + b exactly (Knuth 1969)."""
+    total = a + b
+    of_b = total - a
+    return total, (a - (total - of_b)) + (b - of_b)
+
+
+def _two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return fl(a b) and its error, which add up to a b exactly (Dekker 1971)."""
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    high = a_high * b_high - product
+    return product, a_low * b_low + (a_low * b_high + (a_high * b_low + high))
+
+
+def _halves(a: Floats) -> tuple[Floats, Floats]:
+    scaled = SPLITTER * a
+    high = scaled - (scaled - a)
+    return high, a - high
 
 
 def resampled_gammas(
@@ -101,36 +148,40 @@ def resampled_gammas(
     Args:
         original: shape (d,). perturbed: shape (n, d).
 
-    A resample whose sum is zero gives 1. All depends on the products of the vectors alone, so a
-    resample costs n^2 operations and not n d.
+    A resample whose sum is zero gives 1. The parts across o are turned into a basis of their own
+    first, of n dimensions at most; a resample then costs n^2 operations and not n d.
     """
     o, p = np.asarray(original, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
     n = len(p)
-    squared = float(o @ o)
-    if squared == 0:
+    length = np.linalg.norm(o)
+    if length == 0:
         return np.ones(replicates)
-    difference = _across(p - o, np.broadcast_to(o, p.shape), np.full(n, squared))
-    products = difference @ difference.T
-    along = p @ o / np.sqrt(squared)
+    direction = o / length
+    across = p - o
+    for _ in range(2):  # the second time removes what rounding left of a long part along o
+        across = across - np.outer(across @ direction, direction)
+    basis = np.linalg.qr(across.T, mode="r").T
     weights = rng.multinomial(n, np.full(n, 1 / n), size=replicates).astype(np.float64)
-    across = np.sqrt(np.maximum(np.einsum("bi,ij,bj->b", weights, products, weights), 0.0))
-    length = np.hypot(weights @ along, across)
-    whole = weights @ np.linalg.norm(p, axis=1)
-    zero = length <= CANCELLED * whole
-    return np.asarray(np.where(zero, 1.0, across / np.where(zero, 1.0, length)))
+    across = np.linalg.norm(weights @ basis, axis=1)
+    length = np.hypot(weights @ (p @ direction), across)
+    zero = length <= CANCELLED * (weights @ np.linalg.norm(p, axis=1))
+    return np.minimum(np.where(zero, 1.0, across / np.where(zero, 1.0, length)), 1.0)
 
 
 def pairwise_distance(vectors: ArrayLike) -> float:
-    """Return the mean of 1 - v_i . v_j over all pairs of unit vectors, shape (n, d).
+    """Return the mean of 1 - cos(v_i, v_j) over all pairs, from 0 to 2; shape (n, d).
 
-    Equal vectors give exactly 0; a single one has no pair and gives 0.
+    Equal vectors give exactly 0. Zero vectors have no direction and are left out; where no pair
+    is left the distance is 0.
     """
     v = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(v, axis=1)
+    v = v[lengths > 0] / lengths[lengths > 0, None]
     n = len(v)
     if n < 2:
         return 0.0
-    from_first = v - v[0]
-    spread = (
-        n * np.einsum("nd,nd->", from_first, from_first) - np.square(from_first.sum(axis=0)).sum()
-    )
+    # For unit vectors 1 - v_i . v_j is half of |v_i - v_j|^2, which keeps its digits near 0. The
+    # sum of those over all pairs is n sum |x_i|^2 - |sum x_i|^2, the x_i counted from anywhere.
+    x = v - v[0]
+    spread = n * np.square(x).sum() - np.square(x.sum(axis=0)).sum()
     return float(max(spread, 0.0) / (n * (n - 1)))
