@@ -27,7 +27,8 @@ def exact(original: ArrayLike, perturbed: ArrayLike) -> float:
     columns = np.asarray(perturbed).T
     s = [sum((Fraction(float(x)) for x in column), Fraction(0)) for column in columns]
     dot = sum(a * b for a, b in zip(o, s, strict=True))
-    square = 1 - dot * dot / (sum(a * a for a in o) * sum(b * b for b in s))
+    lengths = sum((a * a for a in o), Fraction(0)) * sum((b * b for b in s), Fraction(0))
+    square = 1 - dot * dot / lengths
     with localcontext() as context:
         context.prec = 60
         return float((Decimal(square.numerator) / Decimal(square.denominator)).sqrt())
@@ -51,7 +52,7 @@ def test_identical_answers_give_zero_exactly() -> None:
         for scale in (1, 1e-7, 1 / 3, 1e5):
             o = scale * unit(rng, 384)
             found = angles(o, np.tile(o, (n, 1)))
-            assert (found.gamma, found.radians, found.defined) == (0.0, 0.0, True)
+            assert list(map(float, found)) == [0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_worked_by_hand(o: list[float], p: list[list[float]], sine: float, degre
 )
 def test_without_an_angle_gamma_is_one_and_not_defined(o: Any, p: Any) -> None:
     found = angles(o, p)
-    assert (found.gamma, found.radians, found.defined) == (1.0, math.pi / 2, False)
+    assert list(map(float, found)) == [1, math.pi / 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -118,8 +119,8 @@ def test_any_leading_shape() -> None:
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_nearly_equal_vectors(distance: float, n: int, kind: type) -> None:
     rng = np.random.default_rng(n)
-    o = unit(rng, 64).astype(kind)
-    p = (o + distance * unit(rng, n, 64)).astype(kind)
+    o: NDArray[Any] = unit(rng, 64).astype(kind)
+    p: NDArray[Any] = (o + distance * unit(rng, n, 64)).astype(kind)
     assert gamma(o, p) == pytest.approx(exact(o, p), rel=CLOSE, abs=0)
     assert gamma(o, -7.3 * p) == pytest.approx(exact(o, -7.3 * p), rel=CLOSE, abs=0)
 
@@ -233,11 +234,11 @@ def test_pairwise_distance_is_the_mean_over_pairs(seed: int, n: int, d: int) -> 
 
 def test_pairwise_distance_at_its_ends() -> None:
     v = unit(np.random.default_rng(0), 384)
-    assert pairwise_distance([v] * 11) == 0.0
-    assert pairwise_distance([v]) == 0.0
-    assert pairwise_distance([v, -v]) == pytest.approx(2)
+    assert pairwise_distance(np.tile(v, (11, 1))) == 0.0
+    assert pairwise_distance(v[None]) == 0.0
+    assert pairwise_distance(np.stack([v, -v])) == pytest.approx(2)
     assert pairwise_distance([[0, 0], [1, 0], [0, 2]]) == pytest.approx(1)
-    near = [[1, 0], [1, 1e-9]]
+    near = np.array([[1, 0], [1, 1e-9]])
     assert pairwise_distance(near) == pytest.approx(0.5e-18, rel=1e-9)
 
 

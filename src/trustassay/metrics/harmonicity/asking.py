@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
+import jinja2
+
 from trustassay.capabilities import CallError, Models, Reply
 from trustassay.metric import AssessmentError
 from trustassay.metrics.harmonicity.perturbations import NoPerturbationError, perturb, shown
@@ -18,7 +20,7 @@ from trustassay.statistics.randomness import generator
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.metric import Perturbing
 
-__all__ = ["Answer", "Asking", "recorded"]
+__all__ = ["Answer", "Asking", "recorded", "texts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,11 @@ def recorded(sample: Sample) -> tuple[str, list[Answer]]:
 
 @dataclass
 class Asking:
-    """Asks about one sample: the prompt as it is, and perturbed, some at a time."""
+    """Asks about one sample: the prompt as it is, and perturbed, some at a time.
+
+    Which perturbed prompts it asks follows from the metric's seed and the sample's id; those of
+    one call of :meth:`more` go on where the last left off.
+    """
 
     metric: Perturbing
     sample: Sample
@@ -52,14 +58,15 @@ class Asking:
 
     def __post_init__(self) -> None:
         self._rng = generator(self.metric.seed, self.sample.id, "perturbation")
-        self._original: asyncio.Future[Reply] | None = None
-        self._asked = 0
+        self._plain: asyncio.Future[Reply] | None = None
+        self._taken: set[str] = set()
+        self._paraphrases = 0
 
     async def original(self) -> str:
         """Return the answer to the prompt as it is."""
         if self.metric.original == "response" and self.sample.response is not None:
             return self.sample.response
-        return (await self._reply(self.sample.question)).text
+        return (await self._plain_reply()).text
 
     async def more(self, n: int) -> list[Answer]:
         """Return the answers to ``n`` further perturbed prompts.
@@ -80,56 +87,91 @@ class Asking:
             for text, reply in zip(changed, replies, strict=True):
                 change = shown(self.sample.question, text)
                 if isinstance(reply, CallError) and reply.kind == "refused":
-                    self.refused.append(change)
+                    self._refuse(change, str(reply))
                 elif isinstance(reply, BaseException):
                     raise reply
                 else:
                     answers.append(Answer(reply.text, change, await self._seen(reply)))
-            if len(self.refused) > self.metric.perturbations:
-                last = next(r for r in replies if isinstance(r, CallError))
-                raise AssessmentError(f"the endpoint refuses perturbed prompts: {last}")
         return answers
 
+    def _refuse(self, change: str, why: str) -> None:
+        self.refused.append(change)
+        if len(self.refused) > self.metric.perturbations:
+            raise AssessmentError(f"perturbed prompts are refused: {why}")
+
     async def _changed(self, n: int) -> list[str]:
+        """Return up to ``n`` perturbed questions, each of which changes the prompt."""
         if self.metric.perturbation == "paraphrase":
-            numbers = range(self._asked, self._asked + n)
-            self._asked += n
-            return list(await asyncio.gather(*map(self._paraphrase, numbers)))
+            return await self._paraphrased(n)
+        found = []
         try:
-            return [perturb(self.sample.question, self.metric.family, self._rng) for _ in range(n)]
+            for _ in range(n):
+                found.append(
+                    perturb(self.sample.question, self.metric.family, self._rng, self._taken)
+                )
+                self._taken.add(found[-1])
         except NoPerturbationError as error:
             raise AssessmentError(str(error)) from None
+        return found
 
-    async def _paraphrase(self, number: int) -> str:
-        prompt = _paraphrase_prompt()
-        reply = await self.models.chat(
-            prompt.filled(text=self.sample.question),
-            temperature=1.0,
-            max_tokens=self.metric.max_tokens,
-            repeat=number,
-            prompt=prompt.name,
+    async def _paraphrased(self, n: int) -> list[str]:
+        """Ask for ``n`` paraphrases; return those that say something, and in other words."""
+        prompt, question = _paraphrase_prompt(), self.sample.question
+        numbers = range(self._paraphrases, self._paraphrases + n)
+        self._paraphrases += n
+        replies = await asyncio.gather(
+            *(
+                self.models.chat(
+                    prompt.filled(text=question),
+                    temperature=1.0,
+                    max_tokens=self.metric.max_tokens,
+                    repeat=number,
+                    prompt=prompt.name,
+                )
+                for number in numbers
+            )
         )
-        return reply.text.strip()
+        found = []
+        for text in (reply.text.strip() for reply in replies):
+            if text and text != question.strip():
+                found.append(text)
+            else:
+                self._refuse(text, "the model gave no paraphrase of the question")
+        return found
+
+    def _prompt(self, question: str) -> tuple[str, str]:
+        """Return what is asked, and the name of the prompt that was made for it."""
+        template = self.metric.template
+        if template is None:
+            return question, ""
+        try:  # not Prompt.filled, which strips its ends, and so what was appended
+            text = template.template.render(question=question, sample=self.sample)
+        except jinja2.TemplateError as error:
+            raise AssessmentError(f"prompt {template.name}: {error.message}") from None
+        return text, template.name
 
     async def _reply(self, question: str) -> Reply:
-        text, version = question, ""
-        if self.metric.template:
-            text = self.metric.template.filled(question=question, sample=self.sample)
-            version = self.metric.template.name
+        text, name = self._prompt(question)
+        if question != self.sample.question and text == self._prompt(self.sample.question)[0]:
+            raise AssessmentError(f"the prompt {name} shows nothing of the perturbation")
         return await self.models.chat(
             text,
             temperature=self.metric.temperature,
             max_tokens=self.metric.max_tokens,
-            prompt=version,
+            prompt=name,
         )
+
+    def _plain_reply(self) -> asyncio.Future[Reply]:
+        if self._plain is None:
+            self._plain = asyncio.ensure_future(self._reply(self.sample.question))
+        return self._plain
 
     async def _seen(self, reply: Reply) -> bool:
         """Whether what was added counts among the tokens; unknown counts as seen."""
-        if not self.metric.appends or self.metric.original == "response":
+        if not self.metric.family.appends or self.metric.original == "response":
             return True
-        plain = await self._reply(self.sample.question)
-        counts = (plain.prompt_tokens, reply.prompt_tokens)
-        return None in counts or counts[1] > counts[0]  # type: ignore[operator]
+        asked, plain = reply.prompt_tokens, (await self._plain_reply()).prompt_tokens
+        return asked is None or plain is None or asked > plain
 
 
 def texts(original: str, answers: Sequence[Answer]) -> list[str]:

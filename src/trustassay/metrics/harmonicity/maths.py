@@ -63,7 +63,8 @@ def angles(original: ArrayLike, perturbed: ArrayLike) -> Angles:
         block = slice(start, start + rows)
         for column, values in zip(found, _angles(flat_o[block], flat_p[block]), strict=True):
             column[block] = values
-    return Angles(*(column.reshape(shape) for column in found))
+    gamma, radians, defined = found
+    return Angles(gamma.reshape(shape), radians.reshape(shape), defined.reshape(shape))
 
 
 def _angles(original: NDArray[np.floating], perturbed: NDArray[np.floating]) -> Angles:
@@ -101,7 +102,7 @@ def _scaled(vectors: NDArray[np.floating], axes: tuple[int, ...]) -> Floats:
         vectors.max(axis=axes, keepdims=True), -vectors.min(axis=axes, keepdims=True)
     ).astype(np.float64)
     _, exponent = np.frexp(largest)
-    return vectors * np.ldexp(1.0, -np.clip(exponent, -1000, 1000))
+    return np.asarray(vectors * np.ldexp(1.0, -np.clip(exponent, -1000, 1000)))
 
 
 def _dots(a: Floats, b: Floats) -> Floats:
@@ -160,9 +161,9 @@ def resampled_gammas(
     across = p - o
     for _ in range(2):  # the second time removes what rounding left of a long part along o
         across = across - np.outer(across @ direction, direction)
-    basis = np.linalg.qr(across.T, mode="r").T
+    triangle = np.linalg.qr(across.T, mode="r")
     weights = rng.multinomial(n, np.full(n, 1 / n), size=replicates).astype(np.float64)
-    across = np.linalg.norm(weights @ basis, axis=1)
+    across = np.linalg.norm(weights @ np.transpose(triangle), axis=1)
     length = np.hypot(weights @ (p @ direction), across)
     zero = length <= CANCELLED * (weights @ np.linalg.norm(p, axis=1))
     return np.minimum(np.where(zero, 1.0, across / np.where(zero, 1.0, length)), 1.0)

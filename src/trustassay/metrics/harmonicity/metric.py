@@ -76,11 +76,6 @@ class Perturbing(Metric):
             return Family("paraphrase", lambda text, _: text)
         return family(self.perturbation)
 
-    @property
-    def appends(self) -> bool:
-        """Whether perturbed prompts are the original with something behind it."""
-        return self.family.appends and self.prompt is None
-
     @cached_property
     def template(self) -> Prompt | None:
         """The template around the question."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import string
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -50,19 +50,23 @@ class Family:
     appends: bool = False
 
 
-def perturb(text: str, how: Family, rng: np.random.Generator) -> str:
-    """Return a text that differs from ``text``.
+def perturb(text: str, how: Family, rng: np.random.Generator, taken: Collection[str] = ()) -> str:
+    """Return a text that differs from ``text``, and from those ``taken`` if there is one.
 
     Raises:
-        NoPerturbationError: none was found in fifty draws.
+        NoPerturbationError: fifty draws left the text as it is, or the family cannot work on it.
     """
+    repeated = None
     for _ in range(DRAWS):
         changed = how.apply(text, rng)
         if not isinstance(changed, str):
             raise NoPerturbationError(f"{how.name} returned {changed!r:.60} in place of a text")
-        if changed != text:
+        if changed != text and changed not in taken:
             return changed
-    raise NoPerturbationError(f"{how.name} leaves this text as it is")
+        repeated = changed if changed != text else repeated
+    if repeated is None:
+        raise NoPerturbationError(f"{how.name} leaves this text as it is")
+    return repeated
 
 
 def family(choice: str | Perturb) -> Family:
@@ -78,16 +82,19 @@ def family(choice: str | Perturb) -> Family:
     if choice.startswith("python:"):
         module, _, name = choice.removeprefix("python:").partition(":")
         try:
-            return Family(choice, getattr(import_module(module), name))
-        except (ImportError, AttributeError, ValueError) as error:
+            function = getattr(import_module(module), name)
+        except Exception as error:  # a module may raise anything
             raise UnknownNameError(f"perturbation {choice}: {error}") from None
+        if not callable(function):
+            raise UnknownNameError(f"perturbation {choice}: {name} is no function")
+        return Family(choice, function)
     raise UnknownNameError(did_you_mean("perturbation", choice, [*FAMILIES, "paraphrase"]))
 
 
 def shown(original: str, changed: str) -> str:
     """Return what was added, or the changed text, with unprintable characters made visible."""
-    tail = changed.removeprefix(original) if changed.startswith(original) else changed
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in tail)
+    tail = changed.removeprefix(original)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in tail)
 
 
 def _tail(characters: str) -> Perturb:
@@ -106,32 +113,38 @@ def _rare() -> str:
 
 
 def _unicode(text: str, rng: np.random.Generator) -> str:
+    """Append a space, so that the last word stays whole, and one to three rare letters."""
     return _tail(_rare())(text + " ", rng)
 
 
 def _typo(text: str, rng: np.random.Generator) -> str:
-    """Swap, drop, double or mistype one to three letters inside words of four or more."""
+    """Swap, drop, double or mistype one to three letters inside words of three or more."""
     letters = list(text)
-    for _ in range(rng.integers(1, MOST + 1)):
+    for count in range(rng.integers(1, MOST + 1)):
         places = [
             i
             for i in range(1, len(letters) - 1)
             if all(c.isalpha() for c in letters[i - 1 : i + 2])
         ]
-        if not places:
-            raise NoPerturbationError("typo: the text has no word long enough")
-        i = int(rng.choice(places))
-        kind = int(rng.integers(4))
-        if kind == 0:
-            letters[i], letters[i + 1] = letters[i + 1], letters[i]
-        elif kind == 1:
-            del letters[i]
-        elif kind == 2:
-            letters.insert(i, letters[i])
-        else:
-            near = _NEIGHBOURS.get(letters[i].lower(), string.ascii_lowercase)
-            letters[i] = near[int(rng.integers(len(near)))]
+        if places:
+            _mistype(letters, int(rng.choice(places)), rng)
+        elif count == 0:
+            raise NoPerturbationError("typo: the text has no word of three letters or more")
     return "".join(letters)
+
+
+def _mistype(letters: list[str], i: int, rng: np.random.Generator) -> None:
+    kind = int(rng.integers(4))
+    if kind == 0:
+        letters[i], letters[i + 1] = letters[i + 1], letters[i]
+    elif kind == 1:
+        del letters[i]
+    elif kind == 2:
+        letters.insert(i, letters[i])
+    else:
+        near = _NEIGHBOURS.get(letters[i].lower(), string.ascii_lowercase)
+        other = near[int(rng.integers(len(near)))]
+        letters[i] = other.upper() if letters[i].isupper() else other
 
 
 @cache
@@ -157,7 +170,8 @@ def _synonym(text: str, rng: np.random.Generator) -> str:
         core = _core(words[i])
         others = table[core.lower()]
         other = others[int(rng.integers(len(others)))]
-        words[i] = words[i].replace(core, other.capitalize() if core[0].isupper() else other)
+        other = other.capitalize() if core[0].isupper() else other
+        words[i] = words[i].replace(core, other, 1)
     return " ".join(words)
 
 

@@ -1,0 +1,198 @@
+"""Families of perturbations: what each promises, for any text."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections.abc import Iterator
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from trustassay.metric import UnknownNameError
+from trustassay.metrics.harmonicity.perturbations import (
+    CONTROL,
+    FAMILIES,
+    WHITESPACE,
+    NoPerturbationError,
+    family,
+    perturb,
+    shown,
+)
+from trustassay.statistics.randomness import generator
+
+TEXTS = st.text(max_size=60)
+SENTENCE = "What big city is near the famous road, and who built it?"
+
+
+def rng(*purpose: str) -> np.random.Generator:
+    return generator(0, *purpose)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@given(text=TEXTS, sample_id=st.text(max_size=5))
+@example(text="", sample_id="")
+@example(text=SENTENCE, sample_id="a")
+@example(text="\ud800 \x00 word", sample_id="a")
+def test_each_changes_the_text_and_follows_from_seed_and_sample(
+    name: str, text: str, sample_id: str
+) -> None:
+    try:
+        changed = perturb(text, family(name), rng(sample_id))
+    except NoPerturbationError as error:
+        assert name in {"typo", "synonym"}
+        assert name in str(error)
+        return
+    assert changed != text
+    assert changed == perturb(text, family(name), rng(sample_id))
+    assert changed.startswith(text) or not family(name).appends
+
+
+@pytest.mark.parametrize(("name", "alphabet"), [("control", CONTROL), ("whitespace", WHITESPACE)])
+@given(text=TEXTS)
+def test_one_to_three_characters_of_an_alphabet_at_the_end(
+    name: str, alphabet: str, text: str
+) -> None:
+    tail = perturb(text, family(name), rng(text)).removeprefix(text)
+    assert 1 <= len(tail) <= 3
+    assert set(tail) <= set(alphabet)
+
+
+@given(text=TEXTS)
+def test_rare_letters_stand_behind_a_space(text: str) -> None:
+    tail = perturb(text, family("unicode"), rng(text)).removeprefix(text)
+    assert re.fullmatch(r" \w{1,3}", tail)
+    assert all(ord(c) > 0x600 and c.isalpha() for c in tail[1:])
+
+
+def draws(name: str, text: str, n: int = 3000) -> Iterator[str]:
+    source = rng(name)
+    return (perturb(text, family(name), source) for _ in range(n))
+
+
+def test_control_draws_every_character_and_every_length() -> None:
+    tails = [changed.removeprefix("Q") for changed in draws("control", "Q")]
+    assert {len(tail) for tail in tails} == {1, 2, 3}
+    counts = [sum(tail.count(c) for tail in tails) for c in map(chr, range(32))]
+    assert min(counts) > 0.7 * np.mean(counts)
+    assert max(counts) < 1.3 * np.mean(counts)
+
+
+def edits(a: str, b: str) -> int:
+    """Return Levenshtein's distance."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        left, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            left, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, left + (x != y))
+    return row[-1]
+
+
+def test_typos_are_one_to_three_and_leave_ends_of_words() -> None:
+    for changed in draws("typo", SENTENCE, 300):
+        assert 1 <= edits(SENTENCE, changed) <= 6  # a swap of two letters is two edits
+        assert len(changed.split()) == len(SENTENCE.split())
+        assert "".join(c for c in changed if not c.isalpha()) == "".join(
+            c for c in SENTENCE if not c.isalpha()
+        )
+
+
+def test_typos_keep_capitals() -> None:
+    assert all(changed.isupper() for changed in draws("typo", "WHO BUILT ROME", 200))
+
+
+def test_a_short_word_takes_several_typos() -> None:
+    assert all(changed != "abc" for changed in draws("typo", "abc", 500))
+
+
+def test_synonyms_change_words_and_nothing_else() -> None:
+    assert set(draws("synonym", "Big Road, 7 (film)!", 300)) == {
+        f"{big} {road}, 7 ({film})!"
+        for big in ("Big", "Large")
+        for road in ("Road", "Street")
+        for film in ("film", "movie")
+    } - {"Big Road, 7 (film)!"}
+
+
+def table() -> list[list[str]]:
+    path = files("trustassay.metrics.harmonicity") / "synonyms.json"
+    found: list[list[str]] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def test_the_table_of_synonyms_is_sound() -> None:
+    groups = table()
+    pairs = [tuple(sorted(group)) for group in groups]
+    assert len(pairs) == len(set(pairs))
+    for group in groups:
+        assert len(set(group)) == len(group) >= 2
+        assert all(word == word.lower().strip(string.punctuation + " ") for word in group)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("typo", "1 + 1 = ?"), ("typo", ""), ("typo", "to be"), ("synonym", "Wer?"), ("synonym", "")],
+)
+def test_what_cannot_be_perturbed_is_a_typed_failure(name: str, text: str) -> None:
+    with pytest.raises(NoPerturbationError, match=name):
+        perturb(text, family(name), rng())
+
+
+def test_texts_taken_are_avoided_as_long_as_there_are_others() -> None:
+    taken: set[str] = set()
+    for _ in range(3):
+        taken.add(perturb("Big Road.", family("synonym"), rng(*taken), taken))
+    assert len(taken) == 3
+    assert perturb("Big Road.", family("synonym"), rng(), taken) in taken
+
+
+# Functions ---------------------------------------------------------------------------------------
+
+
+def loud(text: str, rng: np.random.Generator) -> str:
+    return text.upper()
+
+
+NUMBER = 3
+
+
+def test_a_function_by_itself_or_by_name() -> None:
+    assert perturb("a", family(loud), rng()) == "A"
+    assert family(loud).name == "loud"
+    named = family(f"python:{__name__}:loud")
+    assert perturb("a", named, rng()) == "A"
+    assert named.name == f"python:{__name__}:loud"
+
+
+def test_a_function_that_does_not_perturb() -> None:
+    with pytest.raises(NoPerturbationError, match="leaves this text as it is"):
+        perturb("A", family(loud), rng())
+    with pytest.raises(NoPerturbationError, match="returned 3 in place of a text"):
+        perturb("A", family(lambda text, rng: 3), rng())  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ("contrl", "did you mean control"),
+        ("paraphrases", "did you mean paraphrase"),
+        ("python:no_such_module:f", "no_such_module"),
+        ("python:json:no_such_function", "no_such_function"),
+        (f"python:{__name__}:NUMBER", "NUMBER is no function"),
+        ("python:", "perturbation python:"),
+    ],
+)
+def test_unknown_families(choice: str, words: str) -> None:
+    with pytest.raises(UnknownNameError, match=words):
+        family(choice)
+
+
+def test_what_was_added_is_made_visible() -> None:
+    assert shown("Q", "Q\x05\x1f\x00") == r"\x05\x1f\x00"
+    assert shown("Q", "Q \u2003\n") == r" \u2003\n"
+    assert shown("Q", "R\t") == r"R\t"
+    assert shown("Q", "Q ꀀ") == " ꀀ"
