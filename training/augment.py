@@ -92,7 +92,7 @@ class Pool:
         """Sentences by each of their capitalised names."""
         found = defaultdict(list)
         for number, sentence in enumerate(self.sentences):
-            for name in set(_NAME.findall(sentence)):
+            for name in dict.fromkeys(_NAME.findall(sentence)):  # a set has no fixed order
                 found[name].append(number)
         return found
 

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 from training.augment import KINDS, Pool, among_distractors, build, sentences_of, shortened
 from training.data import Pair
@@ -41,3 +45,23 @@ def test_distractors_keep_the_premise_and_the_label() -> None:
     assert ROWS[0].premise.rstrip(".") in made.premise
     assert len(made.premise.split()) >= 80
     assert made.label == ROWS[0].label
+
+
+def test_the_order_of_sets_decides_nothing() -> None:
+    """Python's hash seed differs from run to run; a run that is taken up must see the same pairs."""
+    code = (
+        "from tests.training.test_augment import ROWS\n"
+        "from training.augment import KINDS, build\n"
+        "print(build(ROWS, KINDS, 60, 1))"
+    )
+    made = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(made) == 1
