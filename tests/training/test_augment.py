@@ -48,7 +48,7 @@ def test_distractors_keep_the_premise_and_the_label() -> None:
 
 
 def test_the_order_of_sets_decides_nothing() -> None:
-    """Python's hash seed differs from run to run; a run that is taken up must see the same pairs."""
+    """Python's hash seed differs from run to run; a run taken up must see the same pairs."""
     code = (
         "from tests.training.test_augment import ROWS\n"
         "from training.augment import KINDS, build\n"
