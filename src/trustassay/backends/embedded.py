@@ -1,9 +1,9 @@
 """``embedded``: entailment and embeddings from weights that the package carries.
 
-The entailer reads a premise in overlapping windows of whole sentences with a small cross-encoder and
-takes the window that speaks most for entailment. A logistic combination, whose inputs and weights
-stand in ``entailer.json``, adds what no window sees: the words that the whole premise shares.
-``docs/embedded-models.md`` says how far it agrees with people; ``training/`` makes it.
+The entailer reads a premise in overlapping windows of whole sentences with a small cross-encoder
+and takes the window that speaks most for entailment. A logistic combination, whose inputs and
+weights stand in ``entailer.json``, adds what no window sees: the words that the whole premise
+shares. ``docs/embedded-models.md`` says how far that agrees with people; ``training/`` makes it.
 """
 
 from __future__ import annotations
