@@ -264,10 +264,14 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
 
 def show(run: Run, *, as_json: bool) -> None:
     """Print a finished run and exit with status 1 where samples failed."""
+    from trustassay.cli.groups import show_groups
+
     content = json.loads((run.path / "summary.json").read_bytes())
     failed = sum(summary.failed for summary in run.summaries.values())
     for metric in run.metrics:
         show_summary(metric.title, run.summaries[metric.name], metric.figures)
+        if groups := content.get("groups", {}).get(metric.name):
+            show_groups(metric.title, groups)
     show_asking(run.outcome, content.get("usage", {}))
     if failed:
         show_failures(run, failed)

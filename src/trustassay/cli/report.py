@@ -12,6 +12,9 @@ from trustassay.cli.common import errors_for_people, say
 
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
+    domain: Annotated[
+        str, typer.Option(help="The field that holds a sample's domain; dots reach inside.")
+    ] = "domain",
     open_report: Annotated[
         bool, typer.Option("--open", help="Open the report in a browser.")
     ] = False,
@@ -20,13 +23,14 @@ def report(
 
     \b
     trustassay report trustassay-runs/answers-1a2b3c4d --open
+    trustassay report runs/one --domain topic
     """
     with errors_for_people():
         from trustassay.engine.folder import RunFolder
         from trustassay.engine.outputs import write_report
 
         folder = RunFolder(run)
-        write_report(folder)
+        write_report(folder, domain_field=domain)
         say(f"report: {folder.report_path}")
         if open_report:
             typer.launch(str(folder.report_path))

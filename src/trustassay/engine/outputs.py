@@ -16,17 +16,18 @@ from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, S
 
 from trustassay.engine.cache import CallStore, Usage
 from trustassay.engine.folder import RunFolder, RunFolderError
+from trustassay.engine.grouping import DOMAIN, grouped
 from trustassay.engine.intake import Intake
 from trustassay.engine.usage import Prices, Tokens
 from trustassay.metric import Assessment, Metric, Summary, metric_class
-from trustassay.report import Histogram, ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.report import Groups, Histogram, ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.sample import Sample, clean
 
 __all__ = ["write_outputs", "write_report"]
 
 ROWS = 4096
 SHOWN = 500
-"""Answers on a report page; where a run has more, the lowest-scored ones."""
+"""Answers on a report page; where a run has more, those that scored worst."""
 
 
 def write_outputs(
@@ -50,10 +51,13 @@ def write_outputs(
         "skipped": intake.faulty,
         "seconds": round(seconds, 3),
     }
+    groups = grouped(folder, folder.read_run() or {}, [type(metric) for metric in metrics])
+    if told := {name: one.to_dict() for name, one in groups.items() if one.worth_showing}:
+        content["groups"] = told
     folder.write_json("summary", content)
     write_parquet(folder)
     if report:
-        write_report(folder, metrics)
+        write_report(folder, metrics, groups=groups)
 
 
 def _calls(folder: RunFolder, prices: Prices) -> dict[str, Any]:
@@ -174,10 +178,17 @@ def _chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
 # report
 
 
-def write_report(folder: RunFolder, metrics_at_hand: Sequence[Metric] = ()) -> None:
+def write_report(
+    folder: RunFolder,
+    metrics_at_hand: Sequence[Metric] = (),
+    *,
+    domain_field: str = DOMAIN,
+    groups: Mapping[str, Groups] | None = None,
+) -> None:
     """Write ``report.html`` from what is stored in the folder.
 
-    A metric that is at hand need not be installed.
+    A metric that is at hand need not be installed; ``groups`` are counted anew where they are not
+    at hand.
 
     Raises:
         RunFolderError: the folder holds no finished run.
@@ -195,6 +206,7 @@ def write_report(folder: RunFolder, metrics_at_hand: Sequence[Metric] = ()) -> N
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     columns = [folder.assessments(metric.name) for metric in metrics]
     histograms = [Histogram(*metric.score_range) for metric in metrics]
+    groups = groups or grouped(folder, run, metrics, domain_field)
     worst = np.full(total, np.inf)
     for metric, histogram, assessments in zip(metrics, histograms, columns, strict=True):
         for position, assessment in enumerate(assessments):
@@ -207,14 +219,21 @@ def write_report(folder: RunFolder, metrics_at_hand: Sequence[Metric] = ()) -> N
         title=Path(run["input"]).name,
         facts=_facts(run),
         metrics=[
-            ReportMetric(m.name, m.title, s, m.figures, h)
+            ReportMetric(m.name, m.title, s, m.figures, h, groups[m.name])
             for m, s, h in zip(metrics, summaries, histograms, strict=True)
         ],
         total=total,
         shown=_shown(folder, columns, shown),
-        note=f"the {SHOWN} lowest-scored of {total:,} answers" if total > SHOWN else "",
+        note=f"the {SHOWN} {_worst(metrics)} of {total:,} answers" if total > SHOWN else "",
     )
     write_page(page, folder.report_path)
+
+
+def _worst(metrics: Sequence[type[Metric]]) -> str:
+    lower = {metric.lower_is_better for metric in metrics}
+    return (
+        "worst-scored" if len(lower) > 1 else "highest-scored" if True in lower else "lowest-scored"
+    )
 
 
 def _rank(assessment: Assessment, *, lower_is_better: bool) -> float:

@@ -1,6 +1,16 @@
 """The report: one HTML file that shows a run's figures and the evidence behind every answer."""
 
 from trustassay.report.figures import Histogram
+from trustassay.report.groups import Group, Groups, Name
 from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
 
-__all__ = ["Histogram", "ReportMetric", "ReportRun", "ReportSample", "write_page"]
+__all__ = [
+    "Group",
+    "Groups",
+    "Histogram",
+    "Name",
+    "ReportMetric",
+    "ReportRun",
+    "ReportSample",
+    "write_page",
+]

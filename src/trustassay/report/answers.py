@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from trustassay.metric import Assessment
+from trustassay.report.perturbed import Perturbed
 from trustassay.report.text import cut
 from trustassay.report.trace import Citation, Gold, Sentence, Trace
 from trustassay.sample import Document, Sample
@@ -15,6 +16,9 @@ __all__ = ["Answer", "Citing", "Passage", "Result", "answer_of"]
 
 LONGEST_QUESTION = 180
 TRACED = "evidence/grounding.html.jinja"  # its evidence holds sentences and citations
+PERTURBED = frozenset(
+    f"evidence/{name}.html.jinja" for name in ("harmonicity", "semantic_harmonicity")
+)
 
 
 class Citing(NamedTuple):
@@ -56,6 +60,7 @@ class Result:
     assessment: Assessment
     trace: Trace
     template: str
+    perturbed: Perturbed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,7 @@ def answer_of(
                 assessment=assessment,
                 trace=Trace.read(traced, len(documents)),
                 template=template,
+                perturbed=Perturbed.read(assessment.evidence) if template in PERTURBED else None,
             )
         )
     judged = any(result.trace.golds for result in results)
@@ -128,9 +134,13 @@ def answer_of(
 
 
 def _problem(result: Result) -> bool:
-    """Whether a reader should look: a failure, a wrong refusal, a faulty sentence of an answer."""
+    """Whether a reader should look: a failure, a wrong refusal, a faulty sentence of an answer, one
+    that does not stay put.
+    """
     if result.assessment.error is not None:
         return True
+    if result.perturbed is not None:
+        return result.assessment.verdict == "unstable"
     if result.assessment.verdict == "refused":
         return result.assessment.score == result.range[0]
     return result.trace.problem
@@ -184,6 +194,10 @@ def _golds(sample: Sample) -> list[Gold]:
 
 
 def _holds_response(result: Result, sample: Sample) -> bool:
-    """Whether the sentences of a result, put together, are the whole response."""
+    """Whether a result shows the whole response: as its sentences, or as the original answer."""
+    if result.perturbed is not None:
+        return (
+            result.perturbed.original is not None and result.perturbed.original == sample.response
+        )
     text = "".join(sentence.text for sentence in result.trace.sentences)
     return bool(text) and "".join(text.split()) == "".join((sample.response or "").split())

@@ -23,9 +23,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from trustassay.metric import Assessment, Figure, Summary
-from trustassay.report import figures, text
+from trustassay.report import figures, plots, text
 from trustassay.report.answers import Answer, Column, answer_of
 from trustassay.report.figures import Histogram
+from trustassay.report.groups import Groups
 from trustassay.sample import Sample
 
 __all__ = ["ReportMetric", "ReportRun", "ReportSample", "write_page"]
@@ -37,13 +38,17 @@ PIECES_AT_ONCE = 200
 
 @dataclass(frozen=True)
 class ReportMetric:
-    """The figures of one metric over the run; ``histogram`` counts its per-sample scores."""
+    """The figures of one metric over the run.
+
+    ``histogram`` counts its per-sample scores, ``groups`` those of each model and domain.
+    """
 
     name: str
     title: str
     summary: Summary
     figures: Mapping[str, Figure]
     histogram: Histogram | None = None
+    groups: Groups | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,8 @@ def _environment() -> Environment:
         "measure": text.measure,
         "amount": text.amount,
         "score": text.score_text,
+        "figure": text.figure,
+        "with_error": text.with_error,
         "plain": _plain,
         "part": _part,
     }
@@ -164,6 +171,12 @@ def _environment() -> Environment:
         "interval_text": figures.interval_text,
         "meter_svg": figures.meter_svg,
         "figure_groups": figure_groups,
+        "beyond": plots.beyond,
+        "line_text": plots.line_text,
+        "rating_svg": plots.rating_svg,
+        "ratings_of": plots.ratings_of,
+        "ridge_svg": plots.ridge_svg,
+        "ridges_of": plots.ridges_of,
     }
     return environment
 

@@ -14,7 +14,18 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-__all__ = ["amount", "cut", "finalized", "measure", "number", "score_text", "split_long", "visible"]
+__all__ = [
+    "amount",
+    "cut",
+    "figure",
+    "finalized",
+    "measure",
+    "number",
+    "score_text",
+    "split_long",
+    "visible",
+    "with_error",
+]
 
 # Controls, bidirectional marks, embeddings and isolates, invisible separators, lone surrogates,
 # and the tag characters that carry text nobody sees. The joiners U+200C and U+200D stay: scripts
@@ -86,6 +97,13 @@ def number(value: float, digits: int = 1) -> str:
     return text.removeprefix("-") if not text.strip("-0.,") else text
 
 
+def figure(value: float, unit: str, digits: int = 1) -> str:
+    """Write a figure; one without a unit that lies near 0, as gamma does, with three decimals."""
+    if not unit and not isinstance(value, int) and abs(value) < 1:
+        digits = 3
+    return measure(value, unit, digits)
+
+
 def measure(value: float, unit: str, digits: int = 1) -> str:
     """Write a number with its unit, kept on one line."""
     return f"{number(value, digits)}{NO_BREAK}{unit}" if unit else number(value, digits)
@@ -103,6 +121,21 @@ def score_text(score: float | None) -> str:
     if 0 < abs(score) < 0.005:
         return f"{score:.1e}"
     return number(float(score), 2)
+
+
+def with_error(value: float, error: float | None, digits: int = 3) -> str:
+    """Write a mean with its standard error in its last digits: 0.063 and 0.004 as ``0.063(4)``.
+
+    Where so many decimals would show nothing of an error above 0, more are written, up to ten. An
+    error of exactly 0 is ``(0)``; without one (a single value has none) the value stands alone.
+    """
+    if not math.isfinite(value):
+        return NOT_A_NUMBER
+    if error is None or not math.isfinite(error):
+        return number(float(value), digits)
+    while error > 0 and round(error * 10**digits) == 0 and digits < 10:
+        digits += 1
+    return f"{number(float(value), digits)}({round(error * 10**digits)})"
 
 
 def _chip(run: str) -> Markup:

@@ -1,0 +1,125 @@
+"""Evidence of harmonicity, read into views: answers to perturbed prompts beside the original.
+
+As in ``trace.py`` every reader is total: what has the wrong type counts as absent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rapidfuzz.distance import Indel
+
+__all__ = ["Perturbed", "Piece", "Variant"]
+
+MOST_WORDS = 4000
+"""Words beyond which two answers are shown without marks: comparing takes their product."""
+_WORDS = re.compile(r"\s*\S+|\s+$")
+
+
+class Piece(NamedTuple):
+    """A stretch of an answer; ``kind`` is ``same``, ``new``, or ``gone`` (in the original only)."""
+
+    kind: str
+    text: str
+
+
+class Change(NamedTuple):
+    """How a prompt was changed; ``seen`` is False where the endpoint may have stripped it."""
+
+    text: str
+    seen: bool
+
+
+@dataclass(slots=True)
+class Variant:
+    """One answer, and the changes of the prompt that gave it."""
+
+    text: str
+    times: int = 0
+    changes: list[Change] = field(default_factory=list)
+    pieces: Sequence[Piece] = ()
+    compared: bool = True
+
+
+@dataclass(slots=True)
+class Perturbed:
+    """The original answer, and the answers to perturbed prompts, equal ones as one.
+
+    ``same`` is the variant that equals the original, if any; ``variants`` are the others, the most
+    frequent first. ``rest`` is evidence of any other kind.
+    """
+
+    original: str | None = None
+    same: Variant | None = None
+    variants: Sequence[Variant] = ()
+    refused: Sequence[str] = ()
+    answers: int = 0
+    rest: Sequence[Mapping[str, Any]] = ()
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any]) -> Perturbed:
+        """Sort the evidence of an assessment."""
+        original: str | None = None
+        by_text: dict[str, Variant] = {}
+        refused: list[str] = []
+        rest: list[Mapping[str, Any]] = []
+        answers = 0
+        for item in evidence:
+            match item:
+                case {"original": str(text)}:
+                    original = text
+                case {"answer": str(text)}:
+                    answers += 1
+                    variant = by_text.setdefault(text.strip(), Variant(text))
+                    variant.times += 1
+                    if isinstance(change := item.get("change"), str):
+                        variant.changes.append(Change(change, item.get("unseen") is not True))
+                case {"refused": str(change)}:
+                    refused.append(change)
+                case Mapping():
+                    rest.append(item)
+                case _:
+                    rest.append({"value": item})
+        same = by_text.pop(original.strip(), None) if original is not None else None
+        for variant in by_text.values():
+            found = _compared(original, variant.text) if original is not None else None
+            variant.compared = found is not None
+            variant.pieces = found or [Piece("same", variant.text)]
+        variants = sorted(by_text.values(), key=lambda variant: -variant.times)
+        return cls(original, same, variants, refused, answers, rest)
+
+
+def _compared(original: str, other: str) -> list[Piece] | None:
+    """Return ``other`` in pieces, words of ``original`` that it lacks among them; ``None`` where
+    the two are too long.
+    """
+    before, after = _WORDS.findall(original), _WORDS.findall(other)
+    if max(len(before), len(after)) > MOST_WORDS:
+        return None
+    alike = [[word.strip() for word in words] for words in (before, after)]
+    pieces: list[Piece] = []
+    gone = new = ""
+    for step in Indel.opcodes(*alike):
+        if step.tag == "equal":
+            pieces += _marked(gone, new)
+            pieces.append(Piece("same", "".join(after[step.dest_start : step.dest_end])))
+            gone = new = ""
+        else:
+            gone += "".join(before[step.src_start : step.src_end])
+            new += "".join(after[step.dest_start : step.dest_end])
+    return pieces + _marked(gone, new)
+
+
+def _marked(gone: str, new: str) -> list[Piece]:
+    """Return what is gone and what is new; the space before it bears no mark."""
+    pieces = []
+    for kind, text in (("gone", gone), ("new", new)):
+        words = text.lstrip()
+        if space := text[: len(text) - len(words)]:
+            pieces.append(Piece("same", space))
+        if words:
+            pieces.append(Piece(kind, words))
+    return pieces

@@ -1,0 +1,103 @@
+"""Evidence of harmonicity: answers gathered, words marked, anything survived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trustassay.report import ReportRun, ReportSample, write_page
+from trustassay.report.perturbed import MOST_WORDS, Perturbed, Piece
+
+MARY = "Mary Queen of Scots was a Roman Catholic."
+
+
+def test_equal_answers_are_one() -> None:
+    found = Perturbed.read(
+        [
+            {"original": MARY},
+            {"answer": MARY, "change": "\\x05"},
+            {"answer": "Mary was.", "change": "\\x01"},
+            {"answer": "Mary was.", "change": "\\x02", "unseen": True},
+            {"answer": MARY + "\n"},
+            {"refused": "\\x00"},
+        ]
+    )
+    assert found.original == MARY
+    assert found.same
+    assert (found.same.times, found.answers) == (2, 4)
+    (variant,) = found.variants
+    assert (variant.times, [tuple(c) for c in variant.changes]) == (
+        2,
+        [("\\x01", True), ("\\x02", False)],
+    )
+    assert found.refused == ["\\x00"]
+
+
+def test_words_that_differ_are_marked() -> None:
+    answer = "Mary Queen of Scots was Roman Catholic, they say."
+    (variant,) = Perturbed.read([{"original": MARY}, {"answer": answer}]).variants
+    assert variant.pieces == [
+        Piece("same", "Mary Queen of Scots was"),
+        Piece("same", " "),
+        Piece("gone", "a"),
+        Piece("same", " Roman"),
+        Piece("same", " "),
+        Piece("gone", "Catholic."),
+        Piece("same", " "),
+        Piece("new", "Catholic, they say."),
+    ]
+    assert "".join(p.text for p in variant.pieces if p.kind == "new") == "Catholic, they say."
+
+
+@pytest.mark.parametrize(("before", "after"), [("", "a b"), ("a b", ""), ("  a", "a  \n b\n")])
+def test_blank_answers_and_spaces(before: str, after: str) -> None:
+    (variant,) = Perturbed.read([{"original": before}, {"answer": after}]).variants
+    kept = "".join(p.text for p in variant.pieces if p.kind != "gone")
+    assert kept.split() == after.split()
+
+
+def test_long_answers_are_not_compared() -> None:
+    long = "word " * (MOST_WORDS + 1)
+    (variant,) = Perturbed.read([{"original": "word"}, {"answer": long}]).variants
+    assert not variant.compared
+    assert variant.pieces == [Piece("same", long)]
+
+
+@pytest.mark.parametrize(
+    "evidence", [[None], ["text"], [{"original": 3}], [{"answer": None}, {"answer": "a"}], [{}]]
+)
+def test_any_evidence_is_read(evidence: list[Any]) -> None:
+    found = Perturbed.read(evidence)
+    assert found.original is None
+    assert len(found.rest) + len(found.variants) == len(evidence)
+
+
+def test_the_page_shows_them_escaped(
+    tmp_path: Path,
+    make_run: Callable[..., ReportRun],
+    make_sample: Callable[..., ReportSample],
+    make_hostile: Callable[..., list[ReportSample]],
+) -> None:
+    hostile = [sample.sample.question for sample in make_hostile()]
+    samples = []
+    for number, text in enumerate(hostile):
+        evidence = [
+            {"original": f"An answer {text} here"},
+            {"answer": f"An answer {text} there", "change": text},
+            {"answer": text, "change": text, "unseen": True},
+            {"refused": text},
+            {text: text},
+        ]
+        samples.append(make_sample(f"s{number}", 0.3, "unstable", evidence, metric="harmonicity"))
+    path = tmp_path / "report.html"
+    write_page(make_run(samples), path)
+    page = path.read_text(encoding="utf-8")
+    assert page.count("<script>") == 1
+    assert "<img" not in page
+    assert "<del>here</del>" in page
+    assert "<ins>there</ins>" in page
+    assert "it may have stripped this" in page
+    assert "refused by the endpoint and replaced" in page
