@@ -42,7 +42,7 @@ class Perturbing(Metric):
             ``response`` for it.
         prompt: file of a template around the question; without it the bare question is asked.
         temperature, max_tokens: of every call.
-        stable_below: a score below it counts as stable.
+        stable_below: a score below it counts as stable (with an angle beyond 90 degrees none does).
         seed: of the perturbations and of resampling.
 
     A sample with ``resamples`` is scored from them and its response; nothing is asked then.
@@ -61,8 +61,14 @@ class Perturbing(Metric):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.perturbations < 1:
-            raise ValueError("perturbations: expected 1 or more")
+        for option, least in (
+            ("perturbations", 1),
+            ("max_tokens", 1),
+            ("temperature", 0),
+            ("seed", 0),
+        ):
+            if getattr(self, option) < least:
+                raise ValueError(f"{option}: expected {least} or more")
         if self.original not in ("ask", "response"):
             raise ValueError(f"original: expected ask or response, got {self.original!r}")
         if not 0 < self.stable_below < 1:
@@ -110,13 +116,13 @@ class Perturbing(Metric):
             "refused": len(refused),
             "unseen": sum(not answer.seen for answer in answers),
         }
-        score = parts[self.score_part]
+        score, turned = parts[self.score_part], parts.get("angle_degrees", 0) > 90
         return Assessment(
             sample.id,
             self.name,
             score,
-            verdict="stable" if score < self.stable_below else "unstable",
-            reason=_reason(len(answers), [answer.text for answer in answers], original, refused),
+            verdict="stable" if score < self.stable_below and not turned else "unstable",
+            reason=_reason(original, answers, refused, turned=turned),
             parts=parts,
             evidence=_evidence(original, answers, refused),
         )
@@ -269,11 +275,17 @@ async def _entails(models: Models, premise: str, hypothesis: str) -> float:
     return (await models.entail(premise, hypothesis)).entailment
 
 
-def _reason(n: int, others: Sequence[str], original: str, refused: Sequence[str]) -> str:
-    same = sum(text.strip() == original.strip() for text in others)
+def _reason(
+    original: str, answers: Sequence[Answer], refused: Sequence[str], *, turned: bool
+) -> str:
+    n, same = len(answers), sum(answer.text.strip() == original.strip() for answer in answers)
     words = f"{same} of {n} answers to perturbed prompts are the original answer, word for word"
     if refused:
         words += f"; {len(refused)} perturbed prompts were refused and replaced"
+    if unseen := sum(not answer.seen for answer in answers):
+        words += f"; {unseen} may have been stripped on their way"
+    if turned:
+        words += "; the angle is beyond 90 degrees, where gamma falls again"
     return words
 
 

@@ -65,7 +65,7 @@ def summarise(
         row = np.zeros(len(averaged) + 4)
         if assessment.error is None and assessment.score is not None:
             scores.append(assessment.score)
-            stable = assessment.score < metric.stable_below
+            stable = assessment.verdict == "stable"
             parts = {**assessment.parts, "stable_share": 100.0 * stable}
             row[:4] = 1, assessment.score, stable, assessment.score * stable
             row[4:] = [parts[key] for key in averaged]
