@@ -304,6 +304,15 @@ def test_adaptive_mode_stops_where_the_interval_is_narrow_enough() -> None:
     assert found.parts["gamma_high"] - found.parts["gamma_low"] <= 0.2
 
 
+def test_an_answer_known_to_be_unstable_is_asked_no_further() -> None:
+    decided = Harmonicity(perturbations=12, decided=True)
+    assert only(asked(Model(), metrics=decided)).parts["perturbations"] == 12
+    found = asked(Model(erratic), 20, decided).assessments
+    early = [a for a in found if a.parts["perturbations"] < 12]
+    assert len(early) > 10
+    assert all(a.verdict == "unstable" and a.parts["gamma_low"] >= 0.05 for a in early)
+
+
 def test_adaptive_mode_begins_with_the_prompts_of_the_full_one() -> None:
     full, adaptive = Model(), Model()
     asked(full, 3)

@@ -155,9 +155,10 @@ class Harmonicity(Perturbing):
     again beyond 90, the mean distance between all answers, and gamma's interval.
 
     Args:
-        precision: stop asking when the interval of gamma is no wider than this to either side;
-            ``None`` asks for all ``perturbations``.
-        first: perturbed prompts to begin with, where ``precision`` is given.
+        precision: stop asking when the interval of gamma is no wider than this to either side.
+        decided: stop asking when the interval lies above ``stable_below``: an answer that is known
+            to be unstable needs no more. Without both all ``perturbations`` are asked.
+        first: perturbed prompts to begin with, where one of the two is given.
         replicates: resamples of the perturbations behind the interval.
         others: see :class:`Perturbing`.
 
@@ -173,6 +174,7 @@ class Harmonicity(Perturbing):
     score_part: ClassVar[str] = "gamma"
 
     precision: float | None = None
+    decided: bool = False
     first: int = 3
     replicates: int = 500
 
@@ -186,17 +188,21 @@ class Harmonicity(Perturbing):
             raise ValueError("replicates: expected 1 or more")
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
-        if self.precision is None:
+        if self.precision is None and not self.decided:
             return await super()._asked(asking)
         wanted = min(self.first, self.perturbations)
         original, answers = await asyncio.gather(asking.original(), asking.more(wanted))
         while True:
             parts = await self._compared(asking.sample, original, answers, asking.models)
-            clear = parts["gamma_high"] - parts["gamma_low"] <= 2 * self.precision
-            if clear or len(answers) >= self.perturbations:
+            if self._clear(parts) or len(answers) >= self.perturbations:
                 return original, answers, parts
-            wanted = min(len(answers), self.perturbations - len(answers))
+            wanted = min(max(2, len(answers) // 2), self.perturbations - len(answers))
             answers += await asking.more(wanted)
+
+    def _clear(self, parts: Mapping[str, float]) -> bool:
+        low, high = parts["gamma_low"], parts["gamma_high"]
+        precise = self.precision is not None and high - low <= 2 * self.precision
+        return precise or (self.decided and low >= self.stable_below)
 
     async def _compared(
         self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
