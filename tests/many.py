@@ -50,11 +50,11 @@ def many(
 
     The less stable an answer is, the worse it is rated.
     """
-    rng = np.random.default_rng(seed)
     number = 0
     for domain, hard in DOMAINS.items():
         for model, unsteady in MODELS.items():
             for _ in range(each):
+                rng = np.random.default_rng([seed, number])
                 rate = 0.0 if rng.random() < 0.18 else min(0.9, rng.gamma(1.6, unsteady * hard))
                 answer = [str(rng.choice(WORDS)) for _ in range(rng.integers(8, 30))]
                 rating = np.clip(round(4.8 - 3.5 * rate + rng.normal(0, 0.9)), 0, 5)

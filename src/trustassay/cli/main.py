@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from trustassay.cli import cite, dataset, demo, generate, models, report, rescore, score
+from trustassay.cli import (
+    cite,
+    compare,
+    dataset,
+    demo,
+    generate,
+    isotropy,
+    models,
+    report,
+    rescore,
+    score,
+)
 
 __all__ = ["app", "main"]
 
@@ -28,6 +39,8 @@ app.command("dataset")(dataset.dataset)
 app.command("cite")(cite.cite)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
+app.command("compare")(compare.compare)
+app.command("isotropy")(isotropy.isotropy)
 app.command("models")(models.models)
 app.command("demo")(demo.demo)
 

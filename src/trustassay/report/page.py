@@ -29,7 +29,7 @@ from trustassay.report.figures import Histogram
 from trustassay.report.groups import Groups
 from trustassay.sample import Sample
 
-__all__ = ["ReportMetric", "ReportRun", "ReportSample", "write_page"]
+__all__ = ["ReportMetric", "ReportRun", "ReportSample", "write_page", "write_template"]
 
 EVIDENCE = "evidence/"
 GENERIC = "generic"
@@ -77,11 +77,16 @@ class ReportRun:
 
 def write_page(run: ReportRun, path: Path) -> None:
     """Write the page to ``path``, which holds either what it held before or the whole page."""
+    write_template("page.html.jinja", path, run=run, answers=_answers(run))
+
+
+def write_template(template: str, path: Path, **context: Any) -> None:
+    """Write a page from one of this package's templates, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(_rendered(run))
+            file.writelines(_rendered(template, context))
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
@@ -90,18 +95,12 @@ def write_page(run: ReportRun, path: Path) -> None:
         raise
 
 
-def _rendered(run: ReportRun) -> Iterator[str]:
+def _rendered(template: str, context: Mapping[str, Any]) -> Iterator[str]:
     style, script = _asset("report.css"), _asset("report.js")
     stream = (
         _environment()
-        .get_template("page.html.jinja")
-        .stream(
-            run=run,
-            answers=_answers(run),
-            style=style,
-            script=script,
-            policy=_policy(style, script),
-        )
+        .get_template(template)
+        .stream(style=style, script=script, policy=_policy(style, script), **context)
     )
     stream.enable_buffering(PIECES_AT_ONCE)
     return stream
@@ -171,7 +170,9 @@ def _environment() -> Environment:
         "interval_text": figures.interval_text,
         "meter_svg": figures.meter_svg,
         "figure_groups": figure_groups,
+        "bars_svg": plots.bars_svg,
         "beyond": plots.beyond,
+        "curves_svg": plots.curves_svg,
         "line_text": plots.line_text,
         "rating_svg": plots.rating_svg,
         "ratings_of": plots.ratings_of,

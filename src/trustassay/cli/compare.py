@@ -1,0 +1,161 @@
+"""``trustassay compare``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from trustassay.cli.common import Json, Seed, errors_for_people, one_line, say
+
+if TYPE_CHECKING:
+    from trustassay.engine.comparing import Comparison, Side
+    from trustassay.report.pages import Row
+    from trustassay.statistics.comparison import Difference
+
+COLUMNS = ("first", "second", "change", "95 % interval", "p")
+
+
+def compare(
+    first: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The earlier run's folder.", show_default=False)
+    ],
+    second: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The later run's folder.", show_default=False)
+    ],
+    metric: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="The metric to compare, where the runs share several.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Write a page with both distributions.", show_default=False),
+    ] = None,
+) -> None:
+    """Say how the distribution of a metric's scores changed between two runs.
+
+    Runs of the same samples are also compared sample by sample.
+
+    \b
+    trustassay compare runs/monday runs/tuesday
+    trustassay compare runs/monday runs/tuesday --metric harmonicity --out change.html
+    """
+    with errors_for_people():
+        from trustassay.engine import comparing
+
+        found = comparing.compare(first, second, metric=metric, seed=seed)
+        _show(found)
+        if out:
+            _write(found, out)
+            say(f"page: {out}")
+        if as_json:
+            print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+
+
+def headline(found: Comparison) -> str:
+    """Say in a sentence what happened to the mean, and to the distribution."""
+    change = found.paired or found.mean
+    low, high = change.interval
+    a, b = (float(side.scores.mean()) for side in (found.first, found.second))
+    words = f"The mean went from {a:.3f} to {b:.3f}"
+    if low <= 0 <= high:
+        words += f"; that is no clear change (95 % interval {low:+.3f} to {high:+.3f})"
+    else:
+        better = (change.value < 0) == found.metric.lower_is_better
+        words += f", which is {'better' if better else 'worse'}: by {change.value:+.3f}"
+        words += f" (95 % interval {low:+.3f} to {high:+.3f})"
+    p = found.distribution.p
+    differ = "differ" if p < 0.05 else "do not differ clearly"
+    return f"{words}. The distributions {differ} (p = {_p(p)}).".replace("-", "−")
+
+
+def rows(found: Comparison) -> list[Row]:
+    """Return the table of figures."""
+    import numpy as np
+
+    from trustassay.report.pages import Row
+
+    def row(name: str, of: list[float], change: Difference, digits: int, why: str) -> Row:
+        low, high = change.interval
+        cells = [f"{value:.{digits}f}" for value in of]
+        cells += [f"{change.value:+.{digits}f}", f"{low:+.{digits}f} to {high:+.{digits}f}", ""]
+        return Row(name, [cell.replace("-", "−") for cell in cells], why)
+
+    def both(figure) -> list[float]:  # type: ignore[no-untyped-def]
+        return [float(figure(side)) for side in (found.first, found.second)]
+
+    def below(side: Side) -> float:
+        return side.share_below(found.stable_below or 0.0)
+
+    table = [
+        row("mean", both(lambda s: s.scores.mean()), found.mean, 3, "of all scores of a run"),
+        row("median", both(lambda s: np.median(s.scores)), found.median, 3, ""),
+    ]
+    if found.stable:
+        words = f"answers whose score is below {found.stable_below:g}, %"
+        table.append(row("stable share", both(below), found.stable, 1, words))
+    if found.paired and found.paired_p is not None:
+        low, high = found.paired.interval
+        cells = ["", "", f"{found.paired.value:+.3f}", f"{low:+.3f} to {high:+.3f}"]
+        why = f"mean difference of {found.pairs:,} samples that both runs scored; p from sign flips"
+        cells = [cell.replace("-", "−") for cell in cells]
+        table.append(Row("paired difference", [*cells, _p(found.paired_p)], why))
+    far = found.distribution
+    why = "largest distance of the distribution functions (Kolmogorov-Smirnov); p from permutations"
+    table.append(Row("distance", ["", "", f"{far.statistic:.3f}", "", _p(far.p)], why))
+    return table
+
+
+def _p(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+
+
+def _show(found: Comparison) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"{found.metric.title}: {found.first.path} and {found.second.path}"
+    table = Table(title=one_line(title), title_justify="left", box=None, pad_edge=False)
+    table.add_column("figure")
+    for column in COLUMNS:
+        table.add_column(column, justify="right")
+    for row in rows(found):
+        table.add_row(row.name, *row.cells)
+    Console(stderr=True, highlight=False, markup=False).print(table)
+    sizes = [f"{len(side.scores):,}" for side in (found.first, found.second)]
+    paired = f", {found.pairs:,} of them paired by id" if found.pairs else ""
+    say(f"{sizes[0]} and {sizes[1]} scores{paired}")
+    say(headline(found))
+    for warning in found.warnings:
+        say(one_line(f"mind: {warning}"))
+
+
+def _write(found: Comparison, path: Path) -> None:
+    from trustassay.report.pages import ComparisonPage, write_comparison_page
+
+    names = [side.path.name or str(side.path) for side in (found.first, found.second)]
+    page = ComparisonPage(
+        title=f"{names[0]} → {names[1]}",
+        metric=found.metric.title,
+        facts={
+            "first run": str(found.first.path),
+            "second run": str(found.second.path),
+            "scores": f"{len(found.first.scores):,} and {len(found.second.scores):,}",
+            "paired by id": f"{found.pairs:,}" if found.pairs else "no",
+        },
+        headline=headline(found),
+        warnings=found.warnings,
+        columns=COLUMNS,
+        rows=rows(found),
+        groups=found.groups,
+        apart=(found.distribution.at, found.distribution.statistic),
+    )
+    write_comparison_page(page, path)

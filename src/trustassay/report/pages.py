@@ -1,0 +1,143 @@
+"""The pages beside the report: two runs compared, and the isotropy of a perturbation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from trustassay.report.groups import Groups
+from trustassay.report.page import write_template
+from trustassay.report.plots import Curve, Mark, bars_svg, curves_svg
+from trustassay.report.text import amount, number
+from trustassay.statistics.isotropy import Isotropy
+
+__all__ = [
+    "ComparisonPage",
+    "IsotropyPage",
+    "Row",
+    "write_comparison_page",
+    "write_isotropy_page",
+]
+
+ANGLE_BINS = 40
+PAPERS_CONE = 11.0
+"""Degrees within which all means of perturbed texts lay in the paper (footnote 3)."""
+
+
+class Row(NamedTuple):
+    """A line of a table of figures; every cell is text already."""
+
+    name: str
+    cells: Sequence[str]
+    explanation: str = ""
+
+
+@dataclass(frozen=True)
+class ComparisonPage:
+    """What the page of two runs shows.
+
+    ``groups`` holds the scores of both runs, as two models; ``apart`` is where their distribution
+    functions lie furthest apart, and how far.
+    """
+
+    title: str
+    metric: str
+    facts: Mapping[str, str]
+    headline: str
+    warnings: Sequence[str]
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    groups: Groups
+    apart: tuple[float, float]
+
+    @property
+    def curves(self) -> Markup:
+        """The distribution functions of both runs, and where they lie furthest apart."""
+        axis = self.groups.axis()
+        curves = []
+        for kind, group in zip(("first", "second"), self.groups.cells.values(), strict=True):
+            shares = np.cumsum(group.counts)[:axis] / max(group.n, 1)
+            points = [(0.0, 0.0)]
+            for place, share in enumerate(shares.tolist()):
+                points += [(place / axis, share), ((place + 1) / axis, share)]
+            curves.append(Curve(kind, points))
+        at, far = self.apart
+        top = self.groups.value(axis)
+        marks = [Mark("bound", (at - self.groups.low) / (top - self.groups.low))]
+        label = f"Share of answers up to a score: the runs are {number(far, 3)} apart at {at:.3g}"
+        return curves_svg(curves, label, marks if at <= top else ())
+
+
+@dataclass(frozen=True)
+class IsotropyPage:
+    """What the page of a perturbation and an embedder shows."""
+
+    title: str
+    facts: Mapping[str, str]
+    headline: str
+    warnings: Sequence[str]
+    rows: Sequence[Row]
+    found: Isotropy
+
+    @property
+    def widest(self) -> float:
+        """Where the axis of angles ends, in degrees: a round number beyond the largest."""
+        largest = float(self.found.angles.max(initial=0.0))
+        return next((m for m in (1, 2, 5, 10, 15, 20, 30, 45, 60, 90) if m >= largest), 180)
+
+    @property
+    def histograms(self) -> list[tuple[str, str, Markup]]:
+        """The angles of single perturbed texts, and of the mean of each text's."""
+        found = []
+        for name, angles in (
+            ("each perturbed text", self.found.angles),
+            ("the mean of a text’s perturbed versions (its cone)", self.found.cones),
+        ):
+            counts, edges = np.histogram(angles, bins=ANGLE_BINS, range=(0, self.widest))
+            titles = [
+                f"{a:.3g} to {b:.3g}°: {n:,}"
+                for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
+            ]
+            marks = [Mark("mean", float(angles.mean()) / self.widest)]
+            if self.widest > PAPERS_CONE:
+                marks.append(Mark("bound", PAPERS_CONE / self.widest))
+            label = f"{amount(len(angles), 'angle')}, mean {angles.mean():.3g}°"
+            shares = (counts / max(counts.max(), 1)).tolist()
+            drawing = bars_svg(shares, 1.0, label, marks, "ridge tall", titles)
+            found.append((name, f"mean {angles.mean():.3g}°, largest {angles.max():.3g}°", drawing))
+        return found
+
+    @property
+    def curve(self) -> Markup | None:
+        """The cumulative shares of the eigenvalues beside those of an isotropic cloud."""
+        if self.found.shape is None or self.found.expected is None:
+            return None
+        curves = []
+        for kind, shape in (("second", self.found.expected), ("first", self.found.shape)):
+            shares = np.cumsum(shape.spectrum.shares)
+            reached = np.concatenate([[0.0], shares])
+            places = np.linspace(0, 1, len(reached))
+            curves.append(Curve(kind, list(zip(places.tolist(), reached.tolist(), strict=True))))
+        half = int(np.searchsorted(np.cumsum(self.found.shape.spectrum.shares), 0.5)) + 1
+        label = f"{amount(half, 'direction')} of {self.eigenvalues:,} hold half of the displacement"
+        return curves_svg(curves, label)
+
+    @property
+    def eigenvalues(self) -> int:
+        """The number of eigenvalues."""
+        return len(self.found.shape.spectrum.shares) if self.found.shape else 0
+
+
+def write_comparison_page(page: ComparisonPage, path: Path) -> None:
+    """Write the page of two compared runs, whole or not at all."""
+    write_template("compare.html.jinja", path, page=page)
+
+
+def write_isotropy_page(page: IsotropyPage, path: Path) -> None:
+    """Write the page of an isotropy, whole or not at all."""
+    write_template("isotropy.html.jinja", path, page=page)

@@ -1,0 +1,102 @@
+"""``compare`` and ``isotropy``, and the groups of a run on the terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.many import HashedWords, many
+from tests.support import jsonl
+from trustassay import score
+from trustassay.backends import resolve
+
+HOSTILE = "<script>window.hacked = 1</script>\n\x1b[31m\u202e"
+
+
+@pytest.fixture(autouse=True)
+def hashed_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolve, "embedder", lambda choice: HashedWords())
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    for name, shift in (("before", 1.0), ("after", 1.6)):
+        rows = list(many(each=5, shift=shift))
+        score(rows, metrics="harmonicity", embedder=HashedWords(), out=tmp_path / name)
+    return tmp_path
+
+
+def test_two_runs(cli: Cli, runs: Path) -> None:
+    said = cli("compare", "before", "after", "--json", "--out", "page.html")
+    assert said.status == 0
+    for words in ("paired difference", "stable share", "60 of them paired by id", "is worse"):
+        assert words in said.err
+    found = json.loads(said.out)
+    assert found["mean"]["change"] > 0
+    assert found["pairs"] == 60
+    page = (runs / "page.html").read_text(encoding="utf-8")
+    assert "before → after" in page
+    assert "Kolmogorov-Smirnov" in page
+    assert "<script" not in page
+
+
+def test_the_way_back_is_better(cli: Cli, runs: Path) -> None:
+    assert "is better" in cli("compare", "after", "before").err
+    assert "no clear change" in cli("compare", "after", "after").err
+
+
+def test_errors_are_for_people(cli: Cli, runs: Path) -> None:
+    for arguments, words in (
+        (("compare", "before", "nowhere"), "nowhere: holds no run"),
+        (("compare", "before", "after", "--metric", "gamma"), "unknown metric of this run 'gamma'"),
+        (("isotropy", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("isotropy", "q.jsonl", "--perturbation", "paraphrase"), "asked of a model"),
+        (("isotropy", "q.jsonl", "--perturbation", "typos"), "did you mean typo"),
+    ):
+        said = cli(*arguments)
+        assert said.status == 2
+        assert words in said.err
+        assert said.err.count("\n") == 1
+
+
+def test_isotropy_of_questions(cli: Cli, tmp_path: Path) -> None:
+    rows = [{"question": f"Where does river number {i} begin and end?"} for i in range(12)]
+    jsonl(tmp_path / "q.jsonl", rows)
+    said = cli("isotropy", "q.jsonl", "--perturbation", "typo", "--limit", "10", "--perturbations",
+               "4", "--json", "--out", "page.html")  # fmt: skip
+    assert said.status == 0
+    assert "10 texts, 4 perturbed versions of each" in said.err
+    found = json.loads(said.out)
+    assert found["texts"] == 10
+    assert found["displacements"]["dimensions"]["value"] > 1
+    assert found["warnings"] == []
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Isotropy of typo" in page
+    assert "an isotropic cloud of the same size" in page
+
+
+def test_an_embedder_that_sees_nothing_is_told_of(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "q.jsonl", [{"question": f"Where is {i}?"} for i in range(4)])
+    said = cli("isotropy", "q.jsonl", "--perturbation", "whitespace", "--json", "--out", "p.html")
+    assert said.status == 0
+    assert "the tokenizer of embedded drops such characters" in said.err
+    assert json.loads(said.out)["displacements"] is None
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "No perturbed text moved" in page
+
+
+def test_groups_on_the_terminal(cli: Cli, tmp_path: Path) -> None:
+    rows = [row | {"model": HOSTILE if row["id"] == "q0" else row["model"]} for row in many(each=2)]
+    jsonl(tmp_path / "in.jsonl", rows)
+    said = cli("score", "in.jsonl", "--metric", "harmonicity", "--out", "run")
+    assert said.status == 0
+    for words in ("maple-mini", "programming", "rating, score < 0.05", "all"):
+        assert words in said.err
+    assert "\x1b" not in said.err
+    assert "\u202e" not in said.err
+    again = cli("report", "run", "--domain", "nothing")
+    assert again.status == 0
+    assert "Scores by model<" in (tmp_path / "run" / "report.html").read_text()
