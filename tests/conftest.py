@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # A busy machine is no failure. CI looks at the same examples each time; a new one found by chance
 # belongs to the person who runs the tests, not to the next unrelated change.
 settings.register_profile("everywhere", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("everywhere")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every test a cache of its own, so that none reads or writes the user's."""
+    folder = tmp_path_factory.getbasetemp() / "caches" / os.urandom(8).hex()
+    monkeypatch.setenv("TRUSTASSAY_CACHE", str(folder))

@@ -69,7 +69,7 @@ class _Caller:
 
     def __init__(self, name: str, endpoint: Endpoint, purse: Purse) -> None:
         self._name, self._endpoint, self._purse = name, endpoint, purse
-        self._closed: CallError | None = None
+        self._closed: str | None = None
 
     async def _called(
         self,
@@ -78,8 +78,7 @@ class _Caller:
         taken: Callable[[T], Tokens],
     ) -> tuple[T, float]:
         """Return what ``work`` gave, and the seconds that its last try took."""
-        if self._closed:
-            raise self._closed
+        self._check()
         reserved = await self._purse.reserve(self._name, tokens)
         paid: Tokens | None = None
         began = 0.0
@@ -90,17 +89,22 @@ class _Caller:
             return await work()
 
         try:
-            found = await self._endpoint.call(timed, sum(tokens))
+            found = await self._endpoint.call(timed, sum(tokens), self._check)
             seconds = time.perf_counter() - began
             paid = taken(found)
         except CallError as error:
             if error.kind == "closed":
-                self._closed = error
+                self._closed = str(error)
             raise
         finally:
             await self._purse.settle(reserved, self._name, paid)
         self._endpoint.took(sum(paid) - sum(tokens))
         return found, seconds
+
+    def _check(self) -> None:
+        """Let no call out to a model that said that it answers none."""
+        if self._closed is not None:
+            raise CallError(self._closed, "closed")
 
 
 class ChatCaller(_Caller):

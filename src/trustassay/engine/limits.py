@@ -6,12 +6,13 @@ All metrics and models of a run that speak to one address share one :class:`Endp
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from trustassay.capabilities import CallError, EndpointLimits
+from trustassay.capabilities import CallError, CallFault, EndpointLimits
 
 __all__ = ["Endpoint", "Meter"]
 
@@ -64,7 +65,8 @@ class Endpoint:
     ``Retry-After`` holds its own call back; several in a row without a reply between them (three,
     or a quarter of the calls at once) hold back all. What else may pass is tried again after a
     random share of a delay that doubles. An endpoint that has given nothing but failures for
-    ``patience_s`` counts as gone: its calls fail at once until the run is started again.
+    ``patience_s``, or asks to be left alone for longer than ``deadline_s``, counts as gone: its
+    calls fail at once until the run is started again.
     """
 
     def __init__(self, limits: EndpointLimits, *, adaptive: bool = True) -> None:
@@ -77,10 +79,11 @@ class Endpoint:
         self._allowed = float(min(START, limits.concurrency) if adaptive else limits.concurrency)
         self._growing = True
         self._active = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
         self._cut_at = self._paused_until = self._failing_since = now
         self._complaints = self._failed = 0
-        self._gone: CallError | None = None
+        self._gone: tuple[str, CallFault] | None = None
+        self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._requests = _meter(limits.requests_per_minute, now)
         self._tokens = _meter(limits.tokens_per_minute, now)
@@ -90,16 +93,31 @@ class Endpoint:
         """How many calls may be under way at once just now."""
         return max(1, int(self._allowed))
 
-    async def call(self, work: Callable[[], Awaitable[T]], tokens: int = 0) -> T:
+    async def call(
+        self,
+        work: Callable[[], Awaitable[T]],
+        tokens: int = 0,
+        check: Callable[[], None] = lambda: None,
+    ) -> T:
         """Do ``work`` when the endpoint may be asked, and again while its failures may pass.
+
+        ``check`` may still call it off when its turn has come, by raising. The deadline counts from
+        the first try: how long the queue was says nothing about this call.
 
         Raises:
             CallError: the last failure, with the number of tries.
         """
-        deadline = self._loop.time() + self.limits.deadline_s
+        deadline = math.inf
         tries = 0
         while True:
             await self._admitted(tokens, first=tries > 0)
+            try:
+                check()
+            except BaseException:
+                self._leave()
+                raise
+            if tries == 0:
+                deadline = self._loop.time() + self.limits.deadline_s
             tries += 1
             self.sent += 1
             began = self._loop.time()
@@ -115,13 +133,12 @@ class Endpoint:
                 error = failure
                 self._bad(error, began)
             finally:
-                self._active -= 1
-                self._admit_more()
+                self._leave()
             delay = self._delay(error, tries)
             last = tries >= self.limits.tries or self._loop.time() + delay > deadline
             if error.kind not in PASSING or self._gone or last:
                 raise self._final(error, tries)
-            await asyncio.sleep(delay)
+            await self._sleep(delay)
 
     def took(self, more: int) -> None:
         """Say that a call took so many tokens more than was thought (or fewer)."""
@@ -131,23 +148,25 @@ class Endpoint:
     async def _admitted(self, tokens: int, *, first: bool) -> None:
         """Wait for a free place; who comes again stands first in the queue."""
         if self._gone:
-            raise self._gone
+            raise CallError(*self._gone)
         place: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.appendleft(place) if first else self._waiting.append(place)
+        turn = (place, tokens)
+        self._waiting.appendleft(turn) if first else self._waiting.append(turn)
         self._admit_more()
         try:
             await place
         except BaseException:
             if place.done() and not place.cancelled() and not place.exception():
-                self._active -= 1
-                self._admit_more()
+                self._leave()
             raise
-        if self._tokens:
-            self._tokens.take(tokens, self._loop.time())
+
+    def _leave(self) -> None:
+        self._active -= 1
+        self._admit_more()
 
     def _admit_more(self) -> None:
         while self._waiting and self._active < self.allowed:
-            place = self._waiting[0]
+            place, tokens = self._waiting[0]
             if place.done():  # its task was cancelled
                 self._waiting.popleft()
                 continue
@@ -161,6 +180,8 @@ class Endpoint:
                 return
             if self._requests:
                 self._requests.take(1, now)
+            if self._tokens:
+                self._tokens.take(tokens, now)
             self._waiting.popleft()
             self._active += 1
             place.set_result(None)
@@ -186,22 +207,38 @@ class Endpoint:
                 self._allowed = max(1.0, self._allowed / 2)
             self._complaints += 1
             all_over = self._complaints >= max(IN_A_ROW, self.allowed // 4)
-            if all_over and error.retry_after_s:
+            if all_over and (error.retry_after_s or 0) > self.limits.deadline_s:
+                self._give_up(f"{error}; it asks to wait {error.retry_after_s:,.0f} s", error.kind)
+            elif all_over and error.retry_after_s:
                 self._paused_until = max(self._paused_until, now + error.retry_after_s)
         elif error.kind in PASSING and error.kind != "malformed":
             if self._failed == 0:
                 self._failing_since = began
             self._failed += 1
             if self._failed >= GONE and now - self._failing_since >= self.limits.patience_s:
-                self._give_up(error)
+                patience = f"{self.limits.patience_s:g} s"
+                self._give_up(f"{error}; nothing else came for {patience}", error.kind)
 
-    def _give_up(self, error: CallError) -> None:
-        words = f"{error}; nothing else came for {self.limits.patience_s:g} s, so it counts as gone"
-        self._gone = CallError(words, error.kind)
+    def _give_up(self, words: str, kind: CallFault) -> None:
+        """Let all fail that wait for their turn, or for another try."""
+        self._gone = (f"{words}, so it counts as gone", kind)
         while self._waiting:
-            place = self._waiting.popleft()
+            place, _ = self._waiting.popleft()
             if not place.done():
-                place.set_exception(self._gone)
+                place.set_exception(CallError(*self._gone))
+        for sleeper in self._sleepers:
+            _wake_up(sleeper)
+
+    async def _sleep(self, delay: float) -> None:
+        """Wait before another try; not longer than the endpoint is there."""
+        sleeper: asyncio.Future[None] = self._loop.create_future()
+        alarm = self._loop.call_later(delay, _wake_up, sleeper)
+        self._sleepers.add(sleeper)
+        try:
+            await sleeper
+        finally:
+            alarm.cancel()
+            self._sleepers.discard(sleeper)
 
     def _delay(self, error: CallError, tries: int) -> float:
         backoff: float = min(BACKOFF_MOST_S, BACKOFF_S * 2 ** (tries - 1))
@@ -214,6 +251,11 @@ class Endpoint:
         if tries == 1:
             return error
         return CallError(f"{error} (after {tries} tries)", error.kind, error.retry_after_s)
+
+
+def _wake_up(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
 
 
 def _meter(per_minute: float | None, now: float) -> Meter | None:

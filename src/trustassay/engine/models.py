@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -40,6 +40,7 @@ __all__ = [
     "Gatherers",
     "SampleModels",
     "chat_request",
+    "check_budget",
     "is_remote",
     "is_shared",
 ]
@@ -86,7 +87,7 @@ class Gatherers:
     """One gatherer for each backend of a run; made inside the event loop."""
 
     def __init__(self, backends: Backends, asking: Asking) -> None:
-        make = _Maker(asking)
+        make = _Maker(asking, _paid(backends))
         self._backends = backends
         self.endpoints = make.endpoints
         self.entailment = make.entailment(backends.entailer) if backends.entailer else None
@@ -180,6 +181,11 @@ def chat_request(text: str | Sequence[Message], **parameters: Any) -> ChatReques
     return ChatRequest(tuple(text), **parameters)
 
 
+def check_budget(backends: Backends, prices: Prices, budget: Budget | None) -> None:
+    """Raise :class:`BackendError` where a budget cannot be kept, before anything is begun."""
+    Purse(budget, prices, {}, _paid(backends))
+
+
 def is_remote(backend: Any) -> bool:
     """Whether a backend is an endpoint: asked one call at a time, many at once."""
     return hasattr(backend, "avectors") or isinstance(backend, ChatModel)
@@ -190,17 +196,23 @@ def is_shared(backend: Any) -> bool:
     return is_remote(backend) and getattr(backend, "shared", True)
 
 
+def _paid(backends: Backends) -> list[str]:
+    """Return the names of those backends whose calls cost something: the endpoints."""
+    found = [b for b in (backends.embedder, *backends.chat.values()) if b and is_remote(b)]
+    return list(dict.fromkeys(backend.name for backend in found))
+
+
 _BACKENDS = {"entailment": "entailer", "embedding": "embedder"}
 
 
 class _Maker:
     """Makes gatherers that share stores, endpoints and a purse."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: Asking, paid: Collection[str]) -> None:
         self._asking = asking
         self.endpoints = Endpoints(asking.concurrency)
         spent = asking.own.usage("chat") if asking.own else {}
-        self._purse = Purse(asking.budget, asking.prices, spent)
+        self._purse = Purse(asking.budget, asking.prices, spent, paid)
 
     def entailment(self, entailer: Entailer) -> Gatherer[Pair, Entailment]:
         def compute(pairs: list[Pair]) -> list[Entailment]:

@@ -25,7 +25,14 @@ from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import BREATH, Intake, Source, take_in
 from trustassay.engine.limits import Endpoint
-from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels, is_shared
+from trustassay.engine.models import (
+    Asking,
+    Backends,
+    Gatherers,
+    SampleModels,
+    check_budget,
+    is_shared,
+)
 from trustassay.engine.outputs import write_outputs
 from trustassay.engine.progress import Progress
 from trustassay.engine.usage import Budget, Prices
@@ -96,11 +103,12 @@ async def execute(
     """Check the input, score what is not scored yet, and write the results into ``folder``.
 
     Raises:
-        InputError, BadInputError: nothing was started.
+        InputError, BadInputError, BackendError: nothing was started.
         RunFolderError: the folder holds another run, or another process works in it.
         asyncio.CancelledError: interrupted; what was finished is on disk.
     """
     started = time.monotonic()
+    check_budget(backends, options.prices, options.budget)
     created = [path for path in (folder.path, *folder.path.parents) if not path.exists()]
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -151,18 +151,26 @@ class Purse:
     """Keeps a budget: a call under way is counted with what it may cost until it is known.
 
     spent: what this run has paid for already, by backend.
+    paid: the backends that are paid for; the others' tokens are no matter.
 
     Raises:
         BackendError: a budget in US dollars, and a model without a price.
     """
 
-    def __init__(self, budget: Budget | None, prices: Prices, spent: Mapping[str, Usage]) -> None:
+    def __init__(
+        self,
+        budget: Budget | None,
+        prices: Prices,
+        spent: Mapping[str, Usage],
+        paid: Collection[str],
+    ) -> None:
         self._budget, self._prices = budget, prices
         self._reserved = 0.0
         self._spent = 0.0
         self._settled = asyncio.Condition()
         if budget:
-            for backend, usage in spent.items():
+            for backend in paid:
+                usage = spent.get(backend, Usage())
                 tokens = Tokens(usage.prompt_tokens, usage.reply_tokens)
                 self._spent += self._worth(backend, tokens)
 
