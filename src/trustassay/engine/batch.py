@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from trustassay.capabilities import BackendError, BatchLimits
-from trustassay.engine.cache import Calls, StoredCall, request_key
+from trustassay.engine.cache import Calls, CallStoreError, StoredCall, request_key
 
 __all__ = ["Codec", "Counts", "Gatherer", "Policy", "batches"]
 
@@ -246,7 +245,11 @@ class Gatherer(Generic[Item, Reply]):
         All that comes in one round of the event loop is stored in one transaction.
         """
         replies, seconds = await self._asked([waiting.item for waiting in batch])
-        self._unsaved.append((batch, *self._noted(batch, replies, seconds)))
+        try:
+            results, rows = self._noted(batch, replies, seconds)
+        except Exception as error:  # what came back cannot be written down
+            results, rows = [error] * len(batch), []
+        self._unsaved.append((batch, results, rows))
         if len(self._unsaved) == 1:
             self._loop.call_soon(self._save)
 
@@ -269,15 +272,25 @@ class Gatherer(Generic[Item, Reply]):
 
     def _save(self) -> None:
         unsaved, self._unsaved = self._unsaved, []
-        rows = [row for *_, rows in unsaved for row in rows]
-        failure: Exception | None = None
-        if self._store and rows:
-            try:
-                self._store.add(rows)
-            except sqlite3.Error as error:
-                failure = BackendError(f"a reply could not be stored ({error})")
-        for batch, results, _ in unsaved:
+        failures = self._stored([rows for *_, rows in unsaved])
+        for (batch, results, _), failure in zip(unsaved, failures, strict=True):
             self._hand_out(batch, [failure or result for result in results])
+
+    def _stored(self, parts: list[list[StoredCall]]) -> list[Exception | None]:
+        """Store the calls of several batches; return what came of each.
+
+        All in one transaction; where one batch cannot be stored, the others still are.
+        """
+        try:
+            if self._store and any(parts):
+                self._store.add([row for rows in parts for row in rows])
+            return [None] * len(parts)
+        except CallStoreError as error:  # the file is at fault, and not a call
+            return [error] * len(parts)
+        except Exception as error:
+            if len(parts) == 1:
+                return [BackendError(f"a reply could not be stored ({error})")]
+            return [failure for rows in parts for failure in self._stored([rows])]
 
     def _noted(
         self,

@@ -22,12 +22,17 @@ import hashlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.capabilities import BackendError
+
 __all__ = [
     "CallStore",
+    "CallStoreError",
     "Calls",
     "StoredCall",
     "Usage",
@@ -123,18 +128,30 @@ def request_key(capability: str, backend: str, parts: Sequence[str]) -> bytes:
     return digest.digest()
 
 
+class CallStoreError(BackendError):
+    """A file of calls that cannot be read or written any more: damaged, full, or locked."""
+
+
 class CallStore:
     """One file of calls; safe to use from several threads, and from several processes.
 
     Raises:
         OSError: the file is no call store, or one of a later version.
+        CallStoreError: by all methods, when the file cannot be used any more.
     """
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        self._connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
+        self._path = path
+        try:
+            self._connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise OSError(f"{path}: cannot be opened ({error})") from None
         try:
             self._open(path)
+        except sqlite3.OperationalError as error:
+            self._connection.close()
+            raise OSError(f"{path}: cannot be used ({error})") from None
         except sqlite3.DatabaseError as error:
             self._connection.close()
             raise OSError(f"{path}: not a store of model calls ({error})") from None
@@ -147,7 +164,7 @@ class CallStore:
         if version not in {*MIGRATIONS, VERSION}:
             raise OSError(f"{path}: made by a later version of trustassay (schema {version})")
         # A killed process loses nothing that was committed, even without syncing to the disk.
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._begin_journal()
         self._connection.execute("PRAGMA synchronous = OFF")
         if version != VERSION:
             self._connection.execute("BEGIN IMMEDIATE")  # another process may be doing the same
@@ -157,8 +174,33 @@ class CallStore:
                 self._connection.execute(f"PRAGMA user_version = {VERSION}")
             self._connection.commit()
 
+    def _begin_journal(self) -> None:
+        """Turn to SQLite's write-ahead journal, for which it does not wait by itself."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
+            else:
+                return
+
     def _version(self) -> int:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Hold the file; an error that is the file's names it."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
+                    raise  # of what was to be written
+                words = f"{self._path}: the stored calls cannot be used ({error})"
+                raise CallStoreError(words) from None
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return the stored replies among ``keys``."""
@@ -170,7 +212,7 @@ class CallStore:
 
     def _rows(self, columns: str, keys: Sequence[bytes]) -> list[Any]:
         rows: list[Any] = []
-        with self._lock:
+        with self._in_use():
             for start in range(0, len(keys), LOOKUP):
                 some = keys[start : start + LOOKUP]
                 marks = ",".join("?" * len(some))
@@ -180,7 +222,7 @@ class CallStore:
 
     def add(self, calls: Iterable[StoredCall]) -> None:
         """Write calls and commit; one that is there already stays as it is."""
-        with self._lock, self._connection:
+        with self._in_use(), self._connection:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", calls
             )
@@ -188,7 +230,7 @@ class CallStore:
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the number of stored calls for each (capability, backend)."""
         query = "SELECT capability, backend, COUNT(*) FROM calls GROUP BY 1, 2"
-        with self._lock:
+        with self._in_use():
             return {(c, b): n for c, b, n in self._connection.execute(query)}
 
     def usage(self, capability: str) -> dict[str, Usage]:
@@ -203,17 +245,21 @@ class CallStore:
                 SUM((1 - cached) * seconds)
             FROM calls WHERE capability = ? GROUP BY backend ORDER BY backend
             """
-        with self._lock:
+        with self._in_use():
             rows = self._connection.execute(query, [capability]).fetchall()
         return {backend: Usage(*numbers) for backend, *numbers in rows}
 
     def close(self, *, alone: bool = True) -> None:
         """Close the file; ``alone`` also folds the journal into it, as no other process reads."""
         with self._lock:
-            if alone:
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                self._connection.execute("PRAGMA journal_mode = DELETE")
-            self._connection.close()
+            try:
+                if alone:
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    self._connection.execute("PRAGMA journal_mode = DELETE")
+            except sqlite3.Error:
+                pass  # damaged, or read by another after all: then the journal stays beside it
+            finally:
+                self._connection.close()
 
 
 class Calls:

@@ -148,7 +148,7 @@ def _opened(stack: ExitStack, folder: Path | None) -> CallStore | None:
     if not (path and path.exists()):
         return None
     store = CallStore(path)
-    stack.callback(store.close)
+    stack.callback(store.close, alone=False)  # the run may be under way
     return store
 
 
