@@ -62,6 +62,8 @@ class Prompt:
             return self.template.render(**values).strip()
         except jinja2.TemplateError as error:
             raise PromptError(f"prompt {self.name}: {error.message}") from None
+        except Exception as error:  # a template may compute: 1 / 0, or call what is no function
+            raise PromptError(f"prompt {self.name}: {type(error).__name__}: {error}") from None
 
 
 @cache

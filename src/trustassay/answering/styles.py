@@ -67,10 +67,16 @@ class Answering:
         return "rag-refusal" if sample.documents else "closed-book"
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """Return what keeps a sample from being answered in this style."""
+        """Return what keeps a sample from being answered in this style.
+
+        Raises:
+            PromptError: a prompt of the user's asks for something that there is not.
+        """
         if self.style_for(sample) in _WITH_DOCUMENTS and not sample.documents:
             words = f"is missing or empty (expected the passages for style {self.style})"
             return [Problem("documents", words)]
+        if self.prompt is not None:
+            self.request(sample)
         return []
 
     def request(self, sample: Sample, repeat: int = 0) -> ChatRequest:

@@ -70,7 +70,12 @@ def generate(  # noqa: PLR0913 - one argument an option
             say(one_line(f"  {sample_id}: {error}"))
         if done.cut:
             say(f"{done.cut:,} answers were cut at {max_tokens} tokens (--max-tokens)")
-        say(f"{done.written:,} answers in {out}")
+        if done.written:
+            say(f"{done.written:,} answers in {out}")
         if done.failed:
+            if (more := len(done.failed) - common.FAILURES_SHOWN) > 0:
+                say(f"  ... and {more:,} more")
+            if not done.written:
+                say(f"nothing was answered; {out} was not written")
             say(f"failed: {len(done.failed):,}; the same command asks for these alone")
             raise typer.Exit(1)

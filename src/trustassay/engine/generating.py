@@ -19,7 +19,7 @@ from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.folder import RunFolder
 from trustassay.engine.intake import Source, take_in
 from trustassay.engine.limits import Endpoint
-from trustassay.engine.models import Asking, Backends, Gatherers
+from trustassay.engine.models import Asking, Backends, Gatherers, check_budget
 from trustassay.engine.progress import Progress
 from trustassay.engine.usage import Budget, Prices
 from trustassay.sample import Sample
@@ -66,7 +66,8 @@ def generate(
     """Answer questions and write them with their answers to ``out``, whole or not at all.
 
     What the model replied is in the cache, so that the same call after an interruption asks for
-    the rest alone. A question that was not answered is left out of the file.
+    the rest alone. A question that was not answered is left out of the file; where none was, the
+    file is not touched.
 
     Raises:
         BadInputError, InputError: the input has faults; nothing was asked.
@@ -78,7 +79,11 @@ def generate(
 async def _generate(
     source: Source, model: resolve.ChatChoice, out: Path, options: GenerateOptions
 ) -> Generated:
+    if out.is_dir():
+        raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
     backend = await asyncio.to_thread(resolve.chat, model)
+    backends = Backends(chat={"model": backend})
+    check_budget(backends, options.prices, options.budget)
     done = Generated()
     with ExitStack() as stack:
         place = stack.enter_context(TemporaryDirectory(prefix="trustassay-"))
@@ -96,7 +101,6 @@ async def _generate(
             )
         inventory = intake.inventory
         asked = inventory.samples if options.again else inventory.samples - inventory.responses
-        backends = Backends(chat={"model": backend})
         shared = open_cache(options.cache) if options.cache else None
         if shared:
             stack.callback(shared.close, alone=False)
@@ -119,19 +123,21 @@ async def _generate(
                     progress.step,
                     options.repeats,
                 ):
+                    name = found.sample.id
+                    if options.repeats > 1:
+                        name = f"{name}#{found.repeat + 1}"
                     if found.error is not None:
-                        done.failed[found.sample.id] = found.error
+                        done.failed[name] = found.error
                         continue
                     done.written += 1
                     done.cut += found.reply is not None and found.reply.finish == "length"
-                    content = found.sample.to_dict()
-                    if options.repeats > 1:
-                        content["id"] = f"{found.sample.id}#{found.repeat + 1}"
+                    content = found.sample.to_dict() | {"id": name}
                     file.write(json.dumps(content, ensure_ascii=False, default=str) + "\n")
         finally:
             await gatherers.close()
         done.endpoints = gatherers.endpoints.all()
-        part.replace(out)
+        if done.written or not done.failed:
+            part.replace(out)
     return done
 
 
