@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.metrics.harmonicity.maths import angles, pairwise_distance, resampled_gammas
+from trustassay.metrics.harmonicity.maths import (
+    angles,
+    gamma_interval,
+    pairwise_distance,
+    resampled_gammas,
+)
 
 Floats = NDArray[np.float64]
 CLOSE = 1e-12
@@ -216,6 +221,41 @@ def test_resampled_gammas_where_there_is_no_angle() -> None:
     assert (opposed == 1).all()
     equal = resampled_gammas([3, 4], [[3, 4]] * 5, rng, 100)
     assert (equal == 0).all()
+
+
+def other_draws(differ: float, n: int) -> tuple[int, float]:
+    """Return how many of 200 intervals hold their gamma, and the share that hold the mean one.
+
+    A share of the answers differ, each from all others; the rest are the original answer.
+    """
+    rng = np.random.default_rng(n)
+    o = unit(rng, 96)
+
+    def draw() -> Floats:
+        far = rng.random((n, 1)) < differ
+        return np.where(far, unit(rng, n, 96), o)
+
+    mean = np.mean([gamma(o, draw()) for _ in range(1000)])
+    own = others = 0
+    for _ in range(200):
+        p = draw()
+        low, high = gamma_interval(gamma(o, p), resampled_gammas(o, p, rng, 300))
+        assert 0 <= low <= high <= 1
+        own += bool(low - 1e-12 <= gamma(o, p) <= high + 1e-12)
+        others += bool(low <= mean <= high)
+    return own, others / 200
+
+
+@pytest.mark.parametrize(("differ", "n"), [(0.5, 10), (0.5, 30), (0.2, 30), (1.0, 10)])
+def test_the_interval_holds_gamma_and_mostly_that_of_other_draws(differ: float, n: int) -> None:
+    own, others = other_draws(differ, n)
+    assert own == 200
+    assert others > 0.85
+
+
+def test_the_interval_of_equal_answers_and_of_one_has_no_width() -> None:
+    assert gamma_interval(0.0, np.zeros(50)) == (0.0, 0.0)
+    assert gamma_interval(0.3, np.full(50, 0.3)) == pytest.approx((0.3, 0.3))
 
 
 # Pairwise distance -------------------------------------------------------------------------------

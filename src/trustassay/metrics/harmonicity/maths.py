@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Angles", "angles", "pairwise_distance", "resampled_gammas"]
+from trustassay.statistics.bootstrap import percentile_interval
+
+__all__ = ["Angles", "angles", "gamma_interval", "pairwise_distance", "resampled_gammas"]
 
 Floats = NDArray[np.float64]
 
@@ -205,6 +207,18 @@ def resampled_gammas(
     length = np.hypot(weights @ (p @ direction), across)
     zero = length <= CANCELLED * (weights @ np.linalg.norm(p, axis=1))
     return np.minimum(np.where(zero, 1.0, across / np.where(zero, 1.0, length)), 1.0)
+
+
+def gamma_interval(gamma: float, resampled: Floats, level: float = 0.95) -> tuple[float, float]:
+    """Return the interval in which gamma would lie, were as many other perturbations drawn.
+
+    A resample repeats some answers and so averages over fewer: where all differ, each of its gammas
+    (``resampled``) is larger than gamma itself. The percentile interval is therefore taken of
+    their squares moved so that the mean is gamma^2.
+    """
+    squares = np.square(resampled)
+    low, high = percentile_interval(squares - squares.mean() + gamma**2, level) or (0.0, 1.0)
+    return float(np.sqrt(max(low, 0.0))), float(np.sqrt(min(max(high, 0.0), 1.0)))
 
 
 def pairwise_distance(vectors: ArrayLike) -> float:

@@ -20,7 +20,6 @@ from trustassay.metrics.harmonicity.perturbations import Family, family
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
 from trustassay.prompts import Prompt
 from trustassay.sample import Problem, Sample
-from trustassay.statistics.bootstrap import percentile_interval
 from trustassay.statistics.randomness import generator
 
 __all__ = ["Harmonicity", "Perturbing", "SemanticHarmonicity"]
@@ -217,7 +216,7 @@ class Harmonicity(Perturbing):
             raise AssessmentError("the vectors of the perturbed answers cancel out: no angle")
         rng = generator(self.seed, sample.id, "gamma")
         resampled = maths.resampled_gammas(vectors[0], vectors[1:], rng, self.replicates)
-        low, high = percentile_interval(resampled) or (0.0, 1.0)
+        low, high = maths.gamma_interval(float(found.gamma), resampled)
         return {
             "gamma": float(found.gamma),
             "angle_degrees": math.degrees(float(found.radians)),
