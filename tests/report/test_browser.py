@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.many import HashedWords, many
+from trustassay import score
+from trustassay.cli.compare import write_comparison
+from trustassay.engine.comparing import compare
 from trustassay.report import ReportRun, ReportSample, write_page
 
 if TYPE_CHECKING:
@@ -339,3 +343,28 @@ def test_a_thousand_answers_stay_usable(
     assert shown(page)[0] == "plain-77"
     assert len(shown(page)) == 11
     assert took < 1000
+
+
+# Pages beside the report
+
+
+def test_many_groups_and_the_pages_beside_the_report(opened: Opened, tmp_path: Path) -> None:
+    rows = list(many(each=3))
+    rows[0] |= {"model": "<img src=x onerror='window.hacked = 1'>" * 9, "domain": "w" * 300}
+    for name in ("one", "<b>two"):
+        score(rows, metrics="harmonicity", embedder=HashedWords(), out=tmp_path / name, report=True)
+    found = compare(tmp_path / "one", tmp_path / "<b>two")
+    write_comparison(found, tmp_path / "compare.html")
+    for path in (tmp_path / "one" / "report.html", tmp_path / "compare.html"):
+        for width in (1280, 360):
+            page = opened(path, width=width)
+            open_everything(page)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.evaluate("window.violations") == []
+            assert page.locator("img").count() == 0
+    page = opened(tmp_path / "one" / "report.html")
+    assert page.locator(".ridges > li").count() == 12
+    heights = page.evaluate(
+        "Array.from(document.querySelectorAll('.ridge'), (e) => e.getBoundingClientRect().height)"
+    )
+    assert all(40 < height < 60 for height in heights)

@@ -29,10 +29,11 @@ def test_equal_answers_are_one() -> None:
     assert found.same
     assert (found.same.times, found.answers) == (2, 4)
     (variant,) = found.variants
-    assert (variant.times, [tuple(c) for c in variant.changes]) == (
-        2,
-        [("\\x01", True), ("\\x02", False)],
-    )
+    assert variant.times == 2
+    assert [(c.text, c.seen, c.pieces) for c in variant.changes] == [
+        ("\\x01", True, ()),
+        ("\\x02", False, ()),
+    ]
     assert found.refused == ["\\x00"]
 
 
@@ -50,6 +51,16 @@ def test_words_that_differ_are_marked() -> None:
         Piece("new", "Catholic, they say."),
     ]
     assert "".join(p.text for p in variant.pieces if p.kind == "new") == "Catholic, they say."
+
+
+def test_a_whole_changed_prompt_is_held_against_the_question() -> None:
+    evidence = [{"answer": "a", "change": c} for c in ("whta is it", "\\x1b\\n\\x00", " ꔀꔁ")]
+    (variant,) = Perturbed.read(evidence, "what is it").variants
+    assert [change.pieces for change in variant.changes] == [
+        [Piece("gone", "what"), Piece("new", "whta"), Piece("same", " is it")],
+        (),
+        (),
+    ]
 
 
 @pytest.mark.parametrize(("before", "after"), [("", "a b"), ("a b", ""), ("  a", "a  \n b\n")])

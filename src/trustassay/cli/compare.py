@@ -54,7 +54,7 @@ def compare(
         found = comparing.compare(first, second, metric=metric, seed=seed)
         _show(found)
         if out:
-            _write(found, out)
+            write_comparison(found, out)
             say(f"page: {out}")
         if as_json:
             print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
@@ -138,7 +138,8 @@ def _show(found: Comparison) -> None:
         say(one_line(f"mind: {warning}"))
 
 
-def _write(found: Comparison, path: Path) -> None:
+def write_comparison(found: Comparison, path: Path) -> None:
+    """Write the page of a comparison."""
     from trustassay.report.pages import ComparisonPage, write_comparison_page
 
     names = [side.path.name or str(side.path) for side in (found.first, found.second)]

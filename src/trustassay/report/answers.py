@@ -117,7 +117,9 @@ def answer_of(
                 assessment=assessment,
                 trace=Trace.read(traced, len(documents)),
                 template=template,
-                perturbed=Perturbed.read(assessment.evidence) if template in PERTURBED else None,
+                perturbed=Perturbed.read(assessment.evidence, sample.question)
+                if template in PERTURBED
+                else None,
             )
         )
     judged = any(result.trace.golds for result in results)
@@ -196,8 +198,7 @@ def _golds(sample: Sample) -> list[Gold]:
 def _holds_response(result: Result, sample: Sample) -> bool:
     """Whether a result shows the whole response: as its sentences, or as the original answer."""
     if result.perturbed is not None:
-        return (
-            result.perturbed.original is not None and result.perturbed.original == sample.response
-        )
+        original = result.perturbed.original
+        return original is not None and sample.response in (None, original)
     text = "".join(sentence.text for sentence in result.trace.sentences)
     return bool(text) and "".join(text.split()) == "".join((sample.response or "").split())

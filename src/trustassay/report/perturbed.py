@@ -16,6 +16,8 @@ __all__ = ["Perturbed", "Piece", "Variant"]
 
 MOST_WORDS = 4000
 """Words beyond which two answers are shown without marks: comparing takes their product."""
+_TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
+"""A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
 _WORDS = re.compile(r"\s*\S+|\s+$")
 
 
@@ -27,10 +29,14 @@ class Piece(NamedTuple):
 
 
 class Change(NamedTuple):
-    """How a prompt was changed; ``seen`` is False where the endpoint may have stripped it."""
+    """How a prompt was changed: a tail of a few characters, or the whole prompt in pieces.
+
+    ``seen`` is False where the endpoint may have stripped what was added.
+    """
 
     text: str
     seen: bool
+    pieces: Sequence[Piece] = ()
 
 
 @dataclass(slots=True)
@@ -60,8 +66,8 @@ class Perturbed:
     rest: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
-    def read(cls, evidence: Iterable[Any]) -> Perturbed:
-        """Sort the evidence of an assessment."""
+    def read(cls, evidence: Iterable[Any], question: str = "") -> Perturbed:
+        """Sort the evidence; a whole changed prompt is held against ``question``."""
         original: str | None = None
         by_text: dict[str, Variant] = {}
         refused: list[str] = []
@@ -76,7 +82,8 @@ class Perturbed:
                     variant = by_text.setdefault(text.strip(), Variant(text))
                     variant.times += 1
                     if isinstance(change := item.get("change"), str):
-                        variant.changes.append(Change(change, item.get("unseen") is not True))
+                        seen = item.get("unseen") is not True
+                        variant.changes.append(Change(change, seen, _whole(question, change)))
                 case {"refused": str(change)}:
                     refused.append(change)
                 case Mapping():
@@ -90,6 +97,13 @@ class Perturbed:
             variant.pieces = found or [Piece("same", variant.text)]
         variants = sorted(by_text.values(), key=lambda variant: -variant.times)
         return cls(original, same, variants, refused, answers, rest)
+
+
+def _whole(question: str, change: str) -> Sequence[Piece]:
+    """Return a changed prompt in pieces; none where the change is a tail."""
+    if _TAIL.fullmatch(change):
+        return ()
+    return _compared(question, change) or [Piece("same", change)]
 
 
 def _compared(original: str, other: str) -> list[Piece] | None:
