@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from trustassay.statistics.randomness import generator
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.metric import Perturbing
 
-__all__ = ["Answer", "Asking", "recorded", "texts"]
+__all__ = ["Answer", "Asking", "recorded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +171,6 @@ class Asking:
             return True
         asked, plain = reply.prompt_tokens, (await self._plain_reply()).prompt_tokens
         return asked is None or plain is None or asked > plain
-
-
-def texts(original: str, answers: Sequence[Answer]) -> list[str]:
-    """Return the original answer and the others, in their order."""
-    return [original, *(answer.text for answer in answers)]
 
 
 def _paraphrase_prompt() -> Prompt:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from trustassay.capabilities import Models
+from trustassay.capabilities import Models, Vectors
 from trustassay.metric import Assessment, AssessmentError, Figure, Metric, Summary
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.asking import Answer, Asking, recorded, texts
+from trustassay.metrics.harmonicity.asking import Answer, Asking, recorded
 from trustassay.metrics.harmonicity.perturbations import Family, family
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
 from trustassay.prompts import Prompt
@@ -155,8 +155,8 @@ class Harmonicity(Perturbing):
 
     Args:
         precision: stop asking when the interval of gamma is no wider than this to either side.
-        decided: stop asking when the interval lies above ``stable_below``: an answer that is known
-            to be unstable needs no more. Without both all ``perturbations`` are asked.
+        decided: stop asking when the answer is unstable even if all answers to come should be the
+            original one. Without both all ``perturbations`` are asked.
         first: perturbed prompts to begin with, where one of the two is given.
         replicates: resamples of the perturbations behind the interval.
         others: see :class:`Perturbing`.
@@ -191,26 +191,33 @@ class Harmonicity(Perturbing):
             return await super()._asked(asking)
         wanted = min(self.first, self.perturbations)
         original, answers = await asyncio.gather(asking.original(), asking.more(wanted))
+        vectors = await _vectors([original, *(a.text for a in answers)], asking.models)
         while True:
-            parts = await self._compared(asking.sample, original, answers, asking.models)
-            if self._clear(parts) or len(answers) >= self.perturbations:
+            parts = self._parts(asking.sample, vectors)
+            left = self.perturbations - len(answers)
+            if left == 0 or self._clear(parts, vectors, left):
                 return original, answers, parts
-            wanted = min(max(2, len(answers) // 2), self.perturbations - len(answers))
-            answers += await asking.more(wanted)
+            new = await asking.more(min(max(2, len(answers) // 2), left))
+            answers += new
+            added = await _vectors([a.text for a in new], asking.models)
+            vectors = np.concatenate([vectors, added])
 
-    def _clear(self, parts: Mapping[str, float]) -> bool:
-        low, high = parts["gamma_low"], parts["gamma_high"]
-        precise = self.precision is not None and high - low <= 2 * self.precision
-        return precise or (self.decided and low >= self.stable_below)
+    def _clear(self, parts: Mapping[str, float], vectors: Vectors, left: int) -> bool:
+        if self.precision and parts["gamma_high"] - parts["gamma_low"] <= 2 * self.precision:
+            return True
+        if not self.decided:
+            return False
+        original = vectors[0]
+        others = np.concatenate([vectors[1:], left * original[None]])
+        return bool(maths.angles(original, others).gamma >= self.stable_below)
 
     async def _compared(
         self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
     ) -> dict[str, float]:
-        vectors = np.stack(
-            await asyncio.gather(
-                *(models.embed(text.strip() or EMPTY) for text in texts(original, answers))
-            )
-        )
+        return self._parts(sample, await _vectors([original, *(a.text for a in answers)], models))
+
+    def _parts(self, sample: Sample, vectors: Vectors) -> dict[str, float]:
+        """Return the parts; the first of the vectors is that of the original answer."""
         found = maths.angles(vectors[0], vectors[1:])
         if not found.defined:
             raise AssessmentError("the vectors of the perturbed answers cancel out: no angle")
@@ -270,6 +277,10 @@ class SemanticHarmonicity(Perturbing):
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return means and shares of the divergence, with bootstrap intervals over samples."""
         return summarise(self, assessments, SEMANTIC_FIGURES, seed=seed)
+
+
+async def _vectors(texts: Sequence[str], models: Models) -> Vectors:
+    return np.stack(await asyncio.gather(*(models.embed(text.strip() or EMPTY) for text in texts)))
 
 
 async def _entails(models: Models, premise: str, hypothesis: str) -> float:
