@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -177,6 +178,15 @@ def test_ratings_that_are_all_alike_can_be_drawn() -> None:
         assert "nan" not in rating_svg(
             groups, groups.rated_bins(groups.whole), groups.whole.line, ratings_of(groups)
         )
+
+
+def test_a_label_that_can_be_no_rating_is_left_out() -> None:
+    groups = Groups()
+    groups.add("m", None, 0.5, 1e308)
+    groups.add("m", None, 0.5, -1e99)
+    assert groups.whole.ratings.n == 1
+    json.dumps(groups.to_dict(), allow_nan=False)
+    rating_svg(groups, groups.rated_bins(groups.whole), groups.whole.line, ratings_of(groups))
 
 
 def test_a_line_in_words() -> None:

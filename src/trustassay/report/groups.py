@@ -20,6 +20,8 @@ MOST_KEPT = 200
 """Groups that are told apart while counting; what comes later counts as others."""
 MOST_SHOWN = 12
 LONGEST_NAME = 200
+LARGEST_RATING = 1e100
+"""A label beyond is no rating: its square would not be a number any more."""
 SHOWN_BINS = 40
 RATED_BINS = 10
 KEPT_ON_AXIS = 0.99
@@ -70,7 +72,7 @@ class Group:
         self.scores.add(score)
         if stable:
             self.stable.add(score)
-        if rating is not None:
+        if rating is not None and abs(rating) < LARGEST_RATING:
             self.ratings.add(rating)
             self.sums.add(score, rating)
             if self.rated is None:
