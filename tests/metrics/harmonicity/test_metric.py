@@ -13,7 +13,7 @@ import pytest
 from tests.metrics.harmonicity.helpers import Model, Stripping, Words, refusing
 from trustassay import Assessment, Run, score
 from trustassay.capabilities import CallError, ChatRequest, Reply, Vectors
-from trustassay.engine.api import rescore
+from trustassay.engine.api import plan, rescore
 from trustassay.metric import metric_from_text
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 
@@ -388,3 +388,19 @@ def test_a_closed_endpoint_fails_the_samples() -> None:
         raise CallError("no such model", "closed")
 
     assert "no such model" in (only(asked(Model(closed))).error or "")
+
+
+def test_a_plan_counts_each_prompt_once() -> None:
+    model = Model()
+    planned = plan(
+        questions(4),
+        metrics=["harmonicity:perturbations=5", "semantic_harmonicity:perturbations=5"],
+        embedder=Words(),
+        entailer=lambda premise, hypothesis: 1.0,
+        model=model,
+        cache=None,
+    )
+    chats = {part.metric: part.calls for part in planned.parts if part.capability == "chat"}
+    assert sum(chats.values()) == 4 * 6
+    assert not planned.unsure
+    assert not model.asked
