@@ -164,7 +164,7 @@ def test_a_file_of_version_1_is_brought_up_to_date_and_keeps_its_calls(tmp_path:
 
 def test_a_folder_in_the_place_of_the_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "calls.sqlite").mkdir()
-    with pytest.raises(OSError, match="calls.sqlite: cannot be opened"):
+    with pytest.raises(OSError, match=r"calls\.sqlite: cannot be opened"):
         open_cache(tmp_path)
 
 
@@ -183,7 +183,7 @@ def test_damage_found_later_names_the_file(tmp_path: Path) -> None:
         lambda: store.usage("entailment"),
         store.counts,
     ):
-        with pytest.raises(CallStoreError, match="calls.sqlite: the stored calls cannot be used"):
+        with pytest.raises(CallStoreError, match=r"calls\.sqlite: the stored calls cannot be used"):
             use()
     store.close()
 

@@ -193,7 +193,7 @@ def test_what_may_pass_is_tried_again_after_a_random_growing_delay(kind: str) ->
 def test_what_does_not_pass_is_not_tried_again(kind: str) -> None:
     async def work() -> None:
         server = Server(0.0, lambda n, at: CallError("never", kind))  # type: ignore[arg-type]
-        with pytest.raises(CallError, match="^never$"):
+        with pytest.raises(CallError, match=r"^never$"):
             await endpoint().call(server)
         assert len(server.began) == 1
 

@@ -83,7 +83,7 @@ def test_a_price_is_found_by_model_by_backend_and_by_pattern() -> None:
 def test_a_table_with_a_fault_is_named(tmp_path: Path, content: str, words: str) -> None:
     path = tmp_path / "prices.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match="prices.json") as error:
+    with pytest.raises(ValueError, match=r"prices\.json") as error:
         Prices.read(path)
     assert words in str(error.value)
 
