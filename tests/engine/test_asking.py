@@ -28,6 +28,7 @@ class Model:
     name: str = "openai:m@http://h/v1"
     endpoint: str = "http://h/v1"
     limits: EndpointLimits = field(default_factory=lambda: EndpointLimits(concurrency=3))
+    may_close: bool = True
     asked: list[str] = field(default_factory=list)
     at_once: list[int] = field(default_factory=lambda: [0, 0])
 
@@ -45,7 +46,7 @@ class Model:
                 return Reply(b"bytes")  # type: ignore[arg-type]
             case "no reply":
                 return None  # type: ignore[return-value]
-            case "closed":
+            case "closed" if self.may_close:
                 raise CallError("401", "closed")
             case "broken":
                 raise ZeroDivisionError
@@ -92,7 +93,7 @@ def test_a_reply_that_cannot_be_kept_fails_alone(tmp_path: Path) -> None:
 
 
 def test_a_closed_model_is_asked_no_more_also_not_by_what_was_queued() -> None:
-    closed, other = Model(), Model("openai:other@http://h/v1")
+    closed, other = Model(), Model("openai:other@http://h/v1", may_close=False)
     prompts = ["closed", *(f"a longer prompt, {i}" for i in range(100))]
     found = asyncio.run(replies({"model": closed, "judge": other}, prompts, Asking()))
     assert len(closed.asked) <= 6
