@@ -193,7 +193,8 @@ def test_did_you_mean_offers_known_names_alone(name: str, known: list[str]) -> N
 
 
 def test_assessments_survive_their_json() -> None:
-    full = Assessment("a", "m", 0.5, "v", "r", {"x": 1.0}, [{"k": 1}], {"entailment": 2}, {"m": {"calls": 1}})
+    usage = {"model": {"calls": 1}}
+    full = Assessment("a", "m", 0.5, "v", "r", {"x": 1.0}, [{"k": 1}], {"entailment": 2}, usage)
     for assessment in (full, Assessment.failed("a", "m", "why")):
         assert Assessment.from_dict(assessment.to_dict()) == assessment
     assert next(iter(full.to_dict())) == "id"

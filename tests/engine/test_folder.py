@@ -191,7 +191,7 @@ def test_killed_among_the_outputs_of_a_second_try_no_stale_file_remains(
     def run() -> None:
         score(records(2), metrics=METRICS, entailer=Recorder(judge), out=tmp_path / "run")
 
-    def kill(*_: Any) -> None:
+    def kill(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     run()

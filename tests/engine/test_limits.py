@@ -176,8 +176,10 @@ def test_an_endpoint_that_asks_for_a_day_counts_as_gone() -> None:
 def test_what_may_pass_is_tried_again_after_a_random_growing_delay(kind: str) -> None:
     async def work() -> list[float]:
         server = Server(0.0, lambda n, at: CallError("no", kind))  # type: ignore[arg-type]
+        place = endpoint()
+        await place.call(Server(0.0))
         with pytest.raises(CallError, match=r"no \(after 8 tries\)") as error:
-            await endpoint().call(server)
+            await place.call(server)
         assert error.value.kind == kind
         assert len(server.began) == 8
         return server.began
@@ -288,15 +290,27 @@ def test_what_a_call_really_took_is_made_up_for() -> None:
 # ---- gone ----
 
 
-@pytest.mark.parametrize("kind", ["server", "connection", "timeout"])
-def test_an_endpoint_that_only_fails_counts_as_gone_and_all_fail_fast(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "known", "patience"),
+    [
+        ("server", False, 60),
+        ("timeout", False, 60),
+        ("connection", True, 60),
+        ("connection", False, 10),
+    ],
+)
+def test_an_endpoint_that_only_fails_counts_as_gone_and_all_fail_fast(
+    kind: str, known: bool, patience: int
+) -> None:
     async def work() -> None:
         server = Server(0.1, lambda n, at: CallError("no", kind))  # type: ignore[arg-type]
         place = endpoint(patience_s=60, tries=1000, deadline_s=10_000)
+        if known:
+            await place.call(Server(0.0))
         found = await calls(place, server, 10_000)
-        assert 60 <= now() <= 62
+        assert patience <= now() <= patience + 2
         assert {type(error) for error in found} == {CallError}
-        assert "no; nothing else came for 60 s, so it counts as gone" in str(found[-1])
+        assert f"no; nothing else came for {patience} s, so it counts as gone" in str(found[-1])
         sent = place.sent
         with pytest.raises(CallError, match="counts as gone"):
             await place.call(server)
@@ -401,7 +415,7 @@ def test_never_more_than_the_limit_and_all_places_come_back(
         assert not [error for error in found if isinstance(error, AssertionError)]
         assert active == 0
         assert place._active == 0
-        assert not place._waiting
+        assert all(turn.cancelled() for turn, _ in place._waiting)
         assert not place._sleepers
         server = Server(0.01)
         assert await calls(place, server, 10) == ["ok"] * 10

@@ -25,6 +25,8 @@ REGROWTH = 0.5
 IN_A_ROW = 3
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 20.0
+UNSEEN_S = 10.0
+"""Patience with an address at which nobody has answered yet: likely a wrong one."""
 GONE = 5
 """Failures in a row, without one reply, from which an endpoint can count as gone."""
 
@@ -65,8 +67,8 @@ class Endpoint:
     ``Retry-After`` holds its own call back; several in a row without a reply between them (three,
     or a quarter of the calls at once) hold back all. What else may pass is tried again after a
     random share of a delay that doubles. An endpoint that has given nothing but failures for
-    ``patience_s``, or asks to be left alone for longer than ``deadline_s``, counts as gone: its
-    calls fail at once until the run is started again.
+    ``patience_s`` (ten seconds where nobody has ever answered), or asks to be left alone for longer
+    than ``deadline_s``, counts as gone: its calls fail at once until the run is started again.
     """
 
     def __init__(self, limits: EndpointLimits, *, adaptive: bool = True) -> None:
@@ -82,6 +84,7 @@ class Endpoint:
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
         self._cut_at = self._paused_until = self._failing_since = now
         self._complaints = self._failed = 0
+        self._seen = False
         self._gone: tuple[str, CallFault] | None = None
         self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
@@ -191,6 +194,7 @@ class Endpoint:
         self._admit_more()
 
     def _good(self) -> None:
+        self._seen = True
         self._complaints = self._failed = 0
         if self._adaptive and self._active >= self.allowed:
             more = GROWTH if self._growing else REGROWTH
@@ -199,6 +203,7 @@ class Endpoint:
     def _bad(self, error: CallError, began: float) -> None:
         """Take a failure into account; several from one round of calls halve only once."""
         self.failures[error.kind] += 1
+        self._seen |= error.kind not in ("connection", "timeout")
         now = self._loop.time()
         if error.kind == "limited":
             self._growing = False
@@ -215,9 +220,11 @@ class Endpoint:
             if self._failed == 0:
                 self._failing_since = began
             self._failed += 1
-            if self._failed >= GONE and now - self._failing_since >= self.limits.patience_s:
-                patience = f"{self.limits.patience_s:g} s"
-                self._give_up(f"{error}; nothing else came for {patience}", error.kind)
+            patience_s = self.limits.patience_s
+            if error.kind == "connection" and not self._seen:
+                patience_s = min(patience_s, UNSEEN_S)
+            if self._failed >= GONE and now - self._failing_since >= patience_s:
+                self._give_up(f"{error}; nothing else came for {patience_s:g} s", error.kind)
 
     def _give_up(self, words: str, kind: CallFault) -> None:
         """Let all fail that wait for their turn, or for another try."""
