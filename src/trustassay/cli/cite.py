@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people, one_line, say
 
@@ -18,7 +19,7 @@ def cite(  # noqa: PLR0913 - one argument an option
         str,
         typer.Option(help="How support is judged: entailment, embedding, bm25."),
     ] = "entailment",
-    entailer: common.Entailer = "lexical",
+    entailer: common.Entailer = DEFAULT_ENTAILER,
     embedder: Annotated[
         str, typer.Option(help="Who compares, for --by embedding.", metavar="URI")
     ] = "embedded",

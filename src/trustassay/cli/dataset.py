@@ -7,6 +7,7 @@ from typing import Annotated, Optional, cast
 
 import typer
 
+from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people, one_line, say
 
@@ -54,7 +55,7 @@ def dataset(  # noqa: PLR0913 - one argument an option
             "of a model (--model)."
         ),
     ] = "given",
-    entailer: common.Entailer = "lexical",
+    entailer: common.Entailer = DEFAULT_ENTAILER,
     model: common.Model = None,
     candidates: Annotated[
         int, typer.Option(help="Passages retrieved for a question.", min=1)

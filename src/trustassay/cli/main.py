@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from trustassay.cli import (
+    attack,
     cite,
     compare,
     dataset,
@@ -41,6 +42,7 @@ app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("isotropy")(isotropy.isotropy)
+app.command("attack")(attack.attack)
 app.command("models")(models.models)
 app.command("demo")(demo.demo)
 

@@ -19,7 +19,15 @@ import numpy as np
 
 from trustassay.metric import UnknownNameError, did_you_mean
 
-__all__ = ["FAMILIES", "Family", "NoPerturbationError", "family", "perturb", "shown"]
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "NoPerturbationError",
+    "family",
+    "perturb",
+    "shown",
+    "synonym_words",
+]
 
 Perturb = Callable[[str, np.random.Generator], str]
 MOST = 3
@@ -156,6 +164,11 @@ def _synonyms() -> Mapping[str, list[str]]:
         for word in group:
             table.setdefault(word, []).extend(other for other in group if other != word)
     return table
+
+
+def synonym_words() -> list[str]:
+    """Return the words of the table of synonyms, in order."""
+    return sorted(_synonyms())
 
 
 def _synonym(text: str, rng: np.random.Generator) -> str:

@@ -1,0 +1,199 @@
+"""Stochastic search along gamma: prompts that make a model lose, or keep, its footing.
+
+After Section 5 of the paper: from a prompt, random candidates that carry a little meaning, gamma of
+each, the steepest is kept, and again from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import degrees
+
+import numpy as np
+
+from trustassay.capabilities import BackendError, Models
+from trustassay.metric import AssessmentError
+from trustassay.metrics.harmonicity import maths
+from trustassay.metrics.harmonicity.metric import EMPTY
+from trustassay.metrics.harmonicity.perturbations import (
+    MOST,
+    Family,
+    family,
+    perturb,
+    synonym_words,
+)
+from trustassay.statistics.randomness import generator
+
+__all__ = ["Ascent", "Point", "climb"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A prompt that was tried: its answer, and how far that moves when the prompt is nudged.
+
+    ``step`` 0 is the start; ``kept`` marks where the search went on from. ``error`` says why there
+    is no gamma.
+    """
+
+    step: int
+    candidate: int
+    prompt: str
+    answer: str = ""
+    gamma: float | None = None
+    angle_degrees: float | None = None
+    kept: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """How the search goes.
+
+    Args:
+        steps: rounds of candidates. candidates: of each round.
+        perturbations: nudged prompts behind each gamma, N.
+        perturbation: their family; by default ``unicode``, since control characters would keep
+            gamma near its start (Section 5).
+        candidate: what is appended to make candidates: ``unicode``, ``words``, or another family.
+        descend: search for small gamma in place of large: prompts that are hard to move.
+        max_calls: the most requests to the chat model; ``None`` for no such limit.
+        temperature, max_tokens: of every call. seed: of candidates and perturbations.
+    """
+
+    steps: int = 5
+    candidates: int = 8
+    perturbations: int = 10
+    perturbation: str = "unicode"
+    candidate: str = "unicode"
+    descend: bool = False
+    max_calls: int | None = None
+    temperature: float = 0.0
+    max_tokens: int = 512
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "candidates", "perturbations", "max_tokens"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: expected 1 or more")
+        if self.max_calls is not None and self.max_calls < self.price:
+            raise ValueError(f"a budget of calls: one gamma takes {self.price} of them")
+        _ = self.ball, self.step  # an unknown name is to fail here
+
+    @property
+    def price(self) -> int:
+        """Requests to the chat model behind one gamma."""
+        return self.perturbations + 1
+
+    @cached_property
+    def ball(self) -> Family:
+        """The family of the perturbations behind each gamma."""
+        return family(self.perturbation)
+
+    @cached_property
+    def step(self) -> Family:
+        """The family of what makes a candidate of a prompt."""
+        if self.candidate == "words":
+            return Family("words", _words, appends=True)
+        return family(self.candidate)
+
+    def candidates_of(self, prompt: str, step: int, n: int) -> list[str]:
+        """Return ``n`` candidates for a step from ``prompt``; distinct where that is possible."""
+        found: dict[str, None] = {}
+        rng = generator(self.seed, prompt, "candidates", str(step))
+        for _ in range(n * 4):
+            if len(found) == n:
+                break
+            found.setdefault(perturb(prompt, self.step, rng))
+        return list(found)
+
+    def better(self, one: Point, other: Point) -> bool:
+        """Whether ``one`` lies further in the direction of the search.
+
+        By the angle: its sine, gamma, falls again beyond 90 degrees. No angle is never better.
+        """
+        if one.angle_degrees is None or other.angle_degrees is None:
+            return other.angle_degrees is None and one.angle_degrees is not None
+        if self.descend:
+            return one.angle_degrees < other.angle_degrees
+        return one.angle_degrees > other.angle_degrees
+
+
+async def climb(
+    prompt: str, models: Models, how: Ascent, note: Callable[[Point], None]
+) -> list[Point]:
+    """Search from ``prompt``; every point is told to ``note`` as soon as its round is known.
+
+    The candidates of a round are asked about together. The same prompt, options and replies give
+    the same points. Ends after the steps, or when the calls left are too few for a candidate.
+
+    Raises:
+        BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
+    """
+    start = await _measured(prompt, models, how, 0, 0)
+    if start.gamma is None:
+        raise AssessmentError(start.error or "the prompt cannot be measured")
+    current = _kept(start)
+    points = [current]
+    note(current)
+    spent = how.price
+    for step in range(1, how.steps + 1):
+        n = how.candidates
+        if how.max_calls is not None:
+            n = min(n, (how.max_calls - spent) // how.price)
+        if n < 1:
+            break
+        prompts = how.candidates_of(current.prompt, step, n)
+        spent += how.price * len(prompts)
+        found = await asyncio.gather(
+            *(_measured(text, models, how, step, i) for i, text in enumerate(prompts, 1))
+        )
+        best = found[0]
+        for point in found[1:]:
+            best = point if how.better(point, best) else best
+        rises = how.better(best, current)
+        for point in found:
+            told = _kept(point) if rises and point is best else point
+            points.append(told)
+            note(told)
+        if rises:
+            current = _kept(best)
+    return points
+
+
+async def _measured(prompt: str, models: Models, how: Ascent, step: int, number: int) -> Point:
+    """Return the gamma of a prompt; a failure is a point without one, except at the start."""
+    try:
+        rng = generator(how.seed, prompt, "ball")
+        nudged = [perturb(prompt, how.ball, rng) for _ in range(how.perturbations)]
+        replies = await asyncio.gather(*(_asked(text, models, how) for text in (prompt, *nudged)))
+        vectors = np.stack(
+            await asyncio.gather(*(models.embed(text.strip() or EMPTY) for text in replies))
+        )
+    except (BackendError, ValueError) as error:
+        if step == 0:
+            raise
+        return Point(step, number, prompt, error=str(error))
+    found = maths.angles(vectors[0], vectors[1:])
+    if not found.defined:
+        return Point(step, number, prompt, replies[0], error="the answers' vectors cancel out")
+    angle = degrees(float(found.radians))
+    return Point(step, number, prompt, replies[0], float(found.gamma), angle)
+
+
+async def _asked(text: str, models: Models, how: Ascent) -> str:
+    reply = await models.chat(text, temperature=how.temperature, max_tokens=how.max_tokens)
+    return reply.text
+
+
+def _kept(point: Point) -> Point:
+    return replace(point, kept=True)
+
+
+def _words(text: str, rng: np.random.Generator) -> str:
+    """Append one to three common words."""
+    words = synonym_words()
+    picks = rng.integers(0, len(words), rng.integers(1, MOST + 1))
+    return " ".join([text, *(words[i] for i in picks)])
