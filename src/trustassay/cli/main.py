@@ -20,6 +20,7 @@ from trustassay.cli import (
     report,
     rescore,
     score,
+    watch,
 )
 
 __all__ = ["app", "main"]
@@ -43,6 +44,7 @@ app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
+app.command("watch")(watch.watch)
 app.command("models")(models.models)
 app.command("demo")(demo.demo)
 
@@ -61,7 +63,8 @@ def options(
     ] = False,
 ) -> None:
     """Exit status: 0 all scored; 1 finished, but some samples failed; 2 bad input or arguments,
-    nothing was started; 130 interrupted, the same command goes on."""
+    nothing was started; 3 watch: too many answers beyond the threshold; 130 interrupted, the same
+    command goes on."""
 
 
 def main() -> None:

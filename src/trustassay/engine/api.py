@@ -29,12 +29,14 @@ from trustassay.engine.outputs import write_report
 from trustassay.engine.plan import Plan
 from trustassay.engine.plan import plan as rehearsed
 from trustassay.engine.run import RunOptions, RunOutcome, execute
+from trustassay.engine.watching import Watched, WatchOptions
+from trustassay.engine.watching import watch as follow_file
 from trustassay.metric import Metric, Summary, UnknownNameError, metric_from_text
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Run", "ascore", "plan", "rescore", "score"]
+__all__ = ["Run", "ascore", "plan", "rescore", "score", "watch"]
 
 Metrics = Metric | str | Sequence[Metric | str]
 
@@ -174,6 +176,33 @@ def plan(
         return await rehearsed(samples, chosen, backends, RunOptions(**options), folder)
 
     return run_anywhere(rehearse)
+
+
+def watch(  # noqa: PLR0913 - one argument a choice
+    source: str | os.PathLike[str],
+    *,
+    metric: Metric | str,
+    out: str | os.PathLike[str],
+    options: WatchOptions,
+    tell: Callable[[str], None] = print,
+    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
+    embedder: str | Embedder = resolve.DEFAULT_EMBEDDER,
+    similarity: str | Similarity = resolve.DEFAULT_SIMILARITY,
+    model: resolve.ChatChoice | None = None,
+) -> Watched:
+    """Score the records of a growing file as they arrive; see :mod:`trustassay.engine.watching`.
+
+    Raises:
+        As :func:`score`.
+    """
+
+    async def follow() -> Watched:
+        chosen = _chosen(metric)
+        backends = await _loaded(chosen, entailer, embedder, similarity, model)
+        folder = RunFolder(Path(out))
+        return await follow_file(Path(source), chosen[0], backends, folder, options, tell)
+
+    return run_anywhere(follow)
 
 
 def score(samples: Source, *, metrics: Metrics, **options: Any) -> Run:

@@ -39,7 +39,7 @@ from trustassay.engine.usage import Budget, Prices
 from trustassay.metric import Assessment, AssessmentError, Metric
 from trustassay.sample import Sample, clean
 
-__all__ = ["RunOptions", "RunOutcome", "execute"]
+__all__ = ["RunOptions", "RunOutcome", "Window", "assess_one", "execute"]
 
 
 MANY = 20_000
@@ -287,7 +287,7 @@ async def _score(
 ) -> None:
     """Score every (sample, metric) that is not in ``done``, a bounded window at a time."""
     writer = folder.open_assessments()
-    window = _Window(options.concurrency * len(metrics))
+    window = Window(options.concurrency * len(metrics))
     try:
         for number, sample in enumerate(folder.samples()):
             if number % BREATH == 0:
@@ -307,14 +307,10 @@ async def _score(
         writer.close()
 
 
-async def _assess(
-    metric: Metric,
-    sample: Sample,
-    gatherers: Gatherers,
-    writer: AssessmentWriter,
-    progress: Progress,
-) -> None:
-    """Assess one sample and write the result down; a failure is a result, too.
+async def assess_one(
+    metric: Metric, sample: Sample, gatherers: Gatherers, writer: AssessmentWriter
+) -> Assessment:
+    """Assess one sample, write the result down, and return it; a failure is a result, too.
 
     A failure counts no calls: how many were made before it depends on what else was going on.
     """
@@ -324,15 +320,29 @@ async def _assess(
         _check(found, sample, metric)
         usage = {name: dict(sorted(usage.items())) for name, usage in sorted(models.usage.items())}
         calls = dict(sorted(models.calls.items()))
-        line = encoded(dataclasses.replace(found, calls=calls, usage=usage))
+        found = dataclasses.replace(found, calls=calls, usage=usage)
+        line = encoded(found)
     except (AssessmentError, BackendError) as error:
-        line = encoded(Assessment.failed(sample.id, metric.name, str(error)))
+        found = Assessment.failed(sample.id, metric.name, str(error))
+        line = encoded(found)
     except (Exception, asyncio.CancelledError) as error:
         if _being_cancelled():
             raise
         words = f"{metric.name} failed: {type(error).__name__}: {error}"
-        line = encoded(Assessment.failed(sample.id, metric.name, words))
+        found = Assessment.failed(sample.id, metric.name, words)
+        line = encoded(found)
     writer.append(line)
+    return found
+
+
+async def _assess(
+    metric: Metric,
+    sample: Sample,
+    gatherers: Gatherers,
+    writer: AssessmentWriter,
+    progress: Progress,
+) -> None:
+    await assess_one(metric, sample, gatherers, writer)
     progress.step()
 
 
@@ -365,7 +375,7 @@ def _check(found: Any, sample: Sample, metric: Metric) -> None:
             raise AssessmentError(f"{metric.name} gave a {name} that is no text")
 
 
-class _Window:
+class Window:
     """At most ``size`` tasks at once; the first unexpected error stops the intake of more."""
 
     def __init__(self, size: int) -> None:

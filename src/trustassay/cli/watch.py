@@ -1,0 +1,92 @@
+"""``trustassay watch``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people, one_line, say
+
+ALARM = 3
+"""Exit status where too many answers lay beyond the threshold."""
+
+
+def watch(  # noqa: PLR0913 - one argument an option
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="JSON Lines, growing.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
+    threshold: Annotated[
+        float, typer.Option(help="Scores beyond it, on the bad side, count.", show_default=False)
+    ],
+    metric: Annotated[
+        str, typer.Option(help="One metric, with its options.", metavar="NAME[:OPTION=VALUE,...]")
+    ] = "harmonicity:perturbations=3",
+    model: common.Model = None,
+    entailer: common.Entailer = DEFAULT_ENTAILER,
+    embedder: common.Embedder = DEFAULT_EMBEDDER,
+    share: Annotated[
+        float, typer.Option(help="End with status 3 where more of the last answers count.")
+    ] = 0.2,
+    window: Annotated[int, typer.Option(help="How many answers are the last ones.", min=1)] = 50,
+    idle: Annotated[
+        Optional[float],  # noqa: UP045 - typer reads it
+        typer.Option(help="End after so many seconds without a record.", show_default=False),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="End with the file as it is now.")] = False,
+    seed: common.Seed = 0,
+    concurrency: common.Concurrency = 64,
+    field: common.Fields = [],  # noqa: B006 - typer copies it
+    cache: common.Cache = "",
+    prices: common.PricesFile = None,
+    budget: common.BudgetText = None,
+) -> None:
+    """Score a growing file of questions and answers as they arrive.
+
+    Ends with status 3 when more than --share of the last --window answers lie beyond --threshold;
+    with 0 by --once or --idle. The same command goes on behind the last record that it read.
+
+    \b
+    trustassay watch log.jsonl --model openai:gpt-4o-mini --threshold 0.3 --out runs/live
+    trustassay watch log.jsonl --metric grounding --threshold 0.5 --share 0.1 --out runs/live
+    """
+    with errors_for_people():
+        from trustassay.engine import api
+        from trustassay.engine.watching import WatchOptions
+
+        options = WatchOptions(
+            threshold,
+            share,
+            window,
+            idle,
+            once,
+            common.pairs(field, "--field"),
+            seed,
+            concurrency,
+            **common.spending(cache, prices, budget),
+        )
+        found = api.watch(
+            source,
+            metric=metric,
+            model=model,
+            entailer=entailer,
+            embedder=embedder,
+            out=out,
+            options=options,
+            tell=lambda text: say(one_line(text)),
+        )
+        say(
+            f"{found.scored:,} answers scored, {found.beyond:,} beyond {threshold:g}, "
+            f"{found.failed:,} failed, {found.faulty:,} faulty records"
+        )
+        say(f"run:    {out}")
+        if found.alarm is not None:
+            say(f"{found.alarm:.0%} of the last {window} answers lie beyond {threshold:g}")
+            raise typer.Exit(ALARM)
+        if found.failed:
+            raise typer.Exit(1)

@@ -1,0 +1,390 @@
+"""Scores the records of a growing file as they arrive, into a run's folder."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO
+
+from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.engine.cache import CallStore, default_cache, open_cache
+from trustassay.engine.folder import RunFolder, RunFolderError
+from trustassay.engine.hashing import HashSet, hash64
+from trustassay.engine.intake import Intake
+from trustassay.engine.models import Asking, Backends, Gatherers, is_shared
+from trustassay.engine.outputs import write_outputs
+from trustassay.engine.run import Window, assess_one
+from trustassay.engine.usage import Budget, Prices
+from trustassay.metric import Assessment, Inventory, Metric
+from trustassay.sample import Problem, Sample
+
+__all__ = ["WatchOptions", "Watched", "watch"]
+
+POLL_S = 0.25
+PLACE = "watched"
+"""Field of a sample that says where in the file it stood: ``{"file": inode, "line": number}``."""
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """When to speak up, and when to end.
+
+    threshold: a score beyond it, on the metric's bad side, counts. share: of the last ``window``
+    scored answers that may count; more end the watch. idle_s: end after so long without a record;
+    ``None`` never. once: end with the file as it is now.
+    """
+
+    threshold: float
+    share: float = 0.2
+    window: int = 50
+    idle_s: float | None = None
+    once: bool = False
+    fields: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    concurrency: int = 64
+    cache: Path | None = field(default_factory=default_cache)
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share < 1:
+            raise ValueError(f"share: expected a number from 0 to below 1, got {self.share}")
+        if self.window < 1 or self.concurrency < 1:
+            raise ValueError("window and concurrency: expected 1 or more")
+
+
+@dataclass(slots=True)
+class Watched:
+    """What was seen: records scored in this process, faulty ones, those beyond the threshold.
+
+    ``alarm`` is the share among the last answers that ended the watch.
+    """
+
+    scored: int = 0
+    failed: int = 0
+    faulty: int = 0
+    beyond: int = 0
+    alarm: float | None = None
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where the reading stands."""
+
+    file: int = 0
+    line: int = 0
+
+
+async def watch(
+    source: Path,
+    metric: Metric,
+    backends: Backends,
+    folder: RunFolder,
+    options: WatchOptions,
+    tell: Callable[[str], None],
+) -> Watched:
+    """Follow ``source``, JSON Lines, and score each record when its line is complete.
+
+    ``tell`` is given a line of text for each fault, each answer beyond the threshold, and when the
+    file was cut or replaced. Ends as the options say; the folder is a run like any other then,
+    and the same call goes on behind the last record that it holds.
+
+    Raises:
+        InputError: there is no such file.
+        RunFolderError: the folder holds another run, or another process works in it.
+    """
+    if not source.is_file():
+        raise InputError(f"{source}: no such file")
+    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.lock()
+    try:
+        return await _Watch(source, metric, backends, folder, options, tell).run()
+    finally:
+        folder.unlock()
+
+
+class _Watch:
+    def __init__(
+        self,
+        source: Path,
+        metric: Metric,
+        backends: Backends,
+        folder: RunFolder,
+        options: WatchOptions,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._source, self._backends = source, backends
+        self._metric = metric.resolved(Inventory())
+        self._folder, self._options, self._tell = folder, options, tell
+        self._found = Watched()
+        self._ids = HashSet()
+        self._place = _Place()
+        self._recent: deque[bool] = deque(maxlen=options.window)
+        self._ended = asyncio.Event()
+
+    async def run(self) -> Watched:
+        """Watch until the end, and write the run's results, also where it is interrupted."""
+        waiting = self._take_up()
+        try:
+            await self._follow(waiting)
+        finally:
+            self._write_results()
+        return self._found
+
+    async def _follow(self, waiting: Sequence[Sample]) -> None:
+        options = self._options
+        with ExitStack() as stack:
+            own = CallStore(self._folder.calls_path)
+            stack.callback(own.close)
+            remote = any(map(is_shared, (self._backends.embedder, *self._backends.chat.values())))
+            shared = open_cache(options.cache) if options.cache and remote else None
+            if shared:
+                stack.callback(shared.close, alone=False)
+            gatherers = Gatherers(
+                self._backends,
+                Asking(own, shared, prices=options.prices, budget=options.budget),
+            )
+            writer = self._folder.open_assessments()
+            window = Window(options.concurrency)
+            try:
+                for sample in waiting:
+                    await window.start(self._score(sample, gatherers, writer))
+                with self._folder.samples_path.open("ab", buffering=0) as file:
+                    async for sample in self._arriving():
+                        file.write((json.dumps(sample.to_dict(), default=str) + "\n").encode())
+                        await window.start(self._score(sample, gatherers, writer))
+                await window.drain()
+            finally:
+                await window.cancel()
+                await gatherers.close()
+                writer.close()
+
+    # what is there already
+
+    def _take_up(self) -> list[Sample]:
+        """Check or begin the folder; return its samples that are not scored yet."""
+        folder, settings = self._folder, {self._metric.name: self._metric.settings()}
+        wanted = json.loads(
+            json.dumps({"metrics": settings, "backends": self._backends.names()}, default=str)
+        )
+        before = folder.read_run()
+        if before is None:
+            if any(not found.name.startswith(".") for found in folder.path.iterdir()):
+                words = "is not empty and holds no run; choose another --out"
+                raise RunFolderError(f"{folder.path}: {words}")
+            self._write_run(Inventory(), "")
+            return []
+        if any(before.get(name) != value for name, value in wanted.items()):
+            raise RunFolderError(
+                f"{folder.path}: holds a run with another metric, other options or backends; "
+                "choose another --out"
+            )
+        _cut_unfinished(folder.samples_path)
+        done = folder.scored()
+        waiting = []
+        for sample in folder.samples():
+            self._ids.add(hash64(sample.id))
+            place = sample.metadata.get(PLACE)
+            if not isinstance(place, Mapping):
+                raise RunFolderError(f"{folder.path}: holds a run that was not made by watching")
+            self._place = _Place(int(place["file"]), int(place["line"]))
+            if hash64(sample.id, self._metric.name) not in done:
+                waiting.append(sample)
+        for assessment in folder.assessments():
+            if assessment.score is not None:
+                self._recent.append(self._is_beyond(assessment))
+        folder.drop_outputs()
+        return waiting
+
+    # the file
+
+    async def _arriving(self) -> AsyncIterator[Sample]:
+        """Yield the records of the file, those that come and those that are there."""
+        quiet = 0.0
+        with ExitStack() as stack:
+            file: IO[bytes] = self._source.open("rb")
+            stack.callback(file.close)
+            self._skip_read(file)
+            while not self._ended.is_set():
+                any_line = False
+                for line in _lines(file):
+                    any_line = True
+                    self._place.line += 1
+                    if sample := self._sample(line):
+                        yield sample
+                        await asyncio.sleep(0)
+                    if self._ended.is_set():
+                        return
+                if self._options.once:
+                    return
+                quiet = 0.0 if any_line else quiet + POLL_S
+                if self._options.idle_s is not None and quiet >= self._options.idle_s:
+                    return
+                await asyncio.sleep(POLL_S)
+                if reopened := self._reopened(file):
+                    file = reopened
+                    stack.callback(file.close)
+
+    def _skip_read(self, file: IO[bytes]) -> None:
+        """Go behind the last line that was read, if this is still the same file."""
+        inode = os.fstat(file.fileno()).st_ino
+        if self._place.file == inode:
+            for number in range(self._place.line):
+                if not file.readline().endswith(b"\n"):
+                    self._tell(f"{self._source}: was cut to {number} lines; begins anew")
+                    file.seek(0)
+                    self._place.line = 0
+                    return
+        else:
+            if self._place.file:
+                self._tell(f"{self._source}: is another file now; read from its beginning")
+            self._place.line = 0
+        self._place.file = inode
+
+    def _reopened(self, file: IO[bytes]) -> IO[bytes] | None:
+        """Return the file anew if another stands under its name; begin anew if it was cut."""
+        state = os.fstat(file.fileno())
+        try:
+            now = self._source.stat()
+        except FileNotFoundError:
+            return None  # being replaced
+        if now.st_ino != state.st_ino:
+            self._tell(f"{self._source}: was replaced; read from its beginning")
+            self._place = _Place(now.st_ino, 0)
+            return self._source.open("rb")
+        if state.st_size < file.tell():
+            self._tell(f"{self._source}: was cut; read from its beginning")
+            file.seek(0)
+            self._place.line = 0
+        return None
+
+    def _sample(self, line: bytes) -> Sample | None:
+        """Return the sample of a line; a faulty one is told of and counted."""
+        if not line.strip():
+            return None
+        where = f"{self._source}:{self._place.line}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            self._note(Fault(where, (Problem("record", f"is no JSON ({error})"),)))
+            return None
+        (found,) = read_samples([record], fields=self._options.fields)
+        if isinstance(found, Fault):
+            self._note(Fault(where, found.problems))
+            return None
+        sample = found.sample
+        problems = self._metric.problems(sample)
+        if "model" not in self._backends.chat:
+            problems += self._metric.problems_without_model(sample)
+        taken = hash64(sample.id) in self._ids
+        if taken and found.has_id:
+            problems.append(Problem("id", f"{sample.id!r} stands on an earlier record, too"))
+        if problems:
+            self._note(Fault(where, tuple(problems)))
+            return None
+        name, number = sample.id, 1
+        while hash64(name) in self._ids:
+            number += 1
+            name = f"{sample.id}-{number}"
+        self._ids.add(hash64(name))
+        place = {"file": self._place.file, "line": self._place.line}
+        return replace(sample, id=name, metadata={**sample.metadata, PLACE: place})
+
+    def _note(self, fault: Fault) -> None:
+        self._found.faulty += 1
+        self._tell(str(fault))
+
+    # scores
+
+    async def _score(self, sample: Sample, gatherers: Gatherers, writer: object) -> None:
+        found = await assess_one(self._metric, sample, gatherers, writer)  # type: ignore[arg-type]
+        if found.score is None:
+            self._found.failed += found.error is not None
+            if found.error is not None:
+                self._tell(f"{sample.id}: failed: {found.error}")
+            return
+        self._found.scored += 1
+        beyond = self._is_beyond(found)
+        self._recent.append(beyond)
+        if beyond:
+            self._found.beyond += 1
+            self._tell(f"{sample.id}: {self._metric.name} {found.score:.3f}: {sample.question}")
+        share = sum(self._recent) / len(self._recent)
+        full = len(self._recent) == self._options.window
+        if full and share > self._options.share and self._found.alarm is None:
+            self._found.alarm = share
+            self._ended.set()
+
+    def _is_beyond(self, found: Assessment) -> bool:
+        assert found.score is not None
+        if self._metric.lower_is_better:
+            return found.score > self._options.threshold
+        return found.score < self._options.threshold
+
+    # results
+
+    def _write_run(self, inventory: Inventory, sha256: str) -> None:
+        content = {
+            "input": str(self._source),
+            "trustassay": version("trustassay"),
+            "metrics": {self._metric.name: self._metric.settings()},
+            "backends": self._backends.names(),
+            "seed": self._options.seed,
+            "skipped": self._found.faulty,
+            "samples": {"sha256": sha256, **asdict(inventory)},
+        }
+        self._folder.write_json("run", json.loads(json.dumps(content, default=str)))
+
+    def _write_results(self) -> None:
+        intake = Intake(faulty=self._found.faulty)
+        digest = hashlib.sha256()
+        for sample in self._folder.samples():
+            intake.inventory.add(sample)
+        if self._folder.samples_path.exists():
+            with self._folder.samples_path.open("rb") as file:
+                for block in iter(lambda: file.read(1 << 20), b""):
+                    digest.update(block)
+        self._write_run(intake.inventory, digest.hexdigest())
+        if not intake.inventory.samples:
+            return
+        self._folder.sort_assessments([self._metric.name])
+        metrics: Sequence[Metric] = [self._metric]
+        write_outputs(
+            self._folder,
+            metrics,
+            intake,
+            0.0,
+            seed=self._options.seed,
+            report=True,
+            prices=self._options.prices,
+        )
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the complete lines from here on; one that has no end yet is left for later."""
+    while line := file.readline():
+        if not line.endswith(b"\n"):
+            file.seek(-len(line), os.SEEK_CUR)
+            return
+        yield line
+
+
+def _cut_unfinished(path: Path) -> None:
+    """Cut off a last line that a killed process left without an end."""
+    if not path.exists():
+        return
+    with path.open("r+b") as file:
+        sound = 0
+        for line in file:
+            if not line.endswith(b"\n"):
+                file.truncate(sound)
+                return
+            sound += len(line)

@@ -1,0 +1,153 @@
+"""``trustassay watch``: what arrives is scored once, whatever the file does meanwhile."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.support import ROOT
+from trustassay.cli.main import app
+
+CALM, WILD = ["It is so."] * 3, ["A cat sat.", "Prices fell by half.", "The moon is far away."]
+
+
+def record(i: int, *, wild: bool = False, **others: Any) -> dict[str, Any]:
+    answers = WILD if wild else CALM
+    question = {"id": f"q{i}", "question": f"What of {i}?", "response": "It is so."}
+    return {**question, "resamples": answers, **others}
+
+
+def append(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    with path.open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def watch(path: Path, out: Path, *arguments: str) -> tuple[int, str]:
+    words = ["watch", str(path), "--out", str(out), "--threshold", "0.3", *arguments]
+    result = CliRunner().invoke(app, words)
+    return result.exit_code, result.output
+
+
+def scored(out: Path) -> list[str]:
+    lines = (out / "assessments.jsonl").read_text().splitlines()
+    return [json.loads(line)["id"] for line in lines]
+
+
+def test_records_are_scored_once_and_the_folder_is_a_run(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(0), record(1, wild=True)])
+    code, output = watch(path, out, "--once")
+    assert code == 0, output
+    assert "q1: harmonicity" in output
+    assert "q0" not in output
+    append(path, [record(2)])
+    assert watch(path, out, "--once")[0] == 0
+    assert watch(path, out, "--once")[0] == 0
+    assert scored(out) == ["q0", "q1", "q2"]
+    assert json.loads((out / "summary.json").read_text())["metrics"]["harmonicity"]["n"] == 3
+    assert CliRunner().invoke(app, ["report", str(out)]).exit_code == 0
+    again = ["rescore", str(out), "--metric", "harmonicity:seed=1", "--out", str(tmp_path / "new")]
+    assert CliRunner().invoke(app, again).exit_code == 0
+
+
+def test_a_line_without_its_end_waits(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(0)])
+    text = json.dumps(record(1))
+    with path.open("a") as file:
+        file.write(text[:20])
+    assert watch(path, out, "--once")[0] == 0
+    assert scored(out) == ["q0"]
+    with path.open("a") as file:
+        file.write(text[20:] + "\n")
+    assert watch(path, out, "--once")[0] == 0
+    assert scored(out) == ["q0", "q1"]
+
+
+def test_a_faulty_line_is_told_with_its_place_and_left_out(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(0), {"question": 3, "response": "x", "resamples": ["x"]}])
+    with path.open("a") as file:
+        file.write("{broken\n[1]\n")
+    append(path, [record(0), {"question": "no answers?", "response": "x"}, record(9)])
+    code, output = watch(path, out, "--once")
+    assert code == 0
+    for place in ("log.jsonl:2: question", "log.jsonl:3: record: is no JSON", "log.jsonl:4: "):
+        assert place in output
+    assert "log.jsonl:5: id: 'q0' stands on an earlier record" in output
+    assert "log.jsonl:6: resamples: is missing" in output
+    assert "5 faulty records" in output
+    assert scored(out) == ["q0", "q9"]
+
+
+def test_too_many_beyond_the_threshold_end_it_with_a_status_of_its_own(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(i, wild=i % 2 == 0) for i in range(8)])
+    arguments = ["--window", "8", "--share", "0.4"]
+    code, output = watch(path, out, *arguments)
+    assert code == 3, output
+    assert "50% of the last 8 answers" in output
+    assert watch(path, tmp_path / "other", "--window", "8", "--share", "0.5", "--once")[0] == 0
+    assert watch(path, tmp_path / "few", "--window", "9", "--share", "0", "--once")[0] == 0
+
+
+def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(0), record(1)])
+    assert watch(path, out, "--once")[0] == 0
+    fresh = tmp_path / "fresh"
+    append(fresh, [record(5)])
+    fresh.replace(path)
+    code, output = watch(path, out, "--once")
+    assert code == 0
+    assert "is another file now" in output
+    path.write_text("")
+    append(path, [])
+    code, output = watch(path, out, "--once")
+    assert "was cut to 0 lines" in output
+    assert scored(out) == ["q0", "q1", "q5"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_ended_in_the_middle_and_started_again(tmp_path: Path, how: signal.Signals) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(i) for i in range(5)])
+    command = [sys.executable, "-m", "trustassay", "watch", str(path), "--out", str(out)]
+    with subprocess.Popen(
+        [*command, "--threshold", "0.3"],
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env=os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache")},
+    ) as process:
+        lines, deadline = out / "assessments.jsonl", time.monotonic() + 60
+        while not lines.exists() or lines.read_bytes().count(b"\n") < 5:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        append(path, [record(i) for i in range(5, 8)])
+        while lines.read_bytes().count(b"\n") < 8:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.kill(process.pid, how)
+        status = process.wait()
+    assert status == (130 if how is signal.SIGINT else -signal.SIGKILL)
+    append(path, [record(8)])
+    assert watch(path, out, "--once")[0] == 0
+    assert scored(out) == [f"q{i}" for i in range(9)]
+
+
+def test_other_options_and_missing_files_are_refused(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    assert watch(path, out, "--once")[0] == 2
+    append(path, [record(0)])
+    assert watch(path, out, "--once")[0] == 0
+    code, output = watch(path, out, "--once", "--metric", "harmonicity:seed=4")
+    assert code == 2
+    assert "another metric, other options" in output
