@@ -68,7 +68,7 @@ def ours(count: int, asked: list[str]) -> tuple[float, float, Ranking]:
 
 def theirs(count: int, asked: list[str]) -> tuple[float, float, Ranking, Ranking]:
     """Return seconds and ranking of rank-bm25, and its ranking with our idf."""
-    from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
+    from rank_bm25 import BM25Okapi
 
     made = list(passages(count))
     analyse = _analyzer().analyze

@@ -71,5 +71,8 @@ def test_a_budget_of_calls_and_json(here: Path) -> None:
         app, ["attack", "Say it.", *ARGUMENTS, "--out", "one", "--calls", "9", "--json"]
     )
     assert result.exit_code == 0
-    assert len(json.loads(result.stdout)) == 2
+    found = json.loads(result.stdout)
+    assert len(found["points"]) == 2
+    assert found["start"] == found["points"][0]
+    assert found["requests"] == 8
     assert len((here / "asked.txt").read_text()) <= 9

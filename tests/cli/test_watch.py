@@ -112,7 +112,7 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> N
     path.write_text("")
     append(path, [])
     code, output = watch(path, out, "--once")
-    assert "was cut to 0 lines" in output
+    assert "was cut or rewritten" in output
     assert scored(out) == ["q0", "q1", "q5"]
 
 
@@ -151,3 +151,109 @@ def test_other_options_and_missing_files_are_refused(tmp_path: Path) -> None:
     code, output = watch(path, out, "--once", "--metric", "harmonicity:seed=4")
     assert code == 2
     assert "another metric, other options" in output
+
+
+def test_interrupted_while_a_record_is_being_scored(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    (tmp_path / "slowly.py").write_text(
+        "import time\n"
+        "def answer(prompt):\n"
+        "    time.sleep(0 if prompt.startswith('Fast') else 30)\n"
+        "    return 'so'\n"
+    )
+    append(path, [{"id": "q0", "question": "Fast?"}, {"id": "q1", "question": "Slow?"}])
+    command = [sys.executable, "-m", "trustassay", "watch", str(path), "--out", str(out)]
+    options = ["--threshold", "0.3", "--model", "python:slowly:answer"]
+    with subprocess.Popen(
+        [*command, *options],
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env=os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)},
+    ) as process:
+        lines, deadline = out / "assessments.jsonl", time.monotonic() + 60
+        while not lines.exists() or not lines.read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130, errors
+    summary = json.loads((out / "summary.json").read_text())["metrics"]["harmonicity"]
+    assert (summary["n"], summary["failed"]) == (2, 1)
+    (tmp_path / "slowly.py").write_text("def answer(prompt): return 'so'\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        assert watch(path, out, "--once", "--model", "python:slowly:answer")[0] == 0
+    assert scored(out) == ["q0", "q1"]
+
+
+def test_a_record_without_a_field_that_was_named_is_a_fault(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    row = record(0)
+    row["answer"] = row.pop("response")
+    append(path, [row, {"question": "x?", "resamples": ["a"]}, {**row, "id": "q2"}])
+    code, output = watch(path, out, "--once", "--field", "response=answer")
+    assert code == 0, output
+    assert "log.jsonl:2: " in output
+    assert scored(out) == ["q0", "q2"]
+
+
+def test_a_file_that_was_cut_and_grew_again_is_noticed(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(i) for i in range(3)])
+    assert watch(path, out, "--once")[0] == 0
+    path.write_text("")
+    append(path, [record(2), *(record(i) for i in range(5, 8))])
+    code, output = watch(path, out, "--once")
+    assert code == 0
+    assert "was cut or rewritten" in output
+    assert "faulty" in output
+    assert "0 faulty records" in output
+    assert scored(out) == ["q0", "q1", "q2", "q5", "q6", "q7"]
+
+
+def test_records_without_ids_are_not_scored_again_after_a_cut(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    rows = [record(i) for i in range(3)]
+    for row in rows:
+        del row["id"]
+    append(path, rows)
+    assert watch(path, out, "--once")[0] == 0
+    path.write_text("")
+    append(path, rows[1:])
+    assert watch(path, out, "--once")[0] == 0
+    assert len(scored(out)) == 3
+
+
+def test_lines_of_a_file_that_is_about_to_be_replaced_are_read(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(0)])
+    command = [sys.executable, "-m", "trustassay", "watch", str(path), "--out", str(out)]
+    with subprocess.Popen(
+        [*command, "--threshold", "0.3", "--idle", "2"],
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env=os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache")},
+    ) as process:
+        lines, deadline = out / "assessments.jsonl", time.monotonic() + 60
+        while not lines.exists() or not lines.read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        append(path, [record(1)])
+        path.rename(tmp_path / "log.1")
+        append(path, [record(2)])
+        assert process.wait() == 0
+    assert scored(out) == ["q0", "q1", "q2"]
+
+
+def test_faults_are_counted_over_all_starts_and_told_once(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(0), {"question": 1}])
+    assert "log.jsonl:2" in watch(path, out, "--once")[1]
+    assert "log.jsonl:2" not in watch(path, out, "--once")[1]
+    assert json.loads((out / "run.json").read_text())["skipped"] == 1
+
+
+@pytest.mark.parametrize("words", [["--threshold", "nan"], ["--idle", "-1"], ["--share", "1"]])
+def test_options_that_cannot_be(tmp_path: Path, words: list[str]) -> None:
+    append(tmp_path / "log.jsonl", [record(0)])
+    assert watch(tmp_path / "log.jsonl", tmp_path / "run", "--once", *words)[0] == 2

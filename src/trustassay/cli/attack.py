@@ -112,7 +112,16 @@ def attack(  # noqa: PLR0913 - one argument an option
         say(f"gamma {start.gamma:.3f} -> {end.gamma:.3f}, {session.requests:,} requests")
         say(f"trace: {trace}")
         if as_json:
-            print(json.dumps([vars_of(point) for point in points], indent=2))
+            content = {
+                "start": vars_of(start),
+                "end": vars_of(end),
+                "requests": session.requests,
+                "points": [vars_of(point) for point in points],
+            }
+            print(json.dumps(content, indent=2))
+        if failed := sum(point.error is not None for point in points):
+            say(f"failed: {failed} of {len(points)} prompts, see the trace")
+            raise typer.Exit(1)
 
 
 GROWING = frozenset({"steps", "max_calls"})

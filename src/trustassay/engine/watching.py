@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import os
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.engine.cache import CallStore, default_cache, open_cache
-from trustassay.engine.folder import RunFolder, RunFolderError
+from trustassay.engine.folder import RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import Intake
 from trustassay.engine.models import Asking, Backends, Gatherers, is_shared
@@ -29,8 +31,9 @@ from trustassay.sample import Problem, Sample
 __all__ = ["WatchOptions", "Watched", "watch"]
 
 POLL_S = 0.25
+STATUS_S = 60.0
 PLACE = "watched"
-"""Field of a sample that says where in the file it stood: ``{"file": inode, "line": number}``."""
+"""Field of a sample that says where it stood: ``{"file": inode, "line": number, "mark": hash}``."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,10 @@ class WatchOptions:
             raise ValueError(f"share: expected a number from 0 to below 1, got {self.share}")
         if self.window < 1 or self.concurrency < 1:
             raise ValueError("window and concurrency: expected 1 or more")
+        if not math.isfinite(self.threshold):
+            raise ValueError(f"threshold: expected a number, got {self.threshold}")
+        if self.idle_s is not None and not self.idle_s >= 0:
+            raise ValueError(f"idle: expected 0 or more seconds, got {self.idle_s}")
 
 
 @dataclass(slots=True)
@@ -77,10 +84,24 @@ class Watched:
 
 @dataclass(slots=True)
 class _Place:
-    """Where the reading stands."""
+    """Where the reading stands: the file's inode, its last line that was read, and a mark of it."""
 
     file: int = 0
     line: int = 0
+    mark: str = ""
+
+    @classmethod
+    def of(cls, stored: Any) -> _Place:
+        """Read back what :func:`asdict` made; anything else is no place."""
+        try:
+            return cls(int(stored["file"]), int(stored["line"]), str(stored["mark"]))
+        except (TypeError, KeyError, ValueError):
+            return cls()
+
+    def read(self, line: bytes) -> None:
+        """Go one line on."""
+        self.line += 1
+        self.mark = _mark(line)
 
 
 async def watch(
@@ -129,6 +150,9 @@ class _Watch:
         self._place = _Place()
         self._recent: deque[bool] = deque(maxlen=options.window)
         self._ended = asyncio.Event()
+        self._faulty_before = 0
+        self._reading_again = False
+        self._status_at = time.monotonic()
 
     async def run(self) -> Watched:
         """Watch until the end, and write the run's results, also where it is interrupted."""
@@ -192,12 +216,15 @@ class _Watch:
         waiting = []
         for sample in folder.samples():
             self._ids.add(hash64(sample.id))
-            place = sample.metadata.get(PLACE)
-            if not isinstance(place, Mapping):
+            self._place = _Place.of(sample.metadata.get(PLACE))
+            if not self._place.file:
                 raise RunFolderError(f"{folder.path}: holds a run that was not made by watching")
-            self._place = _Place(int(place["file"]), int(place["line"]))
             if hash64(sample.id, self._metric.name) not in done:
                 waiting.append(sample)
+        ended = _Place.of(before.get(PLACE))
+        if ended.file and (ended.file != self._place.file or ended.line > self._place.line):
+            self._place = ended
+        self._faulty_before = int(before.get("skipped") or 0)
         for assessment in folder.assessments():
             if assessment.score is not None:
                 self._recent.append(self._is_beyond(assessment))
@@ -214,89 +241,104 @@ class _Watch:
             stack.callback(file.close)
             self._skip_read(file)
             while not self._ended.is_set():
-                any_line = False
+                replaced = self._is_replaced(file)  # what stands in the old one is read first
+                before = self._place.line
                 for line in _lines(file):
-                    any_line = True
-                    self._place.line += 1
+                    self._place.read(line)
                     if sample := self._sample(line):
                         yield sample
                         await asyncio.sleep(0)
                     if self._ended.is_set():
                         return
+                if replaced:
+                    self._tell(f"{self._source}: was replaced; read from its beginning")
+                    file = self._source.open("rb")
+                    stack.callback(file.close)
+                    self._place = _Place(os.fstat(file.fileno()).st_ino)
+                    continue
                 if self._options.once:
                     return
-                quiet = 0.0 if any_line else quiet + POLL_S
+                quiet = 0.0 if self._place.line > before else quiet + POLL_S
                 if self._options.idle_s is not None and quiet >= self._options.idle_s:
                     return
+                self._tell_status()
                 await asyncio.sleep(POLL_S)
-                if reopened := self._reopened(file):
-                    file = reopened
-                    stack.callback(file.close)
+                if os.fstat(file.fileno()).st_size < file.tell():
+                    self._tell(f"{self._source}: was cut; read from its beginning")
+                    self._begin_again(file)
 
     def _skip_read(self, file: IO[bytes]) -> None:
-        """Go behind the last line that was read, if this is still the same file."""
+        """Go behind the last line that was read, if it still stands where it stood."""
         inode = os.fstat(file.fileno()).st_ino
         if self._place.file == inode:
-            for number in range(self._place.line):
-                if not file.readline().endswith(b"\n"):
-                    self._tell(f"{self._source}: was cut to {number} lines; begins anew")
-                    file.seek(0)
-                    self._place.line = 0
-                    return
-        else:
-            if self._place.file:
-                self._tell(f"{self._source}: is another file now; read from its beginning")
-            self._place.line = 0
-        self._place.file = inode
+            line = b""
+            for _ in range(self._place.line):
+                line = file.readline()
+            if self._place.line and _mark(line) != self._place.mark:
+                self._tell(f"{self._source}: was cut or rewritten; read from its beginning")
+                self._begin_again(file)
+            return
+        if self._place.file:
+            self._tell(f"{self._source}: is another file now; read from its beginning")
+        self._place = _Place(inode)
 
-    def _reopened(self, file: IO[bytes]) -> IO[bytes] | None:
-        """Return the file anew if another stands under its name; begin anew if it was cut."""
-        state = os.fstat(file.fileno())
+    def _begin_again(self, file: IO[bytes]) -> None:
+        """Read the file from its beginning; records that are known already are passed over."""
+        file.seek(0)
+        self._place = _Place(os.fstat(file.fileno()).st_ino)
+        self._reading_again = True
+
+    def _is_replaced(self, file: IO[bytes]) -> bool:
         try:
-            now = self._source.stat()
+            return self._source.stat().st_ino != os.fstat(file.fileno()).st_ino
         except FileNotFoundError:
-            return None  # being replaced
-        if now.st_ino != state.st_ino:
-            self._tell(f"{self._source}: was replaced; read from its beginning")
-            self._place = _Place(now.st_ino, 0)
-            return self._source.open("rb")
-        if state.st_size < file.tell():
-            self._tell(f"{self._source}: was cut; read from its beginning")
-            file.seek(0)
-            self._place.line = 0
-        return None
+            return False  # being replaced
+
+    def _tell_status(self) -> None:
+        if time.monotonic() - self._status_at >= STATUS_S:
+            self._status_at = time.monotonic()
+            self._tell(f"{self._found.scored:,} scored, {self._found.beyond:,} beyond")
 
     def _sample(self, line: bytes) -> Sample | None:
         """Return the sample of a line; a faulty one is told of and counted."""
         if not line.strip():
             return None
-        where = f"{self._source}:{self._place.line}"
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            self._note(Fault(where, (Problem("record", f"is no JSON ({error})"),)))
-            return None
-        (found,) = read_samples([record], fields=self._options.fields)
+        found = self._read(line)
         if isinstance(found, Fault):
-            self._note(Fault(where, found.problems))
+            self._note(found)
             return None
         sample = found.sample
+        taken = hash64(sample.id) in self._ids
+        if taken and self._reading_again:
+            return None
+        self._reading_again = False
         problems = self._metric.problems(sample)
         if "model" not in self._backends.chat:
             problems += self._metric.problems_without_model(sample)
-        taken = hash64(sample.id) in self._ids
         if taken and found.has_id:
             problems.append(Problem("id", f"{sample.id!r} stands on an earlier record, too"))
         if problems:
-            self._note(Fault(where, tuple(problems)))
+            self._note(Fault(found.where, tuple(problems)))
             return None
         name, number = sample.id, 1
         while hash64(name) in self._ids:
             number += 1
             name = f"{sample.id}-{number}"
         self._ids.add(hash64(name))
-        place = {"file": self._place.file, "line": self._place.line}
-        return replace(sample, id=name, metadata={**sample.metadata, PLACE: place})
+        return replace(sample, id=name, metadata={**sample.metadata, PLACE: asdict(self._place)})
+
+    def _read(self, line: bytes) -> Located | Fault:
+        where = f"{self._source}:{self._place.line}"
+        try:
+            record = json.loads(line)
+            (found,) = read_samples([record], fields=self._options.fields)
+        except InputError as error:
+            return Fault(where, (Problem("record", str(error)),))
+        except (ValueError, RecursionError) as error:
+            return Fault(where, (Problem("record", f"is no JSON ({error})"),))
+        return (
+            replace(found, where=where) if isinstance(found, Fault) else found._replace(where=where)
+        )
 
     def _note(self, fault: Fault) -> None:
         self._found.faulty += 1
@@ -338,13 +380,25 @@ class _Watch:
             "metrics": {self._metric.name: self._metric.settings()},
             "backends": self._backends.names(),
             "seed": self._options.seed,
-            "skipped": self._found.faulty,
+            "skipped": self._faulty_before + self._found.faulty,
+            PLACE: asdict(self._place),
             "samples": {"sha256": sha256, **asdict(inventory)},
         }
         self._folder.write_json("run", json.loads(json.dumps(content, default=str)))
 
+    def _fail_the_rest(self) -> None:
+        """Note what an interruption left without a score; the next start tries it again."""
+        known = {assessment.id for assessment in self._folder.assessments()}
+        writer = self._folder.open_assessments()
+        for sample in self._folder.samples() if self._folder.samples_path.exists() else ():
+            if sample.id not in known:
+                words = "interrupted before it was scored"
+                writer.append(encoded(Assessment.failed(sample.id, self._metric.name, words)))
+        writer.close()
+
     def _write_results(self) -> None:
-        intake = Intake(faulty=self._found.faulty)
+        self._fail_the_rest()
+        intake = Intake(faulty=self._faulty_before + self._found.faulty)
         digest = hashlib.sha256()
         for sample in self._folder.samples():
             intake.inventory.add(sample)
@@ -366,6 +420,10 @@ class _Watch:
             report=True,
             prices=self._options.prices,
         )
+
+
+def _mark(line: bytes) -> str:
+    return hashlib.blake2b(line, digest_size=8).hexdigest()
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
