@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
+
+# Started in the background of a script, a process ignores interruptions, and so do its children;
+# the tests interrupt theirs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure. CI looks at the same examples each time; a new one found by chance
 # belongs to the person who runs the tests, not to the next unrelated change.
