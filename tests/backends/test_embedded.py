@@ -26,9 +26,6 @@ from trustassay.backends.embedded import (
 from trustassay.capabilities import BackendError, Embedder, Entailer
 from trustassay.metric import UnknownNameError
 
-pytest.importorskip("onnxruntime", reason="the extra trustassay[embedded] is not installed")
-pytest.importorskip("tokenizers", reason="the extra trustassay[embedded] is not installed")
-
 FACT = "The harbour bridge was opened by the queen in 1932."
 FILLER = (
     "The market square is known for its painted houses. Farmers sell apples and cheese there. "

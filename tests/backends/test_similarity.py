@@ -60,7 +60,6 @@ def test_lexical_is_the_f1_of_shared_words() -> None:
 
 
 def test_by_name() -> None:
-    pytest.importorskip("onnxruntime", reason="the extra trustassay[embedded] is not installed")
     assert isinstance(similarity("lexical"), LexicalSimilarity)
     assert similarity("consistency:lexical").name == "consistency by lexical"
     assert similarity().name.startswith("cosine of embedded:")
@@ -70,7 +69,6 @@ def test_by_name() -> None:
 
 
 def test_the_embedded_cosine_knows_likeness() -> None:
-    pytest.importorskip("onnxruntime", reason="the extra trustassay[embedded] is not installed")
     near, far = similarity("cosine").scores(
         [("A dog runs.", "A puppy is running."), ("A dog runs.", "Interest rates rose.")]
     )

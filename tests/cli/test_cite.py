@@ -30,8 +30,6 @@ def responses(path: Path) -> list[str]:
 def test_each_sentence_gets_the_document_that_supports_it(
     cli: Cli, tmp_path: Path, by: str
 ) -> None:
-    if by == "embedding":
-        pytest.importorskip("onnxruntime", reason="trustassay[embedded] is not installed")
     text = "The bridge was opened in 1932. Bees make honey! Xylophones zigzag quietly."
     jsonl(tmp_path / "a.jsonl", [answer(text)])
     said = cli("cite", "a.jsonl", "--by", by, "--out", "c.jsonl", "--cache", "off")

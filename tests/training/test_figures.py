@@ -1,9 +1,5 @@
-import pytest
-
-pytest.importorskip("onnxruntime")
-pytest.importorskip("tokenizers")
-
 import numpy as np
+import pytest
 from training.combine import logistic
 from training.evaluate import auc, balanced_accuracy, best_balanced_accuracy, ece, resamples
 

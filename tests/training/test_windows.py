@@ -1,9 +1,5 @@
-import pytest
-
-pytest.importorskip("onnxruntime")
-pytest.importorskip("tokenizers")
-
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from training.infer import Reading, softmax, windows

@@ -46,7 +46,8 @@ class Encoder:
             import tokenizers
         except ImportError as error:
             raise BackendError(
-                f"{error.name} is missing: pip install 'trustassay[embedded]'"
+                f"the embedded models need what trustassay was installed with, and {error}: "
+                "install trustassay again"
             ) from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
