@@ -7,7 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import CHUNK, BootstrapSums, percentile_interval
+from trustassay.statistics.bootstrap import (
+    CHUNK,
+    BootstrapSums,
+    percentile_interval,
+    resampled_quantiles,
+)
 
 __all__ = [
     "Difference",
@@ -15,7 +20,6 @@ __all__ = [
     "difference_of_means",
     "difference_of_medians",
     "kolmogorov_smirnov",
-    "resampled_medians",
     "sign_flip_p",
 ]
 
@@ -65,7 +69,8 @@ def difference_of_medians(
         ValueError: a sample is empty.
     """
     a, b = _sample(first), _sample(second)
-    resampled = resampled_medians(b, rng, replicates) - resampled_medians(a, rng, replicates)
+    resampled = resampled_quantiles(b, 0.5, rng, replicates)
+    resampled = resampled - resampled_quantiles(a, 0.5, rng, replicates)
     return _difference(float(np.median(b) - np.median(a)), resampled)
 
 
@@ -88,25 +93,6 @@ def _resampled_means(sample: Floats, rng: np.random.Generator, replicates: int) 
         sums.add(sample[start : start + CHUNK, None])
     sums.finish()
     return sums.resampled[:, 0] / len(sample)
-
-
-def resampled_medians(values: ArrayLike, rng: np.random.Generator, replicates: int) -> Floats:
-    """Return the medians of bootstrap resamples of n values, shape (replicates,).
-
-    No resample is drawn: the k-th smallest of n draws is the sample's value at the k-th smallest
-    of n uniform numbers, which is a Beta(k, n - k + 1) variable; given it, the next one is the
-    smallest of n - k numbers above it. So a million values cost no more than ten.
-    """
-    ordered = np.sort(_sample(values))
-    n = len(ordered)
-    k = (n + 1) // 2
-    lower = rng.beta(k, n - k + 1, replicates)
-    places = [lower]
-    if n % 2 == 0:
-        rest = 1 - rng.random(replicates) ** (1 / (n - k))
-        places.append(lower + (1 - lower) * rest)
-    picks = [ordered[np.minimum((place * n).astype(np.int64), n - 1)] for place in places]
-    return np.asarray(np.mean(picks, axis=0))
 
 
 def kolmogorov_smirnov(

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trustassay.metric import Assessment, Figure, Summary
-from trustassay.statistics.bootstrap import BootstrapSums, percentile_interval
+from trustassay.statistics.bootstrap import (
+    BootstrapSums,
+    percentile_interval,
+    resampled_quantiles,
+)
 from trustassay.statistics.randomness import generator
 
 if TYPE_CHECKING:
@@ -84,6 +88,9 @@ def summarise(
             absent[key] = "no sample was scored" if n == 0 else "no answer is stable"
         elif key in _QUANTILES:
             values[key] = float(np.quantile(scores, _QUANTILES[key]))
+            interval = percentile_interval(resampled_quantiles(scores, _QUANTILES[key], rng))
+            assert interval
+            intervals[key] = interval
         elif key in _COUNTED:
             values[key] = round(float(point[key][0]) * n)
         else:
