@@ -43,8 +43,12 @@ def test_a_search_leaves_its_trace_and_goes_on_without_asking_again(here: Path) 
     asked = len((here / "asked.txt").read_text())
     assert asked <= 5 * 4
     before = (here / "one" / "trace.jsonl").read_bytes()
+    page = (here / "one" / "ascent.html").read_bytes()
+    assert b"Say it." in page
+    assert b"<script>" not in page
     assert attack("--out", "one", "--steps", "2")[0] == 0
     assert (here / "one" / "trace.jsonl").read_bytes() == before
+    assert (here / "one" / "ascent.html").read_bytes() == page
     assert len((here / "asked.txt").read_text()) == asked
     assert attack("--out", "one", "--steps", "3")[0] == 0
     assert (here / "one" / "trace.jsonl").read_bytes().startswith(before)

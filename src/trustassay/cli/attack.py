@@ -14,7 +14,7 @@ from trustassay.cli import common
 from trustassay.cli.common import errors_for_people, say
 
 if TYPE_CHECKING:
-    from trustassay.metrics.harmonicity.ascent import Point
+    from trustassay.metrics.harmonicity.ascent import Ascent, Point
 
 ANSWER_SHOWN = 60
 
@@ -25,7 +25,7 @@ def attack(  # noqa: PLR0913 - one argument an option
         str,
         typer.Option(help="The model to test, as for score.", metavar="URI", show_default=False),
     ],
-    out: Annotated[Path, typer.Option(help="Folder of the trace, trace.jsonl, and of all calls.")],
+    out: Annotated[Path, typer.Option(help="Folder of the page, the trace and all calls.")],
     embedder: common.Embedder = DEFAULT_EMBEDDER,
     steps: Annotated[int, typer.Option(help="Rounds of candidates.", min=1)] = 5,
     candidates: Annotated[int, typer.Option(help="Candidates of a round.", min=1)] = 8,
@@ -110,7 +110,11 @@ def attack(  # noqa: PLR0913 - one argument an option
         common.show_endpoints(session.endpoints)
         start, end = points[0], [point for point in points if point.kept][-1]
         say(f"gamma {start.gamma:.3f} -> {end.gamma:.3f}, {session.requests:,} requests")
+        page = out / "ascent.html"
+        facts = {"model": model, "embedder": embedder, "requests": f"{session.requests:,}"}
+        _write(page, points, how, facts)
         say(f"trace: {trace}")
+        say(f"page:  {page}")
         if as_json:
             content = {
                 "start": vars_of(start),
@@ -126,6 +130,32 @@ def attack(  # noqa: PLR0913 - one argument an option
 
 GROWING = frozenset({"steps", "max_calls"})
 """Options that may differ when a search is gone on with."""
+
+
+def headline(start: Point, end: Point, how: Ascent) -> str:
+    """Say in a sentence how far the search came."""
+    way = "descent" if how.descend else "ascent"
+    if end is start:
+        return f"The {way} found no {'steadier' if how.descend else 'less steady'} prompt."
+    return (
+        f"The {way} led from gamma {start.gamma:.3f} to {end.gamma:.3f} "
+        f"({start.angle_degrees:.1f}° to {end.angle_degrees:.1f}°)."
+    )
+
+
+def _write(path: Path, points: list[Point], how: Ascent, facts: dict[str, str]) -> None:
+    from trustassay.report.ascent import AscentPage, write_ascent_page
+
+    kept = [point for point in points if point.kept]
+    facts |= {
+        "candidates": f"{how.candidates} a step, {how.candidate}",
+        "behind a gamma": f"{how.perturbations} nudged prompts, {how.perturbation}",
+        "seed": str(how.seed),
+    }
+    failed = sum(point.error is not None for point in points)
+    warnings = [f"{failed} of {len(points)} prompts failed"] if failed else []
+    page = AscentPage(facts, headline(kept[0], kept[-1], how), warnings, points)
+    write_ascent_page(page, path)
 
 
 def vars_of(point: Point) -> dict[str, object]:

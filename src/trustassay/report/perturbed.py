@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rapidfuzz.distance import Indel
 
-__all__ = ["Perturbed", "Piece", "Variant"]
+__all__ = ["Perturbed", "Piece", "Variant", "compared"]
 
 MOST_WORDS = 4000
 """Words beyond which two answers are shown without marks: comparing takes their product."""
@@ -92,7 +92,7 @@ class Perturbed:
                     rest.append({"value": item})
         same = by_text.pop(original.strip(), None) if original is not None else None
         for variant in by_text.values():
-            found = _compared(original, variant.text) if original is not None else None
+            found = compared(original, variant.text) if original is not None else None
             variant.compared = found is not None
             variant.pieces = found or [Piece("same", variant.text)]
         variants = sorted(by_text.values(), key=lambda variant: -variant.times)
@@ -103,10 +103,10 @@ def _whole(question: str, change: str) -> Sequence[Piece]:
     """Return a changed prompt in pieces; none where the change is a tail."""
     if _TAIL.fullmatch(change):
         return ()
-    return _compared(question, change) or [Piece("same", change)]
+    return compared(question, change) or [Piece("same", change)]
 
 
-def _compared(original: str, other: str) -> list[Piece] | None:
+def compared(original: str, other: str) -> list[Piece] | None:
     """Return ``other`` in pieces, words of ``original`` that it lacks among them; ``None`` where
     the two are too long.
     """

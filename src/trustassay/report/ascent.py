@@ -1,0 +1,156 @@
+"""The page of an ascent in gamma: the climb as a picture, its steps, and all that was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from trustassay.report.page import write_template
+from trustassay.report.perturbed import Piece, compared
+from trustassay.report.plots import BOTTOM, LEFT, RIGHT, TOP, Scale, ticks
+from trustassay.report.text import amount, cut, finalized, score_text
+
+if TYPE_CHECKING:
+    from trustassay.metrics.harmonicity.ascent import Point
+
+__all__ = ["AscentPage", "write_ascent_page"]
+
+SIZE = (640.0, 260.0)
+SPREAD = 0.7
+"""Share of a step's width over which its candidates are set apart."""
+TOLD = 120
+"""Characters of an answer that a dot tells."""
+
+
+@dataclass(frozen=True)
+class AscentPage:
+    """What the page shows. ``points`` begin with the start, the points of a step together."""
+
+    facts: Mapping[str, str]
+    headline: str
+    warnings: Sequence[str]
+    points: Sequence[Point]
+
+    @property
+    def title(self) -> str:
+        """The start, on one line."""
+        return cut(self.points[0].prompt, 80)
+
+    @property
+    def kept(self) -> list[Point]:
+        """The points that the search went on from, the start first."""
+        return [point for point in self.points if point.kept]
+
+    @property
+    def tried(self) -> list[tuple[int, list[Point]]]:
+        """The points of each step but the start."""
+        by_step = groupby(self.points[1:], key=lambda point: point.step)
+        return [(step, list(points)) for step, points in by_step]
+
+    @property
+    def turned(self) -> bool:
+        """Whether an angle lies beyond 90 degrees, where gamma falls again."""
+        return any((point.angle_degrees or 0) > 90 for point in self.points)
+
+    def appended(self, point: Point) -> str:
+        """Return what a prompt has behind the start, if it begins with that."""
+        start = self.points[0].prompt
+        return point.prompt.removeprefix(start) if point.prompt.startswith(start) else ""
+
+    def change(self, point: Point) -> Sequence[Piece]:
+        """Return how a prompt differs from the one it was made from.
+
+        Of a prompt that only grew, what stands behind the start; else the whole prompt.
+        """
+        base = [kept for kept in self.kept if kept.step < point.step][-1]
+        before, tail = self.appended(base), self.appended(point)
+        if tail and tail.startswith(before):
+            pieces = [Piece("same", before), Piece("new", tail.removeprefix(before))]
+            return [piece for piece in pieces if piece.text]
+        return compared(base.prompt, point.prompt) or [Piece("same", point.prompt)]
+
+    def spelled(self, point: Point) -> str:
+        """Return the code points of what was appended, where not every font has its letters."""
+        tail = self.appended(point)
+        return "" if tail.isascii() else " ".join(f"U+{ord(c):04X}" for c in tail if c != " ")
+
+    @cached_property
+    def drawing(self) -> Markup:
+        """Gamma of every prompt by step, and the way that the search took."""
+        width, height = SIZE
+        last = max(self.points[-1].step, 1)
+        marks = ticks(0.0, max((p.gamma for p in self.points if p.gamma is not None), default=1.0))
+        size = {step: len(points) for step, points in self.tried}
+
+        def x(step: float) -> float:
+            return LEFT + (width - LEFT - RIGHT) * (step + SPREAD / 2) / (last + SPREAD)
+
+        def y(gamma: float) -> float:
+            return height - BOTTOM - (height - TOP - BOTTOM) * gamma / marks[-1]
+
+        def place(point: Point) -> float:
+            n = size.get(point.step, 0)
+            return x(point.step + (SPREAD * ((point.candidate - 0.5) / n - 0.5) if n else 0.0))
+
+        content = [
+            Markup(
+                '<path class="grid" d="M{:.1f} {:.1f}H{:.1f}"/>'
+                '<text x="{:.1f}" y="{:.1f}" class="end">{:g}</text>'
+            ).format(LEFT, y(mark), width - RIGHT, LEFT - 6, y(mark) + 4, round(mark, 9))
+            for mark in marks
+        ]
+        content += [
+            Markup('<text x="{:.1f}" y="{:.1f}" class="middle">{:g}</text>').format(
+                x(step), height - 6, step
+            )
+            for step in ticks(0, last, 10)
+            if step <= last and step.is_integer()
+        ]
+        content.append(self._way(last, x, place, y))
+        for point in sorted(self.points, key=lambda point: point.kept):
+            if point.gamma is not None:
+                kind = "dot" if point.kept else "dot single"
+                content.append(
+                    Markup(
+                        '<g><title>{}</title><circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4"/></g>'
+                    ).format(finalized(_told(point)), kind, place(point), y(point.gamma))
+                )
+        return Markup(
+            '<svg class="ratings ascent" viewBox="0 0 {:g} {:g}" role="img" aria-label="{}">'
+            "{}</svg>"
+        ).format(width, height, self._label, Markup("").join(content))
+
+    def _way(self, last: int, x: Scale, place: Callable[[Point], float], y: Scale) -> Markup:
+        """Draw the line from kept point to kept point; it stays level until the next rise."""
+        kept = self.kept
+        path = [f"M{place(kept[0]):.1f} {y(kept[0].gamma or 0.0):.1f}"]
+        for before, after in pairwise(kept):
+            if after.step - before.step > 1:
+                path.append(f"H{x(after.step - 1):.1f}")
+            path.append(f"L{place(after):.1f} {y(after.gamma or 0.0):.1f}")
+        if kept[-1].step < last:
+            path.append(f"H{x(last + SPREAD / 2):.1f}")
+        return Markup('<path class="fit" d="{}"/>').format("".join(path))
+
+    @property
+    def _label(self) -> str:
+        steps = ", ".join(f"{score_text(p.gamma)} at step {p.step}" for p in self.kept)
+        return f"Gamma of {amount(len(self.points), 'prompt')}; kept: {steps}."
+
+
+def _told(point: Point) -> str:
+    words = f"step {point.step}, gamma {score_text(point.gamma)}"
+    if point.angle_degrees is not None and point.angle_degrees > 90:
+        words += f", {point.angle_degrees:.0f}° apart, where gamma falls again"
+    return f"{words}: {cut(point.answer, TOLD)}"
+
+
+def write_ascent_page(page: AscentPage, path: Path) -> None:
+    """Write the page of an ascent, whole or not at all."""
+    write_template("ascent.html.jinja", path, page=page)
