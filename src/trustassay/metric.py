@@ -157,6 +157,8 @@ class Metric(ABC):
     lower_is_better: ClassVar[bool] = False
     reads_response: ClassVar[bool] = True
     """Whether a sample without a response gets one before it is assessed."""
+    verdicts: ClassVar[Sequence[str]] = ()
+    """The verdicts it may give, the one of trust first; each has its colour in the report."""
     figures: ClassVar[Mapping[str, Figure]]
 
     def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002

@@ -60,3 +60,13 @@ def test_interval_drawing_stays_on_its_scale() -> None:
     drawing = interval_svg(-3.0, (-10.0, 120.0))
     assert 'x="0.00" y="3" width="100.00"' in drawing
     assert "-3.0 on a scale from 0 to 100, interval -10.0 to 120.0" in drawing
+
+
+def test_declared_verdicts_keep_their_colours() -> None:
+    histogram = Histogram(verdicts=("stable", "unstable"))
+    for verdict in ["odd", "odd", "unstable"]:
+        histogram.add(0.5, verdict)
+    assert histogram.verdicts == {"stable": 0, "unstable": 1, "odd": 2}
+    assert [one.name for one in Series.all_of(histogram)] == ["stable", "unstable", "odd"]
+    assert 'class="v0"' not in histogram_svg(histogram)
+    assert 'class="v1"' in histogram_svg(histogram)

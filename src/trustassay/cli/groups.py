@@ -34,7 +34,7 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
         columns["rating"] = ("rating", 2)
         if stable is not None:
             columns["stable_rating"] = (f"rating, score < {stable:g}", 2)
-    table = Table(title=f"{title}: means", title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     names = [n for n in ("model", "domain") if any(group[n] is not None for group in groups)]
     for name in names:
         table.add_column(name, overflow="fold")
@@ -48,6 +48,7 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
             part = group.get(key)
             cells.append(with_error(part["mean"], part["error"], digits) if part else "–")
         table.add_row(*cells, f"{group['score']['n']:,}")
+    say(f"{title}: means")  # a table's own title is broken where the table is narrow
     Console(stderr=True, highlight=False, markup=False).print(table)
     if left := len(groups) - len(rows):
         say(f"{left:,} smaller groups are in summary.json")

@@ -205,7 +205,7 @@ def write_report(
     except (KeyError, TypeError, ValueError):
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     columns = [folder.assessments(metric.name) for metric in metrics]
-    histograms = [Histogram(*metric.score_range) for metric in metrics]
+    histograms = [Histogram(*metric.score_range, metric.verdicts) for metric in metrics]
     groups = groups or grouped(folder, run, metrics, domain_field)
     worst = np.full(total, np.inf)
     for metric, histogram, assessments in zip(metrics, histograms, columns, strict=True):

@@ -30,16 +30,18 @@ class Histogram:
     """Counts of per-sample scores in 20 equal bins, each split by verdict.
 
     Memory does not grow with the number of scores: of more than 50 different verdicts, later ones
-    count as ``other``. A score outside the range counts in the bin at that end.
+    count as ``other``. A score outside the range counts in the bin at that end. ``verdicts`` come
+    first, in their order, also those that nobody has: so each keeps its colour.
     """
 
-    def __init__(self, low: float = 0.0, high: float = 1.0) -> None:
+    def __init__(self, low: float = 0.0, high: float = 1.0, verdicts: Sequence[str] = ()) -> None:
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError(f"a score range runs from low to high, got {low} to {high}")
         self.low = low
         self.high = high
         self.without_score = 0
-        self.rows: dict[str, list[int]] = {}
+        self.rows: dict[str, list[int]] = {name: [0] * BINS for name in verdicts}
+        self._declared = tuple(verdicts)
 
     def add(self, score: float | None, verdict: str | None) -> None:
         """Count one assessment, failed ones and others without a score apart."""
@@ -64,9 +66,11 @@ class Histogram:
 
     @property
     def verdicts(self) -> dict[str, int]:
-        """The number of scores under each verdict, the most frequent first."""
+        """The number of scores under each verdict: the declared ones, then by frequency."""
         totals = {name: sum(row) for name, row in self.rows.items()}
-        return dict(sorted(totals.items(), key=lambda item: -item[1]))
+        others = [item for item in totals.items() if item[0] not in self._declared]
+        declared = {name: totals[name] for name in self._declared}
+        return declared | dict(sorted(others, key=lambda item: -item[1]))
 
     @property
     def n(self) -> int:

@@ -51,6 +51,7 @@ class Grounding(Metric):
     name: ClassVar[str] = "grounding"
     title: ClassVar[str] = "Grounding of cited answers (Trust-Eval)"
     needs: ClassVar[frozenset[str]] = frozenset({"entailer"})
+    verdicts: ClassVar[tuple[str, ...]] = ("answered", "refused")
     figures: ClassVar[dict[str, Figure]] = FIGURES
 
     profile: str = "default"

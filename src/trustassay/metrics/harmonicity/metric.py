@@ -49,6 +49,7 @@ class Perturbing(Metric):
 
     reads_response: ClassVar[bool] = False
     lower_is_better: ClassVar[bool] = True
+    verdicts: ClassVar[tuple[str, ...]] = ("stable", "unstable")
 
     perturbations: int = 10
     perturbation: str | Callable[[str, np.random.Generator], str] = "control"
