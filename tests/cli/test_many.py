@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -88,15 +89,21 @@ def test_an_embedder_that_sees_nothing_is_told_of(cli: Cli, tmp_path: Path) -> N
     assert "No perturbed text moved" in page
 
 
-def test_groups_on_the_terminal(cli: Cli, tmp_path: Path) -> None:
+def test_groups_on_the_terminal(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row | {"model": HOSTILE if row["id"] == "q0" else row["model"]} for row in many(each=2)]
     jsonl(tmp_path / "in.jsonl", rows)
     said = cli("score", "in.jsonl", "--metric", "harmonicity", "--out", "run")
     assert said.status == 0
-    for words in ("maple-mini", "programming", "rating, score < 0.05", "all"):
+    for words in ("maple-mini", "programming", "score < 0.05", "all"):
         assert words in said.err
     assert "\x1b" not in said.err
     assert "\u202e" not in said.err
+    monkeypatch.setenv("COLUMNS", "64")
+    narrow = cli("rescore", "run", "--metric", "harmonicity", "--out", "narrow").err
+    assert "Harmonic robustness (gamma): means\n" in narrow
+    assert "stable_share" in narrow
+    assert re.search(r"angle_degrees +[\d.]+ °", narrow)
+    assert "…" not in narrow  # what is cut is no number any more
     again = cli("report", "run", "--domain", "nothing")
     assert again.status == 0
     assert "Scores by model<" in (tmp_path / "run" / "report.html").read_text()

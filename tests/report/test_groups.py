@@ -167,8 +167,28 @@ def test_drawings_hold_numbers_alone() -> None:
         groups, groups.rated_bins(groups.whole), groups.whole.line, ratings_of(groups)
     )
     assert "m = −6.00 (−6.00 to −6.00)" in rated
+    assert ">rating</text>" in rated
+    assert ">score</text>" in rated
     for number in re.findall(r' [xyr]="(.*?)"', drawing + rated):
         assert np.isfinite(float(number))
+
+
+def test_a_group_of_one_does_not_flatten_the_others() -> None:
+    groups = Groups(lower_is_better=True)
+    for place in range(200):
+        groups.add("many", None, place / 200, None)
+    wide = ridges_of(groups)
+    groups.add("one", None, 0.5, None)
+    found = ridges_of(groups)
+    assert found.peak == wide.peak < 0.1
+    assert (wide.cut, found.cut) == (False, True)
+    heights = re.findall(
+        r'height="(.*?)"', ridge_svg(groups, groups.cells[Name("one", None)], found)
+    )
+    assert heights == ["100.00"]
+    alone = Groups()
+    alone.add("one", None, 0.5, None)
+    assert ridges_of(alone).peak == 1.0
 
 
 def test_ratings_that_are_all_alike_can_be_drawn() -> None:

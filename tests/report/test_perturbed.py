@@ -86,6 +86,22 @@ def test_any_evidence_is_read(evidence: list[Any]) -> None:
     assert len(found.rest) + len(found.variants) == len(evidence)
 
 
+def test_answers_that_two_metrics_read_are_shown_once(
+    tmp_path: Path,
+    make_run: Callable[..., ReportRun],
+    make_sample: Callable[..., ReportSample],
+) -> None:
+    evidence = [{"original": MARY}, {"answer": "No.", "change": "\\x01"}]
+    one = make_sample("q1", 0.3, "unstable", evidence, metric="harmonicity")
+    for other, times in ((evidence, 1), ([*evidence[:1], {"answer": "Yes."}], 2), ([], 1)):
+        two = make_sample("q1", 0.4, "stable", other, metric="semantic_harmonicity")
+        both = ReportSample(one.sample, [*one.assessments, *two.assessments])
+        write_page(make_run([both]), tmp_path / "report.html")
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert page.count("to perturbed prompts</h4>") == times
+        assert ("The answers are those above" in page) == (other is evidence)
+
+
 def test_the_page_shows_them_escaped(
     tmp_path: Path,
     make_run: Callable[..., ReportRun],

@@ -291,11 +291,11 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("figure")
-    table.add_column("value", justify="right")
-    table.add_column("95 % interval", justify="right")
-    table.add_column("n", justify="right")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("figure", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("95 % interval", justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
     table.add_column("what it is", overflow="fold")
     for key, value in summary.values.items():
         figure = figures.get(key)
@@ -304,11 +304,12 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
         interval = summary.intervals.get(key)
         table.add_row(
             key,
-            "n/a" if value is None else amount(value, figure.unit),
+            "n/a" if value is None else f"{amount(value, figure.unit)} {figure.unit}".strip(),
             " to ".join(amount(end, figure.unit) for end in interval) if interval else "",
             str(summary.support.get(key, summary.n)),
             summary.not_applicable.get(key, figure.explanation),
         )
+    say(title)  # a table's own title is broken where the table is narrow
     Console(stderr=True, highlight=False, markup=False).print(table)
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""

@@ -100,8 +100,8 @@ def rows(found: Comparison) -> list[Row]:
         row("median", both(lambda s: np.median(s.scores)), found.median, 3, ""),
     ]
     if found.stable:
-        words = f"answers whose score is below {found.stable_below:g}, %"
-        table.append(row("stable share", both(below), found.stable, 1, words))
+        words = f"answers whose score is below {found.stable_below:g}"
+        table.append(row("stable share, %", both(below), found.stable, 1, words))
     if found.paired and found.paired_p is not None:
         low, high = found.paired.interval
         cells = ["", "", f"{found.paired.value:+.3f}", f"{low:+.3f} to {high:+.3f}"]
@@ -123,12 +123,13 @@ def _show(found: Comparison) -> None:
     from rich.table import Table
 
     title = f"{found.metric.title}: {found.first.path} and {found.second.path}"
-    table = Table(title=one_line(title), title_justify="left", box=None, pad_edge=False)
-    table.add_column("figure")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("figure", overflow="fold")
     for column in COLUMNS:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for row in rows(found):
         table.add_row(row.name, *row.cells)
+    say(one_line(title))
     Console(stderr=True, highlight=False, markup=False).print(table)
     sizes = [f"{len(side.scores):,}" for side in (found.first, found.second)]
     paired = f", {found.pairs:,} of them paired by id" if found.pairs else ""
@@ -152,7 +153,7 @@ def write_comparison(found: Comparison, path: Path) -> None:
             "scores": f"{len(found.first.scores):,} and {len(found.second.scores):,}",
             "paired by id": f"{found.pairs:,}" if found.pairs else "no",
         },
-        headline=headline(found),
+        headline=headline(found).replace("p = ", "p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"),
         warnings=found.warnings,
         columns=COLUMNS,
         rows=rows(found),

@@ -29,18 +29,18 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
     stable = found.get("stable_below")
     columns = {"score": ("score", 3)}
     if stable is not None:
-        columns["stable_score"] = (f"score < {stable:g}", 3)
+        columns["stable_score"] = (f"score\n< {stable:g}", 3)
     if "rating" in found["all"]:
         columns["rating"] = ("rating", 2)
         if stable is not None:
-            columns["stable_rating"] = (f"rating, score < {stable:g}", 2)
+            columns["stable_rating"] = (f"rating,\nscore < {stable:g}", 2)
     table = Table(box=None, pad_edge=False)
     names = [n for n in ("model", "domain") if any(group[n] is not None for group in groups)]
     for name in names:
         table.add_column(name, overflow="fold")
     for heading, _ in columns.values():
-        table.add_column(heading, justify="right")
-    table.add_column("n", justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
     rows = groups[:MOST]
     for group in [*rows, {**found["all"], names[0]: "all"}]:
         cells = [_safe(group.get(name) or "") for name in names]

@@ -177,12 +177,13 @@ def _show(found: Isotropy, title: str, warnings: list[str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("figure")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("figure", overflow="fold")
     for column in ("found", "95 % interval", "isotropic cloud"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for row in rows(found):
         table.add_row(row.name, *row.cells)
+    say(one_line(title))
     Console(stderr=True, highlight=False, markup=False).print(table)
     say(f"{found.texts:,} texts, {found.perturbations} perturbed versions of each")
     say(headline(found))

@@ -49,7 +49,8 @@ class Passage:
 class Result:
     """What one metric said; ``place`` counts from 0 in the answer, ``metric`` in the run.
 
-    ``metric`` is ``None`` for a metric that the run does not list.
+    ``metric`` is ``None`` for a metric that the run does not list. ``answers_of`` is the title of
+    an earlier metric that read the very same answers.
     """
 
     place: int
@@ -61,6 +62,7 @@ class Result:
     trace: Trace
     template: str
     perturbed: Perturbed | None = None
+    answers_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,14 @@ def answer_of(
     ``templates`` maps a metric's name to the template of its evidence; ``""`` is any other's.
     """
     documents = sample.documents or ()
-    results = []
+    results: list[Result] = []
     for place, assessment in enumerate(assessments):
         column = columns.get(assessment.metric)
         template = templates.get(assessment.metric, templates[""])
         traced = assessment.evidence if template == TRACED else ()
+        perturbed = None
+        if template in PERTURBED:
+            perturbed = Perturbed.read(assessment.evidence, sample.question)
         results.append(
             Result(
                 place=place,
@@ -117,9 +122,8 @@ def answer_of(
                 assessment=assessment,
                 trace=Trace.read(traced, len(documents)),
                 template=template,
-                perturbed=Perturbed.read(assessment.evidence, sample.question)
-                if template in PERTURBED
-                else None,
+                perturbed=perturbed,
+                answers_of=_seen(perturbed, results),
             )
         )
     judged = any(result.trace.golds for result in results)
@@ -133,6 +137,13 @@ def answer_of(
         problem=any(map(_problem, results)),
         response_apart=not any(_holds_response(result, sample) for result in results),
     )
+
+
+def _seen(perturbed: Perturbed | None, results: Sequence[Result]) -> str:
+    """Return the title of the result that shows these answers already, if one does."""
+    if perturbed is None or not perturbed.answers:
+        return ""
+    return next((result.title for result in results if result.perturbed == perturbed), "")
 
 
 def _problem(result: Result) -> bool:

@@ -178,6 +178,7 @@ def _environment() -> Environment:
         "ratings_of": plots.ratings_of,
         "ridge_svg": plots.ridge_svg,
         "ridges_of": plots.ridges_of,
+        "too_few": plots.TOO_FEW,
     }
     return environment
 

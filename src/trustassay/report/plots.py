@@ -36,6 +36,8 @@ __all__ = [
 WIDTH, HEIGHT = 400.0, 100.0
 FEW = 1500
 """Scores below which twice as broad bins are drawn."""
+TOO_FEW = 10
+"""Scores below which a group has no say in the height of the rows: one score fills its bin."""
 
 
 class Mark(NamedTuple):
@@ -101,11 +103,15 @@ def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[Mark] = ()) 
 
 
 class Ridges(NamedTuple):
-    """What the rows of one figure share: fine bins on the axis and in a bar, the largest share."""
+    """What the rows of one figure share: fine bins on the axis and in a bar, the largest share.
+
+    ``cut`` says that a bar of a small group is larger and ends there.
+    """
 
     axis: int
     step: int
     peak: float
+    cut: bool = False
 
 
 def ridges_of(groups: Groups) -> Ridges:
@@ -116,7 +122,10 @@ def ridges_of(groups: Groups) -> Ridges:
     if sorted(group.n for group in shown)[len(shown) // 2] < FEW:
         step *= 2
     ridges = Ridges(axis, step, 1.0)
-    return ridges._replace(peak=max(float(_shares(ridges, group).max()) for group in shown))
+    tallest = [(group.n, float(_shares(ridges, group).max())) for group in shown]
+    most = max(share for _, share in tallest)
+    peak = max((share for n, share in tallest if n >= TOO_FEW and share), default=most)
+    return ridges._replace(peak=peak, cut=most > peak)
 
 
 def _shares(ridges: Ridges, group: Group) -> np.ndarray:
@@ -155,8 +164,8 @@ def ridge_svg(groups: Groups, group: Group, ridges: Ridges) -> Markup:
 # ratings
 
 Scale = Callable[[float], float]
-PLOT = (300.0, 190.0)
-LEFT, RIGHT, TOP, BOTTOM = 34.0, 10.0, 10.0, 26.0
+PLOT = (300.0, 200.0)
+LEFT, RIGHT, TOP, BOTTOM = 34.0, 10.0, 22.0, 26.0
 
 
 class Ratings(NamedTuple):
@@ -206,8 +215,8 @@ def rating_svg(
     content = [
         Markup(
             '<path class="grid" d="M{:.1f} {:.1f}H{:.1f}"/>'
-            '<text x="{:.1f}" y="{:.1f}" class="end">{:g}</text>'
-        ).format(LEFT, y(rating), width - RIGHT, LEFT - 6, y(rating) + 4, round(rating, 9))
+            '<text x="{:.1f}" y="{:.1f}" dy="0.36em" class="end">{:g}</text>'
+        ).format(LEFT, y(rating), width - RIGHT, LEFT - 6, y(rating), round(rating, 9))
         for rating in ticks(axes.least, axes.most)
         if axes.least - 1e-9 <= rating <= axes.most + 1e-9
     ]
@@ -216,6 +225,12 @@ def rating_svg(
             x(score), height - 8, "end" if score == axes.high else "middle", score
         )
         for score in (axes.low, (axes.low + axes.high) / 2, axes.high)
+    ]
+    content += [
+        Markup('<text x="{:.1f}" y="9" class="end">rating</text>').format(LEFT + 4),
+        Markup('<text x="{:.1f}" y="{:.1f}" class="middle">score</text>').format(
+            x(axes.low + 0.75 * (axes.high - axes.low)), height - 8
+        ),
     ]
     if groups.stable_below is not None and groups.stable_below < axes.high:
         content.append(
