@@ -28,7 +28,7 @@ from trustassay.datasets.claims import (
     sentence_claims,
 )
 from trustassay.datasets.supports import labelled
-from trustassay.datasets.unfinished import UnfinishedFile
+from trustassay.engine.unfinished import UnfinishedFile
 from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.folder import RunFolder
@@ -159,37 +159,44 @@ async def _build(
             "backends": backends.names(),
         }
         unfinished = stack.enter_context(UnfinishedFile(out, settings))
-        built = Built(resumed=unfinished.done)
+        built = Built(resumed=unfinished.written)
         shared = open_cache(options.cache) if options.cache else None
         if shared:
             stack.callback(shared.close, alone=False)
         asking = Asking(None, shared, prices=options.prices, budget=options.budget)
         total = intake.inventory.samples
         progress = stack.enter_context(Progress("building", total, shown=options.progress))
-        progress.step(unfinished.done)
+        progress.step(unfinished.written)
         gatherers = Gatherers(backends, asking)
         try:
-            questions = islice(folder.samples(), unfinished.done, None)
-            async for sample, outcome in _outcomes(questions, retriever, gatherers, options):
+            questions = unfinished.todo(folder.samples())
+            async for (place, sample), outcome in _outcomes(
+                questions, retriever, gatherers, options
+            ):
                 if isinstance(outcome, Sample):
-                    unfinished.add(outcome.to_dict())
+                    answerable = int(bool(outcome.metadata["answerable"]))
+                    unfinished.add(place, outcome.to_dict(), answerable=answerable)
                 else:
-                    unfinished.fail(sample.id, str(outcome))
+                    unfinished.fail(place, sample.id, str(outcome))
                 progress.step()
         except (BudgetReachedError, CallError) as error:
             built.stopped = str(error)
         finally:
             await gatherers.close()
         if built.stopped is None:
-            built.written, built.answerable = unfinished.finish("answerable")
-        built.failed = unfinished.failed
+            unfinished.finish()
+            built.written, built.answerable = unfinished.written, unfinished.counts["answerable"]
+        built.failed = dict(unfinished.failed.values())
         built.endpoints = gatherers.endpoints.all()
     return built
 
 
 async def _outcomes(
-    questions: Iterator[Sample], retriever: Retriever, gatherers: Gatherers, options: BuildOptions
-) -> AsyncIterator[tuple[Sample, Sample | Exception]]:
+    questions: Iterator[tuple[int, Sample]],
+    retriever: Retriever,
+    gatherers: Gatherers,
+    options: BuildOptions,
+) -> AsyncIterator[tuple[tuple[int, Sample], Sample | Exception]]:
     """Yield each question with what became of it, in order, several under way at once."""
     models = SampleModels(gatherers)
 
@@ -197,33 +204,35 @@ async def _outcomes(
         name = claims_prompt().name
         return (await models.chat(prompt, seed=options.seed, prompt=name)).text
 
-    under_way: deque[tuple[Sample, asyncio.Task[Sample]]] = deque()
+    under_way: deque[tuple[tuple[int, Sample], asyncio.Task[Sample]]] = deque()
     try:
         while block := list(islice(questions, options.concurrency)):
-            texts = [sample.question for sample in block]
+            texts = [sample.question for _, sample in block]
             found = await asyncio.to_thread(retriever.search, texts, options.candidates)
-            for sample, passages in zip(block, found, strict=True):
-                work = _grounded(sample, passages, models, ask, options)
-                under_way.append((sample, asyncio.create_task(work)))
+            for question, passages in zip(block, found, strict=True):
+                work = _grounded(question[1], passages, models, ask, options)
+                under_way.append((question, asyncio.create_task(work)))
             while len(under_way) > options.concurrency:
-                yield await _ended(*under_way.popleft())
+                question, task = under_way.popleft()
+                yield question, await _ended(task)
         while under_way:
-            yield await _ended(*under_way.popleft())
+            question, task = under_way.popleft()
+            yield question, await _ended(task)
     finally:
         for _, task in under_way:
             task.cancel()
         await asyncio.gather(*(task for _, task in under_way), return_exceptions=True)
 
 
-async def _ended(sample: Sample, task: asyncio.Task[Sample]) -> tuple[Sample, Sample | Exception]:
+async def _ended(task: asyncio.Task[Sample]) -> Sample | Exception:
     """Return what became of a question; what would befall all that follow is raised."""
     try:
-        return sample, await task
+        return await task
     except (BackendError, ClaimError) as error:
         ends_all = isinstance(error, CallError) and error.kind == "closed"
         if ends_all or isinstance(error, BudgetReachedError):
             raise
-        return sample, error
+        return error
 
 
 async def _grounded(
