@@ -7,7 +7,8 @@ import json
 import os
 import re
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -21,7 +22,10 @@ from trustassay.sample import clean
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Address", "HttpEndpoint", "RefusalError", "worded"]
+__all__ = ["Address", "HttpEndpoint", "RefusalError", "on_sending", "worded"]
+
+on_sending: ContextVar[Callable[[], None] | None] = ContextVar("on_sending", default=None)
+"""What is called before each request of the present task leaves; it may call it off by raising."""
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 SHOWN = 300
@@ -191,6 +195,8 @@ class HttpEndpoint:
         import aiohttp
 
         session = self._opened()
+        if told := on_sending.get():
+            told()
         try:
             async with session.request(
                 method,

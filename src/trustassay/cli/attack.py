@@ -41,7 +41,12 @@ def attack(  # noqa: PLR0913 - one argument an option
     ] = False,
     calls: Annotated[
         Optional[int],  # noqa: UP045 - typer reads it
-        typer.Option(help="The most requests to the model.", min=2, show_default=False),
+        typer.Option(
+            help="The most requests to the model: all that leave, also each try that fails; "
+            "replies from the cache are none.",
+            min=2,
+            show_default=False,
+        ),
     ] = None,
     max_tokens: common.MaxTokens = 512,
     seed: common.Seed = 0,
@@ -64,7 +69,7 @@ def attack(  # noqa: PLR0913 - one argument an option
         from trustassay.backends import resolve
         from trustassay.engine.anywhere import run_anywhere
         from trustassay.engine.models import Backends
-        from trustassay.engine.session import SessionOptions, in_session
+        from trustassay.engine.session import CountedModels, SessionOptions, in_session
         from trustassay.metric import AssessmentError
         from trustassay.metrics.harmonicity.ascent import Ascent, climb
 
@@ -89,7 +94,7 @@ def attack(  # noqa: PLR0913 - one argument an option
         trace = out / "trace.jsonl"
         out.mkdir(parents=True, exist_ok=True)
 
-        async def search(models: object) -> list[Point]:
+        async def search(models: CountedModels) -> list[Point]:
             with trace.open("w", encoding="utf-8") as file:
 
                 def note(point: Point) -> None:
@@ -97,9 +102,9 @@ def attack(  # noqa: PLR0913 - one argument an option
                     file.flush()
                     say(line(prompt, point))
 
-                return await climb(prompt, models, how, note)  # type: ignore[arg-type]
+                return await climb(prompt, models, how, note, lambda: models.used)
 
-        options = SessionOptions(**common.spending(cache, prices, budget))
+        options = SessionOptions(**common.spending(cache, prices, budget), calls=calls)
         try:
             points, session = run_anywhere(
                 lambda: in_session(out, settings, backends, options, search)
@@ -109,9 +114,10 @@ def attack(  # noqa: PLR0913 - one argument an option
             raise typer.Exit(1) from None
         common.show_endpoints(session.endpoints)
         start, end = points[0], [point for point in points if point.kept][-1]
-        say(f"gamma {start.gamma:.3f} -> {end.gamma:.3f}, {session.requests:,} requests")
+        asked = counted(session.requests, session.failed, calls)
+        say(f"gamma {start.gamma:.3f} -> {end.gamma:.3f}, calls: {asked}")
         page = out / "ascent.html"
-        facts = {"model": model, "embedder": embedder, "requests": f"{session.requests:,}"}
+        facts = {"model": model, "embedder": embedder, "calls": asked}
         _write(page, points, how, facts)
         say(f"trace: {trace}")
         say(f"page:  {page}")
@@ -120,6 +126,7 @@ def attack(  # noqa: PLR0913 - one argument an option
                 "start": vars_of(start),
                 "end": vars_of(end),
                 "requests": session.requests,
+                "failed_requests": session.failed,
                 "points": [vars_of(point) for point in points],
             }
             print(json.dumps(content, indent=2))
@@ -130,6 +137,12 @@ def attack(  # noqa: PLR0913 - one argument an option
 
 GROWING = frozenset({"steps", "max_calls"})
 """Options that may differ when a search is gone on with."""
+
+
+def counted(calls: int, failed: int, most: int | None) -> str:
+    """Say how many requests left, how many of them failed, and how many might have left."""
+    words = f"{calls:,}" + (f" of at most {most:,}" if most is not None else "")
+    return words + (f", {failed:,} of them failed" if failed else "")
 
 
 def headline(start: Point, end: Point, how: Ascent) -> str:

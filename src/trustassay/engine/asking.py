@@ -19,6 +19,7 @@ from trustassay.capabilities import (
     Vectors,
 )
 from trustassay.engine.limits import Endpoint
+from trustassay.engine.tally import Tally
 from trustassay.engine.usage import CHARACTERS_PER_TOKEN, Purse, Tokens, estimated_tokens
 
 __all__ = ["AsyncEmbedder", "ChatCaller", "EmbeddingCaller", "Endpoints"]
@@ -76,6 +77,7 @@ class _Caller:
         work: Callable[[], Awaitable[T]],
         tokens: Tokens,
         taken: Callable[[T], Tokens],
+        failed: Callable[[CallError], None] = lambda _: None,
     ) -> tuple[T, float]:
         """Return what ``work`` gave, and the seconds that its last try took."""
         self._check()
@@ -89,7 +91,7 @@ class _Caller:
             return await work()
 
         try:
-            found = await self._endpoint.call(timed, sum(tokens), self._check)
+            found = await self._endpoint.call(timed, sum(tokens), self._check, failed)
             seconds = time.perf_counter() - began
             paid = taken(found)
         except CallError as error:
@@ -110,9 +112,15 @@ class _Caller:
 class ChatCaller(_Caller):
     """Asks a chat model."""
 
-    def __init__(self, model: ChatModel, endpoint: Endpoint, purse: Purse) -> None:
+    def __init__(
+        self,
+        model: ChatModel,
+        endpoint: Endpoint,
+        purse: Purse,
+        tally: Tally | None = None,
+    ) -> None:
         super().__init__(model.name, endpoint, purse)
-        self._model = model
+        self._model, self._tally = model, tally
 
     async def __call__(self, requests: Sequence[ChatRequest]) -> tuple[list[Reply], float]:
         """Answer the one request, and say how long the endpoint took.
@@ -123,7 +131,17 @@ class ChatCaller(_Caller):
         (request,) = requests
         expected = estimated_tokens(request)
 
+        counted = self._tally.of(self._name, request) if self._tally else None
+        if counted:
+            counted.check()
+
         async def work() -> Reply:
+            if counted is None:
+                return await replied()
+            with counted.sending():
+                return await replied()
+
+        async def replied() -> Reply:
             reply = await self._model.reply(request)
             if not isinstance(reply, Reply):
                 raise BackendError(f"{self._name} returned {reply!r:.60} in place of a Reply")
@@ -133,7 +151,8 @@ class ChatCaller(_Caller):
             told = (reply.prompt_tokens, reply.reply_tokens)
             return Tokens(*(e if t is None else t for t, e in zip(told, expected, strict=True)))
 
-        reply, seconds = await self._called(work, expected, taken)
+        failed = counted.failed if counted else lambda _: None
+        reply, seconds = await self._called(work, expected, taken, failed)
         return [reply], seconds
 
 

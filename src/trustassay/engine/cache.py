@@ -227,6 +227,10 @@ class CallStore:
                 "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", calls
             )
 
+    def paid(self, keys: Sequence[bytes]) -> int:
+        """Return how many of ``keys`` were asked for here, and not taken from elsewhere."""
+        return sum(not cached for (cached,) in self._rows("cached", keys))
+
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the number of stored calls for each (capability, backend)."""
         query = "SELECT capability, backend, COUNT(*) FROM calls GROUP BY 1, 2"

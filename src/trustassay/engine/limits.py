@@ -101,11 +101,13 @@ class Endpoint:
         work: Callable[[], Awaitable[T]],
         tokens: int = 0,
         check: Callable[[], None] = lambda: None,
+        failed: Callable[[CallError], None] = lambda _: None,
     ) -> T:
         """Do ``work`` when the endpoint may be asked, and again while its failures may pass.
 
-        ``check`` may still call it off when its turn has come, by raising. The deadline counts from
-        the first try: how long the queue was says nothing about this call.
+        ``check`` may still call it off when its turn has come, by raising; ``failed`` is told of
+        each try that failed. The deadline counts from the first try: how long the queue was says
+        nothing about this call.
 
         Raises:
             CallError: the last failure, with the number of tries.
@@ -137,6 +139,7 @@ class Endpoint:
                 self._bad(error, began)
             finally:
                 self._leave()
+            failed(error)
             delay = self._delay(error, tries)
             last = tries >= self.limits.tries or self._loop.time() + delay > deadline
             if error.kind not in PASSING or self._gone or last:

@@ -31,6 +31,7 @@ from trustassay.capabilities import (
 from trustassay.engine.asking import AsyncEmbedder, ChatCaller, EmbeddingCaller, Endpoints
 from trustassay.engine.batch import Codec, Counts, Gatherer, Policy
 from trustassay.engine.cache import Calls, CallStore
+from trustassay.engine.tally import Tally, chat_parts, fields_of
 from trustassay.engine.usage import Budget, Prices, Purse
 from trustassay.sample import clean
 
@@ -81,6 +82,7 @@ class Asking:
     prices: Prices = field(default_factory=Prices)
     budget: Budget | None = None
     concurrency: int | None = None
+    tally: Tally | None = None
 
 
 class Gatherers:
@@ -253,7 +255,7 @@ class _Maker:
 
     def chat(self, model: ChatModel | LocalChatModel) -> Gatherer[ChatRequest, Reply]:
         codec: Codec[ChatRequest, Reply] = Codec(
-            parts=lambda request: (json.dumps(fields_of(request)),),
+            parts=chat_parts,
             reply_to_json=lambda reply: json.dumps(_cleaned(fields_of(reply))),
             reply_from_json=lambda text: _reply(json.loads(text)),
             tokens=lambda reply: (reply.prompt_tokens, reply.reply_tokens),
@@ -262,7 +264,12 @@ class _Maker:
             return self._gatherer("chat", model, model.replies, codec)
         endpoint = self.endpoints.of(model, getattr(model, "limits", EndpointLimits()))
         return self._gatherer(
-            "chat", model, ChatCaller(model, endpoint, self._purse), codec, remote=True, items=1
+            "chat",
+            model,
+            ChatCaller(model, endpoint, self._purse, self._asking.tally),
+            codec,
+            remote=True,
+            items=1,
         )
 
     def similarity(self, similarity: Similarity) -> Gatherer[Pair, float]:
@@ -307,11 +314,6 @@ class _Maker:
 
 def _numbers(values: Sequence[float]) -> str:
     return json.dumps([round(value, DIGITS) for value in values])
-
-
-def fields_of(value: ChatRequest | Reply) -> dict[str, Any]:
-    """Return the fields as JSON values; without the copies that ``asdict`` makes."""
-    return {name: getattr(value, name) for name in value.__slots__}
 
 
 def _cleaned(value: Any) -> Any:

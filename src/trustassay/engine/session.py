@@ -2,40 +2,79 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trustassay.engine.cache import CallStore, Usage, open_cache
+from trustassay.capabilities import BackendError, ChatRequest, LocalChatModel, Reply
+from trustassay.engine.cache import CallStore, open_cache
 from trustassay.engine.folder import RunFolder, RunFolderError
 from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels, is_shared
+from trustassay.engine.tally import Tally
 from trustassay.engine.usage import Budget, Prices
 
-__all__ = ["Session", "SessionOptions", "in_session"]
+__all__ = ["CountedModels", "Session", "SessionOptions", "in_session"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How the models are asked; as in :class:`~trustassay.engine.run.RunOptions`."""
+    """How the models are asked; as in :class:`~trustassay.engine.run.RunOptions`.
+
+    ``calls`` is the most requests to chat models that may leave, failed ones too.
+    """
 
     cache: Path | None = None
     prices: Prices = field(default_factory=Prices)
     budget: Budget | None = None
+    calls: int | None = None
 
 
 @dataclass(frozen=True)
 class Session:
-    """What was asked in a folder, by chat model, and how its endpoints behaved."""
+    """What was asked in a folder, and how its endpoints behaved.
 
-    usage: Mapping[str, Usage]
+    ``requests`` to chat models have left for it, now or before it was interrupted; so many of them
+    ``failed``.
+    """
+
     endpoints: Mapping[str, Endpoint]
     requests: int
+    failed: int
+
+
+class CountedModels(SampleModels):
+    """The models, and how many requests to chat models what was asked of them has taken."""
+
+    def __init__(self, gatherers: Gatherers, backends: Backends, tally: Tally) -> None:
+        super().__init__(gatherers)
+        self._chats, self._tally = backends.chat, tally
+
+    @property
+    def used(self) -> int:
+        """The requests that left, failed ones too; what is under way is not in it."""
+        return self._tally.used
+
+    def request(self, request: ChatRequest, role: str = "model") -> asyncio.Future[Reply]:
+        """Ask a chat model with a request that is made already."""
+        future = super().request(request, role)
+        model = self._chats[role]
+        key = self._tally.of(model.name, request).key
+        self._tally.ask(key)
+        if isinstance(model, LocalChatModel):  # the others count their tries themselves
+            future.add_done_callback(partial(self._note, key))
+        return future
+
+    def _note(self, key: bytes, future: asyncio.Future[Reply]) -> None:
+        if not future.cancelled() and (error := future.exception()):
+            self._tally.fail(key, "error", str(error))
 
 
 async def in_session(
@@ -43,11 +82,12 @@ async def in_session(
     settings: Mapping[str, Any],
     backends: Backends,
     options: SessionOptions,
-    work: Callable[[SampleModels], Awaitable[T]],
+    work: Callable[[CountedModels], Awaitable[T]],
 ) -> tuple[T, Session]:
     """Do ``work`` with the models, and keep every call in the folder ``path``.
 
-    The same settings go on where an interrupted session stopped: what was replied is stored.
+    The same settings go on where an interrupted session stopped: what was replied, or refused, is
+    stored.
 
     Raises:
         RunFolderError: the folder holds something else, or another process works in it.
@@ -64,16 +104,18 @@ async def in_session(
             shared = open_cache(options.cache) if options.cache and remote else None
             if shared:
                 stack.callback(shared.close, alone=False)
-            gatherers = Gatherers(
-                backends, Asking(own, shared, prices=options.prices, budget=options.budget)
-            )
-            models = SampleModels(gatherers)
+            tally = Tally(own, path / "failures.jsonl", options.calls)
+            asking = Asking(own, shared, prices=options.prices, budget=options.budget, tally=tally)
+            gatherers = Gatherers(backends, asking)
+            models = CountedModels(gatherers, backends, tally)
             try:
                 found = await work(models)
+            except BackendError:
+                tally.forget_refusals()  # nothing was found; the cause may be mended by next time
+                raise
             finally:
                 await gatherers.close()
-            requests = models.calls["chat"]
-            return found, Session(own.usage("chat"), gatherers.endpoints.all(), requests)
+            return found, Session(gatherers.endpoints.all(), tally.used, tally.failed)
     finally:
         folder.unlock()
 

@@ -35,7 +35,7 @@ class Point:
     """A prompt that was tried: its answer, and how far that moves when the prompt is nudged.
 
     ``step`` 0 is the start; ``kept`` marks where the search went on from. ``error`` says why there
-    is no gamma.
+    is no gamma. ``calls`` are the requests that the search had taken at the end of its step.
     """
 
     step: int
@@ -46,6 +46,7 @@ class Point:
     angle_degrees: float | None = None
     kept: bool = False
     error: str | None = None
+    calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class Ascent:
             gamma near its start (Section 5).
         candidate: what is appended to make candidates: ``unicode``, ``words``, or another family.
         descend: search for small gamma in place of large: prompts that are hard to move.
-        max_calls: the most requests to the chat model; ``None`` for no such limit.
+        max_calls: the most requests to the chat model, failed ones too; ``None`` for no such
+            limit.
         temperature, max_tokens: of every call. seed: of candidates and perturbations.
     """
 
@@ -122,12 +124,18 @@ class Ascent:
 
 
 async def climb(
-    prompt: str, models: Models, how: Ascent, note: Callable[[Point], None]
+    prompt: str,
+    models: Models,
+    how: Ascent,
+    note: Callable[[Point], None],
+    used: Callable[[], int] | None = None,
 ) -> list[Point]:
     """Search from ``prompt``; every point is told to ``note`` as soon as its round is known.
 
     The candidates of a round are asked about together. The same prompt, options and replies give
     the same points. Ends after the steps, or when the calls left are too few for a candidate.
+    ``used`` tells the calls that the search has taken so far; without it every prompt counts with
+    the most that it can take when none fails.
 
     Raises:
         BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
@@ -135,10 +143,10 @@ async def climb(
     start = await _measured(prompt, models, how, 0, 0)
     if start.gamma is None:
         raise AssessmentError(start.error or "the prompt cannot be measured")
-    current = _kept(start)
+    spent = used() if used else how.price
+    current = replace(start, kept=True, calls=spent)
     points = [current]
     note(current)
-    spent = how.price
     for step in range(1, how.steps + 1):
         n = how.candidates
         if how.max_calls is not None:
@@ -146,20 +154,20 @@ async def climb(
         if n < 1:
             break
         prompts = how.candidates_of(current.prompt, step, n)
-        spent += how.price * len(prompts)
         found = await asyncio.gather(
             *(_measured(text, models, how, step, i) for i, text in enumerate(prompts, 1))
         )
+        spent = used() if used else spent + how.price * len(prompts)
         best = found[0]
         for point in found[1:]:
             best = point if how.better(point, best) else best
         rises = how.better(best, current)
         for point in found:
-            told = _kept(point) if rises and point is best else point
+            kept = rises and point is best
+            told = replace(point, kept=kept, calls=spent)
             points.append(told)
             note(told)
-        if rises:
-            current = _kept(best)
+            current = told if kept else current
     return points
 
 
@@ -168,7 +176,7 @@ async def _measured(prompt: str, models: Models, how: Ascent, step: int, number:
     try:
         rng = generator(how.seed, prompt, "ball")
         nudged = [perturb(prompt, how.ball, rng) for _ in range(how.perturbations)]
-        replies = await asyncio.gather(*(_asked(text, models, how) for text in (prompt, *nudged)))
+        replies = await _asked([prompt, *nudged], models, how)
         vectors = np.stack(
             await asyncio.gather(*(models.embed(text.strip() or EMPTY) for text in replies))
         )
@@ -183,13 +191,18 @@ async def _measured(prompt: str, models: Models, how: Ascent, step: int, number:
     return Point(step, number, prompt, replies[0], float(found.gamma), angle)
 
 
-async def _asked(text: str, models: Models, how: Ascent) -> str:
-    reply = await models.chat(text, temperature=how.temperature, max_tokens=how.max_tokens)
-    return reply.text
+async def _asked(prompts: list[str], models: Models, how: Ascent) -> list[str]:
+    """Return the answers; where one fails, the others are waited for, so that all are counted."""
 
+    async def asked(text: str) -> str:
+        reply = await models.chat(text, temperature=how.temperature, max_tokens=how.max_tokens)
+        return reply.text
 
-def _kept(point: Point) -> Point:
-    return replace(point, kept=True)
+    found = await asyncio.gather(*map(asked, prompts), return_exceptions=True)
+    for answer in found:
+        if isinstance(answer, BaseException):
+            raise answer
+    return [answer for answer in found if isinstance(answer, str)]
 
 
 def _words(text: str, rng: np.random.Generator) -> str:
