@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.support import jsonl, lines
+from tests.support import command, jsonl, lines, run_command
 
 DOCUMENTS = [
     "The harbour bridge was opened in 1932.",
@@ -119,3 +123,55 @@ def test_faulty_answers(cli: Cli, tmp_path: Path) -> None:
     assert said.status == 2
     assert "a.jsonl:1: documents: is missing" in said.err
     assert "a.jsonl:2: response: is missing" in said.err
+
+
+SLOW = """
+import time
+def entails(premise, hypothesis):
+    time.sleep(0.01)
+    if hypothesis.startswith("Break") and not __import__("os").environ.get("MENDED"):
+        raise RuntimeError("broken")
+    return float("bridge" in premise and "bridge" in hypothesis)
+"""
+
+
+def test_killed_at_work_and_started_again_then_what_failed(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    rows = [
+        answer(f"The bridge has {i} arches. Bees hum {i} songs.") | {"id": i} for i in range(200)
+    ]
+    rows[70]["response"] = "Break the bridge."
+    jsonl(tmp_path / "a.jsonl", rows)
+    options = ("--entailer", "python:slow:entails", "--cache", "off")
+
+    def ended(out: str, status: int, **environment: str) -> str:
+        done = run_command(
+            "cite", "a.jsonl", "--out", out, *options, cwd=tmp_path, **found, **environment
+        )
+        assert done.returncode == status, done.stderr
+        return done.stderr
+
+    found = {"PYTHONPATH": str(tmp_path)}
+    part = tmp_path / ".c.jsonl.part"
+    with subprocess.Popen(
+        command("cite", "a.jsonl", "--out", "c.jsonl", *options),
+        cwd=tmp_path,
+        env=os.environ | found,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not part.exists() or part.read_bytes().count(b"\n") < 5:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    said = ended("c.jsonl", 1)
+    assert "were done already" in said
+    assert "70: " in said
+    assert len(lines(tmp_path / "c.jsonl")) == 199
+    said = ended("c.jsonl", 0, MENDED="1")
+    assert "199 answers were done already" in said
+    assert "were done already" not in ended("whole.jsonl", 0, MENDED="1")
+    assert (tmp_path / "c.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert responses(tmp_path / "c.jsonl")[1] == "The bridge has 1 arches [1]. Bees hum 1 songs."
+    assert not part.exists()

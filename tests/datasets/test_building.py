@@ -11,8 +11,8 @@ from tests.support import Recorder, jsonl, lines
 from trustassay.backends.bm25 import Bm25
 from trustassay.capabilities import BackendError, CallError, ChatRequest, Passage, Reply
 from trustassay.datasets import BuildOptions, build
-from trustassay.engine.unfinished import UnfinishedError
 from trustassay.engine.intake import BadInputError
+from trustassay.engine.unfinished import UnfinishedError
 from trustassay.metric import UnknownNameError
 from trustassay.metrics.grounding import Grounding
 from trustassay.sample import Sample

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from trustassay.capabilities import BackendError, Models
 from trustassay.citing.placing import Uncited, uncited, with_citations
@@ -21,6 +21,7 @@ from trustassay.engine.folder import RunFolder
 from trustassay.engine.intake import Source, take_in
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
 from trustassay.engine.progress import Progress
+from trustassay.engine.unfinished import UnfinishedFile
 from trustassay.metric import UnknownNameError, did_you_mean
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.grounding.text import citation_markers
@@ -62,14 +63,22 @@ class CiteOptions:
         """The support from which a document is cited."""
         return THRESHOLDS[self.by] if self.threshold is None else self.threshold
 
+    def settings(self) -> dict[str, Any]:
+        """Return what decides the results, as JSON values."""
+        return {"by": self.by, "threshold": self.lowest, "only_uncited": self.only_uncited}
+
 
 @dataclass(slots=True)
 class Cited:
-    """What was done: answers written, citations put in, sentences that nothing supports."""
+    """What was done: answers written, citations put in, sentences that nothing supports.
+
+    ``resumed`` of the answers were done already, by an earlier call that was interrupted.
+    """
 
     answers: int = 0
     citations: int = 0
     unsupported: int = 0
+    resumed: int = 0
     failed: dict[str, str] = field(default_factory=dict)
 
 
@@ -82,16 +91,17 @@ def cite(
     """Write the answers of ``source`` to ``out`` with citations, whole or not at all.
 
     ``backends`` holds the entailer or embedder that the options speak of. An answer whose support
-    could not be judged is left out.
+    could not be judged is left out. The same call after an interruption goes on where it stopped,
+    and after failures with what failed.
 
     Raises:
         BadInputError, InputError: the input has faults; nothing was started.
+        UnfinishedError: other work on ``out`` is unfinished.
     """
     return run_anywhere(lambda: _cite(source, Path(out), backends, options or CiteOptions()))
 
 
 async def _cite(source: Source, out: Path, backends: Backends, options: CiteOptions) -> Cited:
-    done = Cited()
     with ExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
         with Progress("checking the input", shown=options.progress) as progress:
@@ -107,38 +117,43 @@ async def _cite(source: Source, out: Path, backends: Backends, options: CiteOpti
         shared = open_cache(options.cache) if options.cache else None
         if shared:
             stack.callback(shared.close, alone=False)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part = out.with_name(f".{out.name}.part")
-        stack.callback(part.unlink, missing_ok=True)
-        file = stack.enter_context(part.open("w", encoding="utf-8"))
+        settings = {
+            **options.settings(),
+            "answers": intake.sha256,
+            "backends": backends.names(),
+        }
+        unfinished = stack.enter_context(UnfinishedFile(out, settings))
+        resumed = unfinished.written
         total = intake.inventory.samples
         progress = stack.enter_context(Progress("citing", total, shown=options.progress))
-        samples = folder.samples()
+        progress.step(resumed)
+        samples = unfinished.todo(folder.samples())
         gatherers = Gatherers(backends, Asking(None, shared))
         models = SampleModels(gatherers)
         try:
             while block := list(islice(samples, TOGETHER)):
-                work = (cited_answer(sample, models, options, done) for sample in block)
+                work = (cited_answer(sample, models, options) for _, sample in block)
                 results = await asyncio.gather(*work, return_exceptions=True)
-                for sample, result in zip(block, results, strict=True):
+                for (place, sample), result in zip(block, results, strict=True):
                     if isinstance(result, BackendError):
-                        done.failed[sample.id] = str(result)
+                        unfinished.fail(place, sample.id, str(result))
                     elif isinstance(result, BaseException):
                         raise result
                     else:
-                        done.answers += 1
-                        line = json.dumps(result.to_dict(), ensure_ascii=False, default=str)
-                        file.write(line + "\n")
+                        answer, counts = result
+                        unfinished.add(place, answer.to_dict(), **counts)
                     progress.step()
         finally:
             await gatherers.close()
-        file.close()
-        part.replace(out)
-    return done
+        unfinished.finish()
+        failed = dict(unfinished.failed.values())
+        return Cited(unfinished.written, **unfinished.counts, resumed=resumed, failed=failed)
 
 
-async def cited_answer(sample: Sample, models: Models, options: CiteOptions, done: Cited) -> Sample:
-    """Return the answer with citations, and count in ``done`` what was put in.
+async def cited_answer(
+    sample: Sample, models: Models, options: CiteOptions
+) -> tuple[Sample, dict[str, int]]:
+    """Return the answer with citations, and how many sentences got one or are ``unsupported``.
 
     Each sentence without a citation gets that of the document which supports it most, the first
     of equal ones; none where no document reaches the threshold. Sentences with citations,
@@ -149,13 +164,12 @@ async def cited_answer(sample: Sample, models: Models, options: CiteOptions, don
     """
     sentences = _sentences(sample, options)
     if not sentences:
-        return sample
+        return sample, {}
     hypotheses = [sentence.hypothesis for sentence in sentences]
     scores = await SUPPORTS[options.by](sample.documents or (), hypotheses, models)
     numbers = _numbers(sentences, scores, options.lowest)
-    done.citations += len(numbers)
-    done.unsupported += len(sentences) - len(numbers)
-    return replace(sample, response=with_citations(sample.response or "", numbers))
+    counts = {"citations": len(numbers), "unsupported": len(sentences) - len(numbers)}
+    return replace(sample, response=with_citations(sample.response or "", numbers)), counts
 
 
 def _sentences(sample: Sample, options: CiteOptions) -> list[Uncited]:

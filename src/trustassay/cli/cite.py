@@ -43,7 +43,8 @@ def cite(  # noqa: PLR0913 - one argument an option
     """Put citations into answers that have documents but do not cite them.
 
     Each sentence without a citation gets the number of the document that supports it most, before
-    its final punctuation; where none supports it, it gets none. Refusals stay as they are.
+    its final punctuation; where none supports it, it gets none. Refusals stay as they are. A
+    stopped command goes on where it was.
 
     \b
     trustassay cite answers.jsonl --by entailment --entailer embedded --out cited.jsonl
@@ -69,6 +70,8 @@ def cite(  # noqa: PLR0913 - one argument an option
             embedder=resolve.embedder(embedder) if by == "embedding" else None,
         )
         done = citing.cite(source, out, backends, options)
+        if done.resumed:
+            say(f"{done.resumed:,} answers were done already")
         say(f"{done.answers:,} answers in {out}, {done.citations:,} citations put in")
         if done.unsupported:
             say(f"{done.unsupported:,} sentences have no support and stay without a citation")

@@ -28,7 +28,6 @@ from trustassay.datasets.claims import (
     sentence_claims,
 )
 from trustassay.datasets.supports import labelled
-from trustassay.engine.unfinished import UnfinishedFile
 from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.folder import RunFolder
@@ -36,6 +35,7 @@ from trustassay.engine.intake import Source, take_in
 from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
 from trustassay.engine.progress import Progress
+from trustassay.engine.unfinished import UnfinishedFile
 from trustassay.engine.usage import Budget, BudgetReachedError, Prices
 from trustassay.metric import Assessment, Figure, Metric, Summary, UnknownNameError, did_you_mean
 from trustassay.sample import Document, Problem, Sample
