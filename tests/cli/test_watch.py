@@ -94,7 +94,7 @@ def test_too_many_beyond_the_threshold_end_it_with_a_status_of_its_own(tmp_path:
     arguments = ["--window", "8", "--share", "0.4"]
     code, output = watch(path, out, *arguments)
     assert code == 3, output
-    assert "50% of the last 8 answers" in output
+    assert "50 % of the last 8 answers" in output
     assert watch(path, tmp_path / "other", "--window", "8", "--share", "0.5", "--once")[0] == 0
     assert watch(path, tmp_path / "few", "--window", "9", "--share", "0", "--once")[0] == 0
 

@@ -58,6 +58,7 @@ def watch(  # noqa: PLR0913 - one argument an option
     with errors_for_people():
         from trustassay.engine import api
         from trustassay.engine.watching import WatchOptions
+        from trustassay.report.text import amount
 
         options = WatchOptions(
             threshold,
@@ -82,11 +83,11 @@ def watch(  # noqa: PLR0913 - one argument an option
         )
         say(
             f"{found.scored:,} answers scored, {found.beyond:,} beyond {threshold:g}, "
-            f"{found.failed:,} failed, {found.faulty:,} faulty records"
+            f"{found.failed:,} failed, {amount(found.faulty, 'faulty record')}"
         )
         say(f"run:    {out}")
         if found.alarm is not None:
-            say(f"{found.alarm:.0%} of the last {window} answers lie beyond {threshold:g}")
+            say(f"{100 * found.alarm:.0f} % of the last {window} answers lie beyond {threshold:g}")
             raise typer.Exit(ALARM)
         if found.failed:
             raise typer.Exit(1)

@@ -68,6 +68,15 @@ def test_no_scored_sample(metric: Any, values: tuple[None, ...]) -> None:
     assert not found.intervals
 
 
+def test_a_single_sample_has_no_interval() -> None:
+    found = Harmonicity().summarise(gammas(0.02))
+    assert found.values["mean"] == pytest.approx(0.02)
+    assert not found.intervals
+    found = Harmonicity().summarise(gammas(0.02, 0.5))
+    assert {"mean", "median", "stable_share"} <= found.intervals.keys()
+    assert "stable_mean" not in found.intervals  # one of the two is stable
+
+
 def test_no_stable_sample() -> None:
     found = Harmonicity().summarise(gammas(0.5, 0.7))
     assert found.values["stable_share"] == 0

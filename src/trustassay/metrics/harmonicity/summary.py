@@ -60,7 +60,10 @@ def summarise(
     *,
     seed: int,
 ) -> Summary:
-    """Return the figures over the scored samples, read once and in order."""
+    """Return the figures over the scored samples, read once and in order.
+
+    A figure of a single sample has no interval: one sample says nothing of how others scatter.
+    """
     averaged = [key for key in figures if key not in {"mean", "stable_mean", *_QUANTILES}]
     rng = generator(seed, "bootstrap", metric.name)
     bootstrap = BootstrapSums(len(assessments), len(averaged) + 4, rng)
@@ -99,6 +102,7 @@ def summarise(
             if interval and key != "perturbations":
                 intervals[key] = interval
     support = {key: stable_n if key == "stable_mean" else n for key in figures}
+    intervals = {key: one for key, one in intervals.items() if support[key] > 1}
     failed = len(assessments) - n
     return Summary(values, len(assessments), failed, intervals, support, absent, metric.settings())
 
