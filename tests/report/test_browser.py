@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.many import HashedWords, many
+from tests.report.conftest import HOSTILE
 from trustassay import score
 from trustassay.cli.compare import write_comparison
 from trustassay.engine.comparing import compare
+from trustassay.metrics.harmonicity.ascent import Point
 from trustassay.report import ReportRun, ReportSample, write_page
+from trustassay.report.ascent import AscentPage, write_ascent_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -112,6 +115,30 @@ def test_hostile_texts_do_nothing(opened: Opened) -> None:
     assert page.evaluate("window.violations") == []
     assert page.locator("img, iframe, base, object, form").count() == 0
     assert page.locator("script").count() == 1
+
+
+def test_hostile_texts_of_an_attack_do_nothing(opened: Opened, tmp_path: Path) -> None:
+    points = [Point(0, 0, "".join(HOSTILE), HOSTILE[0], 0.1, 6, kept=True, calls=11)]
+    for place, text in enumerate(HOSTILE):
+        points += [
+            Point(place + 1, 1, points[0].prompt + text, text, 0.2, 12, kept=True, calls=99),
+            Point(place + 1, 2, text, text, 0.1, 6, calls=99),
+            Point(place + 1, 3, text, error=text, calls=99),
+        ]
+    facts = {text: text for text in HOSTILE}
+    path = tmp_path / "ascent.html"
+    write_ascent_page(AscentPage(facts, HOSTILE[0], HOSTILE, points), path)
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        page = opened(path, width=width, color_scheme=scheme)
+        open_everything(page)
+        for dot in page.locator("svg.ascent g").all()[:3]:
+            dot.hover()
+        assert page.evaluate("window.violations") == []
+        assert page.locator("script, img, iframe, base, object, form, a").count() == 0
+        assert page.locator("svg.ascent .dot").count() == 1 + 2 * len(HOSTILE)
+        assert page.locator("svg.ascent .failed").count() == len(HOSTILE)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width
 
 
 def test_policy_stops_foreign_scripts_styles_and_images(opened: Opened) -> None:

@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from markupsafe import Markup
 
 from trustassay.report.page import write_template
 from trustassay.report.perturbed import Piece, compared
-from trustassay.report.plots import BOTTOM, LEFT, RIGHT, TOP, Scale, ticks
-from trustassay.report.text import amount, cut, finalized, score_text
+from trustassay.report.plots import LEFT, RIGHT, Scale, ticks
+from trustassay.report.text import HIDDEN, amount, cut, finalized, score_text
 
-if TYPE_CHECKING:
-    from trustassay.metrics.harmonicity.ascent import Point
+__all__ = ["AscentPage", "Tried", "write_ascent_page"]
 
-__all__ = ["AscentPage", "write_ascent_page"]
-
-SIZE = (640.0, 260.0)
+SIZE = (640.0, 290.0)
+TOP, BOTTOM = 28.0, 46.0
+"""Room for the name of the axis, and for two lines below it: steps and calls."""
 SPREAD = 0.7
 """Share of a step's width over which its candidates are set apart."""
 TOLD = 120
 """Characters of an answer that a dot tells."""
+
+
+class Tried(Protocol):
+    """A prompt that was tried, as :class:`trustassay.metrics.harmonicity.ascent.Point`."""
+
+    @property
+    def step(self) -> int: ...  # noqa: D102
+    @property
+    def candidate(self) -> int: ...  # noqa: D102
+    @property
+    def prompt(self) -> str: ...  # noqa: D102
+    @property
+    def answer(self) -> str: ...  # noqa: D102
+    @property
+    def gamma(self) -> float | None: ...  # noqa: D102
+    @property
+    def angle_degrees(self) -> float | None: ...  # noqa: D102
+    @property
+    def kept(self) -> bool: ...  # noqa: D102
+    @property
+    def error(self) -> str | None: ...  # noqa: D102
+    @property
+    def calls(self) -> int: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -35,7 +58,7 @@ class AscentPage:
     facts: Mapping[str, str]
     headline: str
     warnings: Sequence[str]
-    points: Sequence[Point]
+    points: Sequence[Tried]
 
     @property
     def title(self) -> str:
@@ -43,12 +66,12 @@ class AscentPage:
         return cut(self.points[0].prompt, 80)
 
     @property
-    def kept(self) -> list[Point]:
+    def kept(self) -> list[Tried]:
         """The points that the search went on from, the start first."""
         return [point for point in self.points if point.kept]
 
     @property
-    def tried(self) -> list[tuple[int, list[Point]]]:
+    def tried(self) -> list[tuple[int, list[Tried]]]:
         """The points of each step but the start."""
         by_step = groupby(self.points[1:], key=lambda point: point.step)
         return [(step, list(points)) for step, points in by_step]
@@ -58,12 +81,12 @@ class AscentPage:
         """Whether an angle lies beyond 90 degrees, where gamma falls again."""
         return any((point.angle_degrees or 0) > 90 for point in self.points)
 
-    def appended(self, point: Point) -> str:
+    def appended(self, point: Tried) -> str:
         """Return what a prompt has behind the start, if it begins with that."""
         start = self.points[0].prompt
         return point.prompt.removeprefix(start) if point.prompt.startswith(start) else ""
 
-    def change(self, point: Point) -> Sequence[Piece]:
+    def change(self, point: Tried) -> Sequence[Piece]:
         """Return how a prompt differs from the one it was made from.
 
         Of a prompt that only grew, what stands behind the start; else the whole prompt.
@@ -75,10 +98,28 @@ class AscentPage:
             return [piece for piece in pieces if piece.text]
         return compared(base.prompt, point.prompt) or [Piece("same", point.prompt)]
 
-    def spelled(self, point: Point) -> str:
-        """Return the code points of what was appended, where not every font has its letters."""
-        tail = self.appended(point)
-        return "" if tail.isascii() else " ".join(f"U+{ord(c):04X}" for c in tail if c != " ")
+    def changed(self, point: Tried) -> str:
+        """Return all that is new in a prompt."""
+        return "".join(piece.text for piece in self.change(point) if piece.kind == "new")
+
+    def names(self, point: Tried) -> str:
+        """Return the names of the characters that :meth:`spelled` spells."""
+        odd = dict.fromkeys(_odd(self.changed(point)))
+        return ", ".join(unicodedata.name(c, f"U+{ord(c):04X}").lower() for c in odd)
+
+    def spelled(self, point: Tried) -> str:
+        """Return the code points of what is new and not every font shows: rare letters, spaces.
+
+        Hidden characters are left out, since the page spells them where they stand.
+        """
+        if self.change(point) == [Piece("same", point.prompt)]:
+            return "differs in white space"
+        return " ".join(f"U+{ord(c):04X}" for c in _odd(self.changed(point)))
+
+    @property
+    def failed(self) -> int:
+        """The prompts that could not be measured."""
+        return sum(point.gamma is None for point in self.points)
 
     @cached_property
     def drawing(self) -> Markup:
@@ -94,7 +135,7 @@ class AscentPage:
         def y(gamma: float) -> float:
             return height - BOTTOM - (height - TOP - BOTTOM) * gamma / marks[-1]
 
-        def place(point: Point) -> float:
+        def place(point: Tried) -> float:
             n = size.get(point.step, 0)
             return x(point.step + (SPREAD * ((point.candidate - 0.5) / n - 0.5) if n else 0.0))
 
@@ -105,16 +146,29 @@ class AscentPage:
             ).format(LEFT, y(mark), width - RIGHT, LEFT - 6, y(mark) + 4, round(mark, 9))
             for mark in marks
         ]
+        calls = {point.step: point.calls for point in self.points}
         content += [
-            Markup('<text x="{:.1f}" y="{:.1f}" class="middle">{:g}</text>').format(
-                x(step), height - 6, step
+            Markup('<text x="0" y="{:.1f}">{}</text>').format(at, name)
+            for name, at in (("gamma", TOP - 14), ("step", height - 24), ("calls", height - 6))
+        ]
+        content += [
+            Markup('<text x="{:.1f}" y="{:.1f}" class="middle">{}</text>').format(
+                x(step), height - below, words
             )
             for step in ticks(0, last, 10)
             if step <= last and step.is_integer()
+            for below, words in ((24, f"{step:g}"), (6, f"{calls.get(int(step), 0):,}"))
         ]
         content.append(self._way(last, x, place, y))
         for point in sorted(self.points, key=lambda point: point.kept):
-            if point.gamma is not None:
+            if point.gamma is None:
+                content.append(
+                    Markup(
+                        '<g><title>{}</title><path class="failed" '
+                        'd="M{:.1f} {:.1f}l7 7m0 -7l-7 7"/></g>'
+                    ).format(finalized(_told(point)), place(point) - 3.5, y(0) - 3.5)
+                )
+            else:
                 kind = "dot" if point.kept else "dot single"
                 content.append(
                     Markup(
@@ -126,7 +180,7 @@ class AscentPage:
             "{}</svg>"
         ).format(width, height, self._label, Markup("").join(content))
 
-    def _way(self, last: int, x: Scale, place: Callable[[Point], float], y: Scale) -> Markup:
+    def _way(self, last: int, x: Scale, place: Callable[[Tried], float], y: Scale) -> Markup:
         """Draw the line from kept point to kept point; it stays level until the next rise."""
         kept = self.kept
         path = [f"M{place(kept[0]):.1f} {y(kept[0].gamma or 0.0):.1f}"]
@@ -141,10 +195,21 @@ class AscentPage:
     @property
     def _label(self) -> str:
         steps = ", ".join(f"{score_text(p.gamma)} at step {p.step}" for p in self.kept)
-        return f"Gamma of {amount(len(self.points), 'prompt')}; kept: {steps}."
+        failed = f", {self.failed:,} of them failed" if self.failed else ""
+        calls = amount(self.points[-1].calls, "call")
+        return f"Gamma of {amount(len(self.points), 'prompt')}{failed}, {calls}; kept: {steps}."
 
 
-def _told(point: Point) -> str:
+def _odd(text: str) -> str:
+    """Return the characters of a text that a reader may not see or know; those hidden are shown."""
+    ends = "\r\n" in text  # the page shows it as one line end
+    found = [c for c in text if not ("!" <= c <= "~" or (HIDDEN.match(c) and not ends))]
+    return "".join(c for c in found if c != " " or not text.strip())
+
+
+def _told(point: Tried) -> str:
+    if point.gamma is None:
+        return f"step {point.step}, failed: {cut(point.error or '', TOLD)}"
     words = f"step {point.step}, gamma {score_text(point.gamma)}"
     if point.angle_degrees is not None and point.angle_degrees > 90:
         words += f", {point.angle_degrees:.0f}° apart, where gamma falls again"
