@@ -12,8 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from tests.llm_server import LlmServer
 from trustassay import score
 from trustassay.capabilities import Models, Vectors
+from trustassay.engine.api import plan
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.sample import Sample
 
@@ -26,6 +28,7 @@ class Likeness(Metric):
     title: ClassVar[str] = "Likeness"
     needs: ClassVar[frozenset[str]] = frozenset({"embedder", "similarity"})
     figures: ClassVar[Mapping[str, Figure]] = {}
+    score_range: ClassVar[tuple[float, float]] = (-1, 1)
 
     async def assess(self, sample: Sample, models: Models) -> Assessment:
         text = sample.response or ""
@@ -110,3 +113,58 @@ def test_what_is_no_vector_is_a_failed_sample(answer: Any) -> None:
 def test_what_is_no_number_is_a_failed_sample(answer: Any) -> None:
     run = score(SAMPLES[:1], metrics=Likeness(), embedder=Counting(), similarity=Wrong(answer))
     assert run.assessments[0].error == "counting did not return a number for each pair"
+
+
+@dataclass(frozen=True)
+class Alike(Likeness):
+    """How alike response and question are."""
+
+    name: ClassVar[str] = "alike"
+    needs: ClassVar[frozenset[str]] = frozenset({"similarity"})
+
+    async def assess(self, sample: Sample, models: Models) -> Assessment:
+        return Assessment(
+            sample.id, self.name, await models.compare(sample.response or "", sample.question)
+        )
+
+
+def _texts_asked(server: LlmServer) -> list[str]:
+    return sorted(text for one in server.requests() for text in one["body"]["input"])
+
+
+def test_a_similarity_by_an_endpoints_vectors_asks_as_the_embedder_does(tmp_path: Path) -> None:
+    """Each text once, tried again, shared with the embedder and, by the cache, between runs."""
+    with LlmServer(share_500=0.5, seed=3, keep=1000) as server:
+        uri = f"openai:test@{server.base_url}?tries=20"
+        both: dict[str, Any] = {"similarity": f"cosine:{uri}", "cache": tmp_path / "cache"}
+        run = score(SAMPLES, metrics=Likeness(), embedder=uri, **both)
+        assert [a.error for a in run.assessments] == [None, None]
+        # Vectors are of unit length, so the metric's own product is the cosine, too.
+        assert [a.parts["alike"] for a in run.assessments] == pytest.approx(
+            [a.parts["dot"] for a in run.assessments], abs=1e-5
+        )
+        answered = server.stats()["answered"]
+        assert set(_texts_asked(server)) == {"four", "seven77"}
+        asked = len(server.requests())
+        again = score(SAMPLES, metrics=Alike(), **both)
+        assert [a.score for a in again.assessments] == [a.parts["alike"] for a in run.assessments]
+        assert (server.stats()["answered"], len(server.requests())) == (answered, asked)
+
+
+def test_a_similarity_by_an_endpoints_vectors_is_planned_without_asking(tmp_path: Path) -> None:
+    with LlmServer() as server:
+        similarity = f"cosine:openai:test@{server.base_url}"
+        options: dict[str, Any] = {"similarity": similarity, "cache": tmp_path / "cache"}
+        (part,) = plan(SAMPLES, metrics=Alike(), **options).parts
+        assert (part.capability, part.calls, part.cached) == ("embedding", 2, 0)
+        assert server.requests() == []
+        score(SAMPLES, metrics=Alike(), **options)
+        (part,) = plan(SAMPLES, metrics=Alike(), **options).parts
+        assert (part.calls, part.cached) == (2, 2)
+
+
+def test_a_failing_endpoint_behind_a_similarity_fails_the_sample_alone(tmp_path: Path) -> None:
+    with LlmServer(require_key="other") as server:
+        similarity = f"cosine:openai:test@{server.base_url}"
+        run = score(SAMPLES, metrics=Alike(), similarity=similarity, cache=tmp_path / "cache")
+        assert all("401" in str(a.error) for a in run.assessments)

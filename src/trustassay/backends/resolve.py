@@ -126,7 +126,10 @@ def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:
 
     name, _, rest = choice.partition(":")
     if name == "cosine":
-        return kinds.CosineSimilarity(blocking(embedder(rest or DEFAULT_EMBEDDER)))
+        found = embedder(rest or DEFAULT_EMBEDDER)
+        if isinstance(found, Embedder):
+            return kinds.CosineSimilarity(found)
+        return kinds.EndpointCosineSimilarity(found)
     if name == "consistency":
         return kinds.ConsistencySimilarity(entailer(rest or DEFAULT_ENTAILER))
     if choice == "lexical":

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.lexical import overlap
-from trustassay.capabilities import BatchLimits, Embedder, Entailer
+from trustassay.backends.openai import BlockingEmbedder, OpenAIEmbedder
+from trustassay.capabilities import BatchLimits, Embedder, Entailer, Vectors
 
-__all__ = ["ConsistencySimilarity", "CosineSimilarity", "LexicalSimilarity"]
+__all__ = [
+    "ConsistencySimilarity",
+    "CosineSimilarity",
+    "EndpointCosineSimilarity",
+    "LexicalSimilarity",
+]
 
 Pairs = Sequence[tuple[str, str]]
 Scores = NDArray[np.float64]
@@ -30,10 +37,34 @@ class CosineSimilarity:
         if not texts:
             return np.zeros(0)
         place = {text: row for row, text in enumerate(texts)}
-        vectors = self._embedder.vectors(texts).astype(float)
+        vectors = self._embedder.vectors(texts)
         firsts, seconds = ([place[pair[side]] for pair in pairs] for side in (0, 1))
-        scores: Scores = np.einsum("nd,nd->n", vectors[firsts], vectors[seconds])
-        return scores
+        return _cosines(vectors[firsts], vectors[seconds])
+
+
+class EndpointCosineSimilarity(CosineSimilarity):
+    """The same by an embedding model behind an endpoint.
+
+    The engine asks for the vectors itself, with ``ascores``: limited, stored and tried again like
+    every other call to that endpoint.
+    """
+
+    def __init__(self, endpoint: OpenAIEmbedder) -> None:
+        super().__init__(BlockingEmbedder(endpoint))
+        self.endpoint_embedder = endpoint
+
+    async def ascores(
+        self, pairs: Pairs, embed: Callable[[str], Awaitable[NDArray[np.float32]]]
+    ) -> Scores:
+        """Return shape (n,) for n (text, reference), by the vectors that ``embed`` gives."""
+        vectors = await asyncio.gather(*(embed(text) for pair in pairs for text in pair))
+        return _cosines(np.stack(vectors[::2]), np.stack(vectors[1::2]))
+
+
+def _cosines(firsts: Vectors, seconds: Vectors) -> Scores:
+    """Return the dot products of unit vectors, shape (n,), of two times (n, d)."""
+    scores: Scores = np.einsum("nd,nd->n", firsts.astype(float), seconds.astype(float))
+    return scores
 
 
 class ConsistencySimilarity:

@@ -40,10 +40,10 @@ __all__ = [
     "Backends",
     "Gatherers",
     "SampleModels",
+    "any_shared",
     "chat_request",
     "check_budget",
     "is_remote",
-    "is_shared",
 ]
 
 T = TypeVar("T")
@@ -71,6 +71,11 @@ class Backends:
         found = {name: getattr(self, name) for name in ("entailer", "embedder", "similarity")}
         return {name: backend.name for name, backend in {**found, **self.chat}.items() if backend}
 
+    def asked(self) -> list[Any]:
+        """Return those backends that may be endpoints, also the one behind a similarity."""
+        behind = getattr(self.similarity, "endpoint_embedder", None)
+        return [b for b in (self.embedder, behind, *self.chat.values()) if b]
+
 
 @dataclass(frozen=True, slots=True)
 class Asking:
@@ -94,10 +99,25 @@ class Gatherers:
         self.endpoints = make.endpoints
         self.entailment = make.entailment(backends.entailer) if backends.entailer else None
         self.embedding = make.embedding(backends.embedder) if backends.embedder else None
-        self.similarity = make.similarity(backends.similarity) if backends.similarity else None
+        self.vectors_compared = self._vectors_compared(make)
+        self.similarity = (
+            make.similarity(backends.similarity, self.vectors_compared)
+            if backends.similarity
+            else None
+        )
         models = {model.name: model for model in backends.chat.values()}
         by_name = {name: make.chat(model) for name, model in models.items()}
         self.chat = {role: by_name[model.name] for role, model in backends.chat.items()}
+
+    def _vectors_compared(self, make: _Maker) -> Gatherer[str, Vector] | None:
+        """Return where a similarity by an endpoint's vectors asks for them, if it is one."""
+        behind = getattr(self._backends.similarity, "endpoint_embedder", None)
+        if not (behind and hasattr(self._backends.similarity, "ascores")):
+            return None
+        make.endpoints.of(behind, behind.endpoint_limits)
+        if self.embedding and self.embedding.backend == behind.name:
+            return self.embedding
+        return make.embedding(behind)
 
     def _all(self) -> dict[str, Gatherer[Any, Any]]:
         own = {
@@ -105,6 +125,8 @@ class Gatherers:
             "embedding": self.embedding,
             "similarity": self.similarity,
         }
+        if self.vectors_compared is not self.embedding:
+            own["embedding for similarity"] = self.vectors_compared
         chats = {f"chat {gatherer.backend}": gatherer for gatherer in self.chat.values()}
         return {name: gatherer for name, gatherer in {**own, **chats}.items() if gatherer}
 
@@ -116,7 +138,7 @@ class Gatherers:
         """Stop all, and close the connections."""
         for gatherer in self._all().values():
             await gatherer.close()
-        for backend in (self._backends.embedder, *self._backends.chat.values()):
+        for backend in self._backends.asked():
             if close := getattr(backend, "close", None):
                 await close()
 
@@ -193,15 +215,19 @@ def is_remote(backend: Any) -> bool:
     return hasattr(backend, "avectors") or isinstance(backend, ChatModel)
 
 
-def is_shared(backend: Any) -> bool:
+def any_shared(backends: Backends) -> bool:
+    """Whether other runs may take the replies of any backend."""
+    return any(map(_is_shared, backends.asked()))
+
+
+def _is_shared(backend: Any) -> bool:
     """Whether other runs may take a backend's replies: an endpoint's, but not a function's."""
     return is_remote(backend) and getattr(backend, "shared", True)
 
 
 def _paid(backends: Backends) -> list[str]:
     """Return the names of those backends whose calls cost something: the endpoints."""
-    found = [b for b in (backends.embedder, *backends.chat.values()) if b and is_remote(b)]
-    return list(dict.fromkeys(backend.name for backend in found))
+    return list(dict.fromkeys(b.name for b in backends.asked() if is_remote(b)))
 
 
 _BACKENDS = {"entailment": "entailer", "embedding": "embedder"}
@@ -272,19 +298,33 @@ class _Maker:
             items=1,
         )
 
-    def similarity(self, similarity: Similarity) -> Gatherer[Pair, float]:
-        def compute(pairs: list[Pair]) -> list[float]:
-            scores = np.asarray(similarity.scores(pairs), dtype=float)
+    def similarity(
+        self, similarity: Similarity, vectors: Gatherer[str, Vector] | None
+    ) -> Gatherer[Pair, float]:
+        """Make one; ``vectors`` are those of an endpoint that the similarity is made of."""
+
+        def checked(found: Any, pairs: list[Pair]) -> list[float]:
+            scores = np.asarray(found, dtype=float)
             if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
                 raise BackendError(f"{similarity.name} did not return a number for each pair")
-            found: list[float] = scores.tolist()
-            return found
+            numbers: list[float] = scores.tolist()
+            return numbers
+
+        def compute(pairs: list[Pair]) -> list[float]:
+            return checked(similarity.scores(pairs), pairs)
+
+        async def by_vectors(pairs: list[Pair]) -> tuple[list[float], float]:
+            assert vectors
+            found = await similarity.ascores(pairs, vectors.ask)  # type: ignore[attr-defined]
+            return checked(found, pairs), 0.0  # the seconds count for the vectors
 
         codec: Codec[Pair, float] = Codec(
             parts=lambda pair: pair,
             reply_to_json=lambda score: _numbers([score]),
             reply_from_json=lambda text: float(json.loads(text)[0]),
         )
+        if vectors:  # one pair at a time: the vectors are what is gathered
+            return self._gatherer("similarity", similarity, by_vectors, codec, remote=True, items=1)
         return self._gatherer("similarity", similarity, compute, codec)
 
     def _gatherer(
@@ -299,7 +339,7 @@ class _Maker:
     ) -> Gatherer[T, R]:
         limits = getattr(backend, "limits", BatchLimits())
         asking = self._asking
-        calls = Calls(asking.own, asking.shared if is_shared(backend) else None)
+        calls = Calls(asking.own, asking.shared if _is_shared(backend) else None)
         return Gatherer(
             capability,
             backend.name,

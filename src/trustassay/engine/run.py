@@ -30,8 +30,8 @@ from trustassay.engine.models import (
     Backends,
     Gatherers,
     SampleModels,
+    any_shared,
     check_budget,
-    is_shared,
 )
 from trustassay.engine.outputs import write_outputs
 from trustassay.engine.progress import Progress
@@ -271,7 +271,7 @@ def _answers(metrics: Sequence[Metric], backends: Backends) -> bool:
 
 def _shared(folder: Path | None, backends: Backends) -> CallStore | None:
     """Open the file that runs share, where something is asked of an endpoint."""
-    if folder is None or not any(map(is_shared, (backends.embedder, *backends.chat.values()))):
+    if folder is None or not any_shared(backends):
         return None
     return open_cache(folder)
 

@@ -15,7 +15,7 @@ from trustassay.capabilities import BackendError, ChatRequest, LocalChatModel, R
 from trustassay.engine.cache import CallStore, open_cache
 from trustassay.engine.folder import RunFolder, RunFolderError
 from trustassay.engine.limits import Endpoint
-from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels, is_shared
+from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels, any_shared
 from trustassay.engine.tally import Tally
 from trustassay.engine.usage import Budget, Prices
 
@@ -100,8 +100,7 @@ async def in_session(
         with ExitStack() as stack:
             own = CallStore(folder.calls_path)
             stack.callback(own.close)
-            remote = any(map(is_shared, (backends.embedder, *backends.chat.values())))
-            shared = open_cache(options.cache) if options.cache and remote else None
+            shared = open_cache(options.cache) if options.cache and any_shared(backends) else None
             if shared:
                 stack.callback(shared.close, alone=False)
             tally = Tally(own, path / "failures.jsonl", options.calls)

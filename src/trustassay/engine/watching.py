@@ -21,7 +21,7 @@ from trustassay.engine.cache import CallStore, default_cache, open_cache
 from trustassay.engine.folder import RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import Intake
-from trustassay.engine.models import Asking, Backends, Gatherers, is_shared
+from trustassay.engine.models import Asking, Backends, Gatherers, any_shared
 from trustassay.engine.outputs import write_outputs
 from trustassay.engine.run import Window, assess_one
 from trustassay.engine.usage import Budget, Prices
@@ -168,7 +168,7 @@ class _Watch:
         with ExitStack() as stack:
             own = CallStore(self._folder.calls_path)
             stack.callback(own.close)
-            remote = any(map(is_shared, (self._backends.embedder, *self._backends.chat.values())))
+            remote = any_shared(self._backends)
             shared = open_cache(options.cache) if options.cache and remote else None
             if shared:
                 stack.callback(shared.close, alone=False)
