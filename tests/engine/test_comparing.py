@@ -107,7 +107,7 @@ def test_samples_without_a_score_are_left_out_of_the_pairs(
     found = compare(tmp_path / "q3", tmp_path / "q5")
     assert found.pairs == 18
     assert found.paired == (0.0, (0.0, 0.0))
-    assert any("1 samples of" in warning for warning in found.warnings)
+    assert any("q3: 1 sample without a score" in warning for warning in found.warnings)
 
 
 def test_what_cannot_be_compared(runs: Path, tmp_path: Path) -> None:
@@ -117,6 +117,10 @@ def test_what_cannot_be_compared(runs: Path, tmp_path: Path) -> None:
         compare(runs / "before", runs / "grounding")
     with pytest.raises(RunFolderError, match="did you mean harmonicity"):
         compare(runs / "before", runs / "after", metric="harmonicty")
+    single = next(many(each=1))
+    score([single], metrics="harmonicity", embedder=HashedWords(), out=tmp_path / "one")
+    with pytest.raises(RunFolderError, match="one sample alone has a score"):
+        compare(runs / "before", tmp_path / "one")
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
     (unfinished / "run.json").write_bytes((runs / "before" / "run.json").read_bytes())

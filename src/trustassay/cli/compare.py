@@ -153,7 +153,7 @@ def write_comparison(found: Comparison, path: Path) -> None:
             "scores": f"{len(found.first.scores):,} and {len(found.second.scores):,}",
             "paired by id": f"{found.pairs:,}" if found.pairs else "no",
         },
-        headline=headline(found).replace("p = ", "p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"),
+        headline=headline(found).replace("p = ", "p\xa0=\xa0").replace("95 %", "95\xa0%"),
         warnings=found.warnings,
         columns=COLUMNS,
         rows=rows(found),

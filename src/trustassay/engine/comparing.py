@@ -15,6 +15,7 @@ from trustassay.engine.folder import RunFolder, RunFolderError
 from trustassay.engine.hashing import hash64
 from trustassay.metric import Metric, did_you_mean, metric_class
 from trustassay.report import Groups
+from trustassay.report.text import amount
 from trustassay.statistics.comparison import (
     Difference,
     KolmogorovSmirnov,
@@ -136,7 +137,7 @@ def compare(
     """Compare the scores of a metric in two finished runs.
 
     Raises:
-        RunFolderError: one is no finished run, or lacks the metric, or has no score of it.
+        RunFolderError: one is no finished run, or lacks the metric, or two scores of it.
         ValueError: the runs share several metrics, and none is named.
         UnknownNameError: the metric is not installed.
     """
@@ -159,7 +160,7 @@ def compare(
     if np.array_equal(a.ids, b.ids):
         changes = _paired(a, b)
         pairs = len(changes)
-        if pairs:
+        if pairs > 1:
             paired = difference_of_means([0.0], changes, rng("paired"), replicates)
             paired_p = sign_flip_p(changes, rng("sign flips"), permutations)
     else:
@@ -222,6 +223,10 @@ def _side(path: Path, run: Mapping[str, Any], metric: str) -> Side:
             scored.append(place)
     if not scores:
         raise RunFolderError(f"{path}: no sample has a score of {metric}")
+    if len(scores) == 1:
+        raise RunFolderError(
+            f"{path}: one sample alone has a score of {metric}, which is no spread"
+        )
     return Side(
         path,
         run,
@@ -251,7 +256,7 @@ def _warnings(name: str, metric: type[Metric], a: Side, b: Side) -> list[str]:
         if values[0] != values[1]:
             found.append(f"the {backend} was {values[0]} and {values[1]}")
     return found + [
-        f"{side.without_score:,} samples of {side.path} have no score"
+        f"{side.path}: {amount(side.without_score, 'sample')} without a score"
         for side in (a, b)
         if side.without_score
     ]
