@@ -57,7 +57,7 @@ async def answered(
     under_way: deque[tuple[Answered, asyncio.Future[Reply] | None]] = deque()
     for sample in samples:
         if sample.response is None and (problems := answering.problems(sample)):
-            yield Answered(sample, error="; ".join(map(str, problems)))
+            under_way.append((Answered(sample, error="; ".join(map(str, problems))), None))
             continue
         for repeat in range(repeats if sample.response is None else 1):
             future = None

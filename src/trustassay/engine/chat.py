@@ -13,7 +13,7 @@ from trustassay.backends import resolve
 from trustassay.capabilities import BackendError, EndpointLimits, Message, Reply
 from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.cache import default_cache, open_cache
-from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
+from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels, any_shared
 from trustassay.engine.usage import Budget, Prices
 
 __all__ = ["Chat", "chat"]
@@ -60,10 +60,13 @@ class Chat:
         """Do the same inside an event loop."""
         if isinstance(prompts, str):
             raise TypeError("expected a list of prompts, got one text")
-        ahead = asyncio.Semaphore(AHEAD * (self._concurrency or EndpointLimits().concurrency))
+        own = getattr(self._model, "limits", None)
+        limits = own if isinstance(own, EndpointLimits) else EndpointLimits()
+        ahead = asyncio.Semaphore(AHEAD * (self._concurrency or limits.concurrency))
+        backends = Backends(chat={"model": self._model})
         with ExitStack() as stack:
             shared = None
-            if self._cache:
+            if self._cache and any_shared(backends):
                 shared = open_cache(self._cache)
                 stack.callback(shared.close, alone=False)
             asking = Asking(
@@ -73,7 +76,7 @@ class Chat:
                 budget=self._budget,
                 concurrency=self._concurrency,
             )
-            gatherers = Gatherers(Backends(chat={"model": self._model}), asking)
+            gatherers = Gatherers(backends, asking)
             try:
                 models = SampleModels(gatherers)
                 futures = []

@@ -19,8 +19,9 @@ from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.folder import RunFolder
 from trustassay.engine.intake import Source, take_in
 from trustassay.engine.limits import Endpoint
-from trustassay.engine.models import Asking, Backends, Gatherers, check_budget
+from trustassay.engine.models import Asking, Backends, Gatherers, any_shared, check_budget
 from trustassay.engine.progress import Progress
+from trustassay.engine.unfinished import locked
 from trustassay.engine.usage import Budget, Prices
 from trustassay.sample import Sample
 
@@ -72,6 +73,7 @@ def generate(
     Raises:
         BadInputError, InputError: the input has faults; nothing was asked.
         BackendError, UnknownNameError: no such model.
+        UnfinishedError: another process is writing ``out``.
     """
     return run_anywhere(lambda: _generate(source, model, Path(out), options or GenerateOptions()))
 
@@ -101,20 +103,19 @@ async def _generate(
             )
         inventory = intake.inventory
         asked = inventory.samples if options.again else inventory.samples - inventory.responses
-        shared = open_cache(options.cache) if options.cache else None
+        shared = open_cache(options.cache) if options.cache and any_shared(backends) else None
         if shared:
             stack.callback(shared.close, alone=False)
         asking = Asking(None, shared, prices=options.prices, budget=options.budget)
-        gatherers = Gatherers(backends, asking)
         part = out.with_name(f".{out.name}.part")
         out.parent.mkdir(parents=True, exist_ok=True)
+        file = stack.enter_context(locked(part))
         stack.callback(part.unlink, missing_ok=True)
+        file.truncate(0)  # what a killed process left; its replies are in the cache
+        gatherers = Gatherers(backends, asking)
         try:
             total = asked * options.repeats
-            with (
-                Progress("answering", total, shown=options.progress) as progress,
-                part.open("w", encoding="utf-8") as file,
-            ):
+            with Progress("answering", total, shown=options.progress) as progress:
                 async for found in answered(
                     _questions(folder, again=options.again),
                     options.answering,
@@ -132,7 +133,9 @@ async def _generate(
                     done.written += 1
                     done.cut += found.reply is not None and found.reply.finish == "length"
                     content = found.sample.to_dict() | {"id": name}
-                    file.write(json.dumps(content, ensure_ascii=False, default=str) + "\n")
+                    line = json.dumps(content, ensure_ascii=False, default=str) + "\n"
+                    file.write(line.encode())
+            file.flush()
         finally:
             await gatherers.close()
         done.endpoints = gatherers.endpoints.all()

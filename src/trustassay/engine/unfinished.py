@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self, TypeVar
 
-__all__ = ["Failure", "UnfinishedError", "UnfinishedFile"]
+__all__ = ["Failure", "UnfinishedError", "UnfinishedFile", "locked"]
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class UnfinishedFile:
         self.failed: dict[int, Failure] = {}
         self.counts: Counter[str] = Counter()
         out.parent.mkdir(parents=True, exist_ok=True)
-        self._file = _locked(self.path)
+        self._file = locked(self.path)
         try:
             self._read(_line({"settings": dict(settings)}, sort_keys=True))
         except BaseException:
@@ -159,8 +159,12 @@ class UnfinishedFile:
         self._file.flush()
 
 
-def _locked(path: Path) -> IO[bytes]:
-    """Open a file for this process alone; one that is removed meanwhile is made anew."""
+def locked(path: Path) -> IO[bytes]:
+    """Open a file for this process alone; one that is removed meanwhile is made anew.
+
+    Raises:
+        UnfinishedError: another process has it open so.
+    """
     while True:
         file = path.open("a+b")
         try:
