@@ -235,6 +235,24 @@ def test_order_by_score_and_id(opened: Opened) -> None:
     assert shown(page) == listed
 
 
+def test_choices_of_several_metrics_begin_with_what_tells_them_apart(
+    opened: Opened, tmp_path: Path
+) -> None:
+    metrics, out = ["harmonicity", "semantic_harmonicity"], tmp_path / "run"
+    rows = list(many(each=1))
+    score(rows, metrics=metrics, embedder=HashedWords(), entailer="lexical", out=out, report=True)
+    page = opened(out / "report.html", width=390)
+    assert page.locator("#order option").all_inner_texts()[1:4] == [
+        "lowest harmonicity first",
+        "highest harmonicity first",
+        "lowest semantic_harmonicity first",
+    ]
+    verdicts = page.locator("#verdict option").all_inner_texts()
+    assert any(name.startswith("unstable, harmonicity (") for name in verdicts)
+    for name in page.locator(".badges .of").all()[:2]:
+        assert name.evaluate("e => e.firstChild.getClientRects().length") == 1  # on one line
+
+
 def test_filters(opened: Opened) -> None:
     page = opened()
     page.locator("#verdict").select_option(label="blank (1)")

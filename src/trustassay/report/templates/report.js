@@ -68,12 +68,12 @@
     for (const row of rows) {
       for (const value of row.verdicts) found.set(value, (found.get(value) ?? 0) + 1);
     }
-    const titles = Array.from(document.querySelectorAll("section.metric > h2"), (h) => h.textContent);
+    const names = Array.from(document.querySelectorAll("section.metric > .counts > .key"), (name) => name.textContent);
     for (const [value, times] of [...found].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const split = value.indexOf(":");
       const metric = Number(value.slice(0, split));
-      const of = titles.length > 1 && titles[metric] ? `${titles[metric]}: ` : "";
-      verdict.append(new Option(`${of}${value.slice(split + 1)} (${count(times)})`, value));
+      const of = names.length > 1 && names[metric] ? `, ${names[metric]}` : "";
+      verdict.append(new Option(`${value.slice(split + 1)}${of} (${count(times)})`, value));
     }
   };
 
