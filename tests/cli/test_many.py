@@ -49,8 +49,13 @@ def test_the_way_back_is_better(cli: Cli, runs: Path) -> None:
     assert "no clear change" in cli("compare", "after", "after").err
 
 
-def test_what_belongs_together_is_not_broken(cli: Cli, runs: Path, tmp_path: Path) -> None:
-    cli("compare", runs / "before", runs / "after", "--out", "change.html")
+def test_what_belongs_together_is_not_broken(
+    cli: Cli, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    said = cli("compare", runs / "before", runs / "after", "--out", "change.html").err
+    assert "paired difference " in said
+    assert "…" not in said
     page = (tmp_path / "change.html").read_text(encoding="utf-8")
     assert re.search(r"\(95\xa0% interval .*\(p\xa0=\xa0[0-9.]+\)", page)
 

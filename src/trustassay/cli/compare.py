@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from trustassay.statistics.comparison import Difference
 
 COLUMNS = ("first", "second", "change", "95 % interval", "p")
+NARROWEST = 66
+"""Columns that the table takes; a narrower terminal breaks its lines, and no figure is cut."""
 
 
 def compare(
@@ -130,7 +132,9 @@ def _show(found: Comparison) -> None:
     for row in rows(found):
         table.add_row(row.name, *row.cells)
     say(one_line(title))
-    Console(stderr=True, highlight=False, markup=False).print(table)
+    console = Console(stderr=True, highlight=False, markup=False)
+    console.width = max(console.width, NARROWEST)
+    console.print(table)
     sizes = [f"{len(side.scores):,}" for side in (found.first, found.second)]
     paired = f", {found.pairs:,} of them paired by id" if found.pairs else ""
     say(f"{sizes[0]} and {sizes[1]} scores{paired}")
