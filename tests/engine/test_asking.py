@@ -166,3 +166,40 @@ def test_a_budget_in_dollars_without_a_price_never_begins(tmp_path: Path) -> Non
         trustassay.chat(model, budget=Budget(1, "usd")).ask(["?"])
     assert not (tmp_path / "run").exists()
     assert not model.asked
+
+
+def test_a_budget_learns_what_prompts_take_from_the_replies() -> None:
+    """A token a character, four times as many as thought: the first replies tell.
+
+    A call takes 400 and 1 tokens, so 24 of them fit into 10,000. By the first estimate (104 and 1)
+    the last four would be let out with 376 left, and 27 be paid for.
+    """
+
+    @dataclass
+    class Dense(Model):
+        async def reply(self, request: ChatRequest) -> Reply:
+            await asyncio.sleep(0.001)
+            tokens = len(request.messages[-1].content)
+            self.asked.append(request.messages[-1].content)
+            return Reply("x", prompt_tokens=tokens, reply_tokens=1)
+
+    model = Dense()
+
+    async def work() -> list[object]:
+        asking = Asking(budget=Budget(10_000, "tokens"))
+        gatherers = Gatherers(Backends(chat={"model": model}), asking)
+        models = SampleModels(gatherers)
+        found: list[object] = []
+        try:
+            for block in range(15):  # as a window of samples would
+                prompts = [f"{block:02}{i:02}".ljust(400, "字") for i in range(4)]
+                calls = [models.chat(prompt, max_tokens=1) for prompt in prompts]
+                found += await asyncio.gather(*calls, return_exceptions=True)
+        finally:
+            await gatherers.close()
+        return found
+
+    found = asyncio.run(work())
+    assert len(model.asked) * 401 <= 10_000
+    assert len(model.asked) >= 23
+    assert isinstance(found[-1], BackendError)

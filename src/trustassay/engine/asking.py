@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -71,6 +72,7 @@ class _Caller:
     def __init__(self, name: str, endpoint: Endpoint, purse: Purse) -> None:
         self._name, self._endpoint, self._purse = name, endpoint, purse
         self._closed: str | None = None
+        self._estimated = self._counted = 0
 
     async def _called(
         self,
@@ -81,6 +83,7 @@ class _Caller:
     ) -> tuple[T, float]:
         """Return what ``work`` gave, and the seconds that its last try took."""
         self._check()
+        estimated, tokens = tokens.prompt, self._corrected(tokens)
         reserved = await self._purse.reserve(self._name, tokens)
         paid: Tokens | None = None
         began = 0.0
@@ -94,6 +97,8 @@ class _Caller:
             found = await self._endpoint.call(timed, sum(tokens), self._check, failed)
             seconds = time.perf_counter() - began
             paid = taken(found)
+            self._estimated += estimated
+            self._counted += paid.prompt
         except CallError as error:
             if error.kind == "closed":
                 self._closed = str(error)
@@ -102,6 +107,14 @@ class _Caller:
             await self._purse.settle(reserved, self._name, paid)
         self._endpoint.took(sum(paid) - sum(tokens))
         return found, seconds
+
+    def _corrected(self, tokens: Tokens) -> Tokens:
+        """Return an estimate with more tokens for a prompt, where so far it took more than thought.
+
+        Never with fewer: what is set aside for a call should be enough for it.
+        """
+        ratio = max(1.0, self._counted / self._estimated) if self._estimated else 1.0
+        return Tokens(math.ceil(tokens.prompt * ratio), tokens.reply)
 
     def _check(self) -> None:
         """Let no call out to a model that said that it answers none."""
