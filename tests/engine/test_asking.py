@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -203,3 +204,19 @@ def test_a_budget_learns_what_prompts_take_from_the_replies() -> None:
     assert len(model.asked) * 401 <= 10_000
     assert len(model.asked) >= 23
     assert isinstance(found[-1], BackendError)
+
+
+def test_a_stored_reply_that_cannot_be_read_is_asked_for_again_and_mended(tmp_path: Path) -> None:
+    """Its neighbours are taken from the file all the same."""
+    model = Model()
+    chat = trustassay.chat(model, cache=tmp_path)
+    prompts = ["one", "two", "three"]
+    chat.ask(prompts)
+    with sqlite3.connect(tmp_path / "calls.sqlite") as calls:
+        damaged = """UPDATE calls SET reply = '{"words": "of a later version"}' """
+        assert calls.execute(damaged + "WHERE request LIKE '%two%'").rowcount == 1
+    calls.close()
+    for asked in (["two"], []):
+        model.asked.clear()
+        assert [reply.text for reply in chat.ask(prompts)] == prompts
+        assert model.asked == asked

@@ -154,7 +154,14 @@ class Gatherer(Generic[Item, Reply]):
         """Return the key of a request, and the reply to it among ``calls``; asks nothing."""
         key = request_key(self._capability, self.backend, self._codec.parts(item))
         stored = calls.peek(key)
-        return key, None if stored is None else self._codec.reply_from_json(stored)
+        return key, None if stored is None else self._from_store(stored)
+
+    def _from_store(self, text: str) -> Reply | None:
+        """Return a stored reply; ``None`` where it is damaged."""
+        try:
+            return self._codec.reply_from_json(text)
+        except Exception:
+            return None
 
     async def close(self) -> None:
         """Stop working; a batch under way is let finish, who still waits is told to give up.
@@ -215,12 +222,19 @@ class Gatherer(Generic[Item, Reply]):
             stored, taken = self._store.find(keys)
         else:
             stored, taken = await self._loop.run_in_executor(self._thread, self._store.find, keys)
-        self.counts.from_store += len(stored)
+        found = {key: self._from_store(text) for key, text in stored.items()}
+        damaged = {key: stored[key] for key, reply in found.items() if reply is None}
+        if damaged:
+            self._store.remove(damaged)  # so that what is replied now can take its place
+        self.counts.from_store += len(found) - len(damaged)
         self.counts.from_cache += taken
+        missing = []
         for waiting in pile:
-            if waiting.key in stored:
-                self._deliver(waiting, self._codec.reply_from_json(stored[waiting.key]))
-        return [waiting for waiting in pile if waiting.key not in stored]
+            if (reply := found.get(waiting.key)) is None:
+                missing.append(waiting)
+            else:
+                self._deliver(waiting, reply)
+        return missing
 
     def _computed(self, batch: Batch[Item, Reply]) -> Outcome[Reply]:
         """Compute and store one batch; runs in the thread."""

@@ -23,7 +23,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -227,6 +227,13 @@ class CallStore:
                 "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", calls
             )
 
+    def remove(self, replies: Mapping[bytes, str]) -> None:
+        """Remove the calls with these keys, those alone that still hold these replies."""
+        with self._in_use(), self._connection:
+            self._connection.executemany(
+                "DELETE FROM calls WHERE key = ? AND reply = ?", replies.items()
+            )
+
     def paid(self, keys: Sequence[bytes]) -> int:
         """Return how many of ``keys`` were asked for here, and not taken from elsewhere."""
         return sum(not cached for (cached,) in self._rows("cached", keys))
@@ -298,6 +305,12 @@ class Calls:
         for store in (self.own, self.shared):
             if store:
                 store.add(calls)
+
+    def remove(self, replies: Mapping[bytes, str]) -> None:
+        """Remove the calls with these keys and replies from both."""
+        for store in (self.own, self.shared):
+            if store:
+                store.remove(replies)
 
 
 def copy_calls(source: Path, target: Path) -> None:
