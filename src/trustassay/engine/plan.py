@@ -171,7 +171,7 @@ class _Rehearsal:
         self._calls, self._options = calls, options
         self._asked: set[bytes] = set()
         self._parts: dict[tuple[str, str, str], Planned] = {}
-        self._probes: dict[str, list[Any]] = {}
+        self._probes: dict[tuple[str, str], list[Any]] = {}
         self._reply_tokens = {
             backend: usage.reply_tokens / (usage.calls - usage.uncounted)
             for backend, usage in self._usage().items()
@@ -216,7 +216,7 @@ class _Rehearsal:
         """Count a request of a local model, and return what is stored for it, or a stand-in."""
         part, stored = self._counted(metric, capability, gatherer, item)
         if stored is None and part is not None:
-            probes = self._probes.setdefault(capability, [])
+            probes = self._probes.setdefault((capability, gatherer.backend), [])
             if len(probes) < PROBE:
                 probes.append(item)
         return stand_in if stored is None else stored
@@ -238,13 +238,15 @@ class _Rehearsal:
 
     def priced(self) -> list[Planned]:
         """Return the parts with money and time."""
-        speeds = {name: self._seconds_each(name, probes) for name, probes in self._probes.items()}
+        speeds = {which: self._seconds_each(*which, some) for which, some in self._probes.items()}
         known = self._usage()
         for part in self._parts.values():
             new = part.calls - part.cached
-            if part.capability in speeds:
-                part.seconds, part.measured = new * speeds[part.capability], True
-            elif part.capability == "chat":
+            speed = speeds.get((part.capability, part.backend))
+            if part.capability != "chat":
+                part.measured = speed is not None
+                part.seconds = new * (LATENCY_S if speed is None else speed) if new else 0.0
+            else:
                 tokens = Tokens(part.prompt_tokens, part.reply_tokens)
                 part.usd = self._options.prices.usd(part.backend, tokens) if new else 0.0
                 usage = known.get(part.backend)
@@ -267,17 +269,21 @@ class _Rehearsal:
         paced = [60 * amount / rate for amount, rate in rates if rate]
         return max([calls * each / at_once, *paced])
 
-    def _seconds_each(self, capability: str, probes: Sequence[Any]) -> float:
-        """Return the seconds of one request of a local model, by computing some."""
+    def _seconds_each(self, capability: str, backend: str, probes: Sequence[Any]) -> float | None:
+        """Return the seconds of one request of a local model, by computing some.
+
+        ``None`` for an endpoint, which is not asked.
+        """
         work: dict[str, Callable[[Any], Any]] = {}
         if self._backends.entailer:
             work["entailment"] = self._backends.entailer.scores
         if self._backends.similarity and not self._gatherers.vectors_compared:
             work["similarity"] = self._backends.similarity.scores
-        if self._backends.embedder and not is_remote(self._backends.embedder):
-            work["embedding"] = self._backends.embedder.vectors  # type: ignore[union-attr]
+        embedder = self._backends.embedder
+        if embedder and embedder.name == backend and not is_remote(embedder):
+            work["embedding"] = embedder.vectors  # type: ignore[union-attr]
         if capability not in work:
-            return LATENCY_S
+            return None
         started = time.perf_counter()
         work[capability](probes)
         return (time.perf_counter() - started) / len(probes)
