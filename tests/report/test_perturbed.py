@@ -11,21 +11,21 @@ import pytest
 from trustassay.report import ReportRun, ReportSample, write_page
 from trustassay.report.perturbed import MOST_WORDS, Perturbed, Piece
 
-MARY = "Mary Queen of Scots was a Roman Catholic."
+KEEPER = "The keeper of the lighthouse was a retired sailor."
 
 
 def test_equal_answers_are_one() -> None:
     found = Perturbed.read(
         [
-            {"original": MARY},
-            {"answer": MARY, "change": "\\x05"},
-            {"answer": "Mary was.", "change": "\\x01"},
-            {"answer": "Mary was.", "change": "\\x02", "unseen": True},
-            {"answer": MARY + "\n"},
+            {"original": KEEPER},
+            {"answer": KEEPER, "change": "\\x05"},
+            {"answer": "A sailor.", "change": "\\x01"},
+            {"answer": "A sailor.", "change": "\\x02", "unseen": True},
+            {"answer": KEEPER + "\n"},
             {"refused": "\\x00"},
         ]
     )
-    assert found.original == MARY
+    assert found.original == KEEPER
     assert found.same
     assert (found.same.times, found.answers) == (2, 4)
     (variant,) = found.variants
@@ -38,19 +38,19 @@ def test_equal_answers_are_one() -> None:
 
 
 def test_words_that_differ_are_marked() -> None:
-    answer = "Mary Queen of Scots was Roman Catholic, they say."
-    (variant,) = Perturbed.read([{"original": MARY}, {"answer": answer}]).variants
+    answer = "The keeper of the lighthouse was retired sailor, they say."
+    (variant,) = Perturbed.read([{"original": KEEPER}, {"answer": answer}]).variants
     assert variant.pieces == [
-        Piece("same", "Mary Queen of Scots was"),
+        Piece("same", "The keeper of the lighthouse was"),
         Piece("same", " "),
         Piece("gone", "a"),
-        Piece("same", " Roman"),
+        Piece("same", " retired"),
         Piece("same", " "),
-        Piece("gone", "Catholic."),
+        Piece("gone", "sailor."),
         Piece("same", " "),
-        Piece("new", "Catholic, they say."),
+        Piece("new", "sailor, they say."),
     ]
-    assert "".join(p.text for p in variant.pieces if p.kind == "new") == "Catholic, they say."
+    assert "".join(p.text for p in variant.pieces if p.kind == "new") == "sailor, they say."
 
 
 def test_a_whole_changed_prompt_is_held_against_the_question() -> None:
@@ -91,7 +91,7 @@ def test_answers_that_two_metrics_read_are_shown_once(
     make_run: Callable[..., ReportRun],
     make_sample: Callable[..., ReportSample],
 ) -> None:
-    evidence = [{"original": MARY}, {"answer": "No.", "change": "\\x01"}]
+    evidence = [{"original": KEEPER}, {"answer": "No.", "change": "\\x01"}]
     one = make_sample("q1", 0.3, "unstable", evidence, metric="harmonicity")
     for other, times in ((evidence, 1), ([*evidence[:1], {"answer": "Yes."}], 2), ([], 1)):
         two = make_sample("q1", 0.4, "stable", other, metric="semantic_harmonicity")

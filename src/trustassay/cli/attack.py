@@ -62,7 +62,7 @@ def attack(  # noqa: PLR0913 - one argument an option
     For testing systems of your own: see docs/attack.md. The same command goes on where it stopped.
 
     \b
-    trustassay attack "Tell me about the 9 quarks." --model openai:gpt-4o-mini --out attacks/quarks
+    trustassay attack "Who sailed around Africa first?" --model openai:gpt-4o-mini --out attacks/one
     trustassay attack "Answer politely: ..." --model hf:MODEL --descend --out attacks/calm
     """
     with errors_for_people():

@@ -2,61 +2,42 @@
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from trustassay import Run, score
 
-TABLES = [
-    {"id": "1", "question": "What is 2+2?", "response": "4", "resamples": ["4"] * 10},
-    {
-        "id": "2",
-        "question": "what religion is mary queen of scots?",
-        "response": "Mary Queen of Scots was a Roman Catholic.",
-        "resamples": [
-            *["Mary Queen of Scots was Roman Catholic."] * 4,
-            "Mary Queen of Scots was a Roman Catholic.",
-            *["Mary Queen of Scots was Roman Catholic."] * 5,
-        ],
-    },
-    {
-        "id": "3",
-        "question": "Solve for $x=1/(7*1/(7*1/(7*...)))$ ",
-        "response": r"... $x = \sqrt{1/7}$ ",
-        "resamples": [
-            r"... $x = (1 + \sqrt{197}) / 14$ ",
-            "... $x = 1/7$ ",
-            r"... $x = \sqrt{1/7}$ ",
-            "... $x = 1/6$ ",
-            r"... $x = \sqrt{8/7}$ ",
-            r"... $x = \sqrt{1/7}$ and $x = -\sqrt{1/7}$ ",
-            r"... $x \approx 1.1478$ ",
-            *["... $x = 1/6$ "] * 3,
-        ],
-    },
-    {
-        "id": "4",
-        "question": "what is martin cooper doing now",
-        "response": "As of my knowledge, ... information.",
-        "resamples": [
-            "Martin Cooper is currently ... world.",
-            "Martin Cooper is currently ... technology.",
-            "Martin Cooper is currently ... world.",
-            "Martin Cooper is currently ... technology.",
-            "Martin Cooper is currently ... events.",
-            "Martin Cooper is currently ... experiences.",
-            "As of my knowledge, ... sources.",
-            "As of my knowledge, ... sources.",
-            "As of my knowledge, ... information.",
-            "Martin Cooper is currently ... events.",
-        ],
-    },
-]
-"""Tables 3 and 4 leave parts of the answers out ("..."), and so do we."""
+SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve()
+PAPER = next(iter(sorted(SHARED.glob("seeds/002_*.txt"))), None)
+ROW = re.compile(r'(Orig|P\d+): .*\t"(.*)"')
+
+pytestmark = pytest.mark.skipif(
+    PAPER is None, reason=f"no paper in {SHARED}/seeds; set TRUSTASSAY_SHARED"
+)
+
+
+def tables(text: str) -> list[dict[str, Any]]:
+    """Return the tables of perturbed prompts; Tables 3 and 4 leave parts of the answers out."""
+    found: list[dict[str, Any]] = []
+    for kind, answer in ROW.findall(text):
+        if kind == "Orig":
+            name = str(len(found) + 1)
+            found.append({"id": name, "question": name, "response": answer, "resamples": []})
+        else:
+            found[-1]["resamples"].append(answer)
+    return found[:4]
 
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    return score(TABLES, metrics=["harmonicity", "semantic_harmonicity"])
+    assert PAPER
+    samples = tables(PAPER.read_text("utf-8"))
+    assert [len(sample["resamples"]) for sample in samples] == [10] * 4
+    return score(samples, metrics=["harmonicity", "semantic_harmonicity"])
 
 
 def test_gamma_of_the_tables(run: Run) -> None:
