@@ -103,6 +103,7 @@ def test_an_answer_that_cannot_be_judged_is_named(
     ("arguments", "expected"),
     [
         (["--by", "entailments"], "did you mean"),
+        (["--threshold", "50"], "threshold: expected 0 to 1, got 50"),
         (["--entailer", "lexicon"], "did you mean"),
         (["--field", "response=reply"], "no record has reply"),
     ],

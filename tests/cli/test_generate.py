@@ -153,6 +153,7 @@ def test_faults_of_the_input_are_named_with_file_line_and_field(
         (["--examples", "unanswered.jsonl"], "example 1 (q0): has no response"),
         (["--examples", "faulty.jsonl"], "faulty.jsonl:1: question: is missing"),
         (["--examples", "none.jsonl"], "none.jsonl: no such file"),
+        (["--prompt", "none.jinja"], "trustassay: none.jinja: No such file"),
         (["--prompt", "none.jinja"], "none.jinja"),
         (["--repeats", "0"], "--repeats"),
         (["--out", "."], "is a folder"),

@@ -57,6 +57,8 @@ class CiteOptions:
     def __post_init__(self) -> None:
         if self.by not in SUPPORTS:
             raise UnknownNameError(did_you_mean("kind of support", self.by, SUPPORTS))
+        if self.by != "bm25" and not 0 <= self.lowest <= 1:
+            raise ValueError(f"threshold: expected 0 to 1, got {self.lowest:g}")
 
     @property
     def lowest(self) -> float:

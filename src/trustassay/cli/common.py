@@ -156,7 +156,8 @@ def errors_for_people() -> Iterator[None]:
     except BrokenPipeError:
         raise  # typer ends quietly then
     except OSError as error:
-        say(f"trustassay: {error}")
+        known = error.filename is not None and error.strerror
+        say(f"trustassay: {error.filename}: {error.strerror}" if known else f"trustassay: {error}")
         raise typer.Exit(2) from None
 
 
