@@ -64,12 +64,32 @@ def test_a_line_without_its_end_waits(tmp_path: Path) -> None:
     text = json.dumps(record(1))
     with path.open("a") as file:
         file.write(text[:20])
-    assert watch(path, out, "--once")[0] == 0
+    code, output = watch(path, out, "--once")
+    assert code == 0
+    assert f"{path}:2: has no end yet and is not read" in output.replace("\n", "")
     assert scored(out) == ["q0"]
     with path.open("a") as file:
         file.write(text[20:] + "\n")
+    code, output = watch(path, out, "--once")
+    assert code == 0
+    assert "has no end" not in output
+    assert scored(out) == ["q0", "q1"]
+
+
+def test_a_last_record_needs_no_line_end(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(0)])
+    with path.open("a") as file:
+        file.write(json.dumps(record(1)))
     assert watch(path, out, "--once")[0] == 0
     assert scored(out) == ["q0", "q1"]
+    with path.open("a") as file:
+        file.write("\n")
+    append(path, [record(2)])
+    code, output = watch(path, out, "--once")
+    assert code == 0
+    assert "rewritten" not in output
+    assert scored(out) == ["q0", "q1", "q2"]
 
 
 def test_a_faulty_line_is_told_with_its_place_and_left_out(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ class _Watch:
             while not self._ended.is_set():
                 replaced = self._is_replaced(file)  # what stands in the old one is read first
                 before = self._place.line
-                for line in _lines(file):
+                for line in _lines(file, ending=self._options.once):
                     self._place.read(line)
                     if sample := self._sample(line):
                         yield sample
@@ -257,15 +257,21 @@ class _Watch:
                     self._place = _Place(os.fstat(file.fileno()).st_ino)
                     continue
                 if self._options.once:
+                    self._tell_unread(file)
                     return
                 quiet = 0.0 if self._place.line > before else quiet + POLL_S
                 if self._options.idle_s is not None and quiet >= self._options.idle_s:
+                    self._tell_unread(file)
                     return
                 self._tell_status()
                 await asyncio.sleep(POLL_S)
                 if os.fstat(file.fileno()).st_size < file.tell():
                     self._tell(f"{self._source}: was cut; read from its beginning")
                     self._begin_again(file)
+
+    def _tell_unread(self, file: IO[bytes]) -> None:
+        if file.tell() < os.fstat(file.fileno()).st_size:
+            self._tell(f"{self._source}:{self._place.line + 1}: has no end yet and is not read")
 
     def _skip_read(self, file: IO[bytes]) -> None:
         """Go behind the last line that was read, if it still stands where it stood."""
@@ -423,16 +429,26 @@ class _Watch:
 
 
 def _mark(line: bytes) -> str:
-    return hashlib.blake2b(line, digest_size=8).hexdigest()
+    return hashlib.blake2b(line.rstrip(b"\r\n"), digest_size=8).hexdigest()
 
 
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the complete lines from here on; one that has no end yet is left for later."""
+def _lines(file: IO[bytes], *, ending: bool) -> Iterator[bytes]:
+    """Yield the complete lines from here on; one that has no end yet is left for later.
+
+    Where the file is ``ending``, a last line that is a whole record needs no end.
+    """
     while line := file.readline():
-        if not line.endswith(b"\n"):
+        if not line.endswith(b"\n") and not (ending and _is_record(line)):
             file.seek(-len(line), os.SEEK_CUR)
             return
         yield line
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 def _cut_unfinished(path: Path) -> None:
