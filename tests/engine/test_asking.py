@@ -19,7 +19,8 @@ from trustassay.capabilities import (
 )
 from trustassay.engine.cache import CallStore
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
-from trustassay.engine.usage import Budget, Prices
+from trustassay.engine.tally import Tally
+from trustassay.engine.usage import Budget, BudgetReachedError, Prices
 
 
 @dataclass
@@ -220,3 +221,23 @@ def test_a_stored_reply_that_cannot_be_read_is_asked_for_again_and_mended(tmp_pa
         model.asked.clear()
         assert [reply.text for reply in chat.ask(prompts)] == prompts
         assert model.asked == asked
+
+
+def test_a_request_that_may_not_leave_is_no_try(tmp_path: Path) -> None:
+    async def asked() -> tuple[list[object], int]:
+        own = CallStore(tmp_path / "calls.sqlite")
+        tally = Tally(own, tmp_path / "failures.jsonl", most=2)
+        gatherers = Gatherers(Backends(chat={"model": Model()}), Asking(own, tally=tally))
+        models = SampleModels(gatherers)
+        try:
+            work = (models.chat(text) for text in "abc")
+            found: list[object] = await asyncio.gather(*work, return_exceptions=True)
+        finally:
+            await gatherers.close()
+            own.close()
+        (endpoint,) = gatherers.endpoints.all().values()
+        return found, endpoint.sent
+
+    found, tries = asyncio.run(asked())
+    assert tries == 2
+    assert [type(each) for each in found] == [Reply, Reply, BudgetReachedError]

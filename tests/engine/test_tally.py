@@ -22,6 +22,7 @@ def opened(folder: Path, most: int | None = None) -> Tally:
 
 def sent(counted: Counted, fault: Exception | None = None, requests: int = 1) -> None:
     """Do as a call does: a try, in which ``requests`` leave; then the failure is told."""
+    counted.admit()
     try:
         with counted.sending():
             for _ in range(requests):

@@ -20,7 +20,7 @@ from trustassay.capabilities import (
     Vectors,
 )
 from trustassay.engine.limits import Endpoint
-from trustassay.engine.tally import Tally
+from trustassay.engine.tally import Counted, Tally
 from trustassay.engine.usage import CHARACTERS_PER_TOKEN, Purse, Tokens, estimated_tokens
 
 __all__ = ["AsyncEmbedder", "ChatCaller", "EmbeddingCaller", "Endpoints"]
@@ -79,7 +79,7 @@ class _Caller:
         work: Callable[[], Awaitable[T]],
         tokens: Tokens,
         taken: Callable[[T], Tokens],
-        failed: Callable[[CallError], None] = lambda _: None,
+        counted: Counted | None = None,
     ) -> tuple[T, float]:
         """Return what ``work`` gave, and the seconds that its last try took."""
         self._check()
@@ -88,13 +88,19 @@ class _Caller:
         paid: Tokens | None = None
         began = 0.0
 
+        def check() -> None:
+            self._check()
+            if counted:
+                counted.admit()
+
         async def timed() -> T:
             nonlocal began
             began = time.perf_counter()
             return await work()
 
         try:
-            found = await self._endpoint.call(timed, sum(tokens), self._check, failed)
+            failed = counted.failed if counted else lambda _: None
+            found = await self._endpoint.call(timed, sum(tokens), check, failed)
             seconds = time.perf_counter() - began
             paid = taken(found)
             self._estimated += estimated
@@ -164,8 +170,7 @@ class ChatCaller(_Caller):
             told = (reply.prompt_tokens, reply.reply_tokens)
             return Tokens(*(e if t is None else t for t, e in zip(told, expected, strict=True)))
 
-        failed = counted.failed if counted else lambda _: None
-        reply, seconds = await self._called(work, expected, taken, failed)
+        reply, seconds = await self._called(work, expected, taken, counted)
         return [reply], seconds
 
 

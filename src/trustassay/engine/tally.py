@@ -143,13 +143,16 @@ class Counted:
         """Raise :class:`CallError` where the endpoint has refused it before."""
         self._tally.check(self.key)
 
+    def admit(self) -> None:
+        """Count a try that is about to leave; raise where no more may."""
+        self._tally.admit()
+
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """Count one try, and every further request that leaves on its behalf.
+        """Count every further request that leaves on behalf of a try that was admitted.
 
         What :class:`CallError` ends is counted by :meth:`failed`, which also hears of timeouts.
         """
-        self._tally.admit()
         first = True
 
         def leaves() -> None:
