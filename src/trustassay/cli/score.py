@@ -49,15 +49,15 @@ def score(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Score a file of answers; the report and all results go into the run's folder.
 
-    Questions without an answer are put to --model first.
+    Questions without an answer are put to --model first; for grounding they bring documents.
 
     \b
     trustassay score answers.jsonl
     trustassay score answers.json --metric grounding:profile=paper --entailer hf:MODEL
     trustassay score ragas.parquet --out runs/one --json > summary.json
     trustassay score mine.csv --field response=answer --field documents=contexts
-    trustassay score questions.jsonl --model openai:gpt-4o-mini --budget 2usd --prices prices.json
-    trustassay score questions.jsonl --model openai:qwen3@http://127.0.0.1:8000/v1 --dry-run
+    trustassay score asked.jsonl --model openai:gpt-4o-mini --budget 2usd --prices prices.json
+    trustassay score asked.jsonl --model openai:qwen3@http://127.0.0.1:8000/v1 --dry-run
     trustassay score questions.jsonl --model openai:gpt-4o-mini --metric harmonicity
     """
     with errors_for_people():
@@ -122,7 +122,8 @@ def plan(  # noqa: PLR0913 - one argument an option
     What is stored already counts as it was answered, and costs nothing.
 
     \b
-    trustassay plan questions.jsonl --model openai:gpt-4o-mini --prices prices.json
+    trustassay plan asked.jsonl --model openai:gpt-4o-mini --prices prices.json
+    trustassay plan questions.jsonl --metric harmonicity --model openai:gpt-4o-mini
     """
     score(
         source,
