@@ -211,11 +211,11 @@ class HttpEndpoint:
         except aiohttp.ClientPayloadError:
             raise self._error("the reply broke off", "connection") from None
         except (aiohttp.ClientError, OSError) as error:
-            wrong = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            kind = "closed" if wrong else "connection"
             cause = getattr(error, "os_error", error)
             words = getattr(cause, "strerror", None) or str(cause) or type(error).__name__
-            raise self._error(f"no connection ({words})", kind) from None
+            wrong = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            words = f"no connection ({words})"
+            raise self._error(words, "closed" if wrong else "connection") from None
         except ValueError as error:  # of the address, or of a proxy that is none
             raise self._error(f"cannot be asked ({error})", "closed") from None
         text = self._redacted(text)
