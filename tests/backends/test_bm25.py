@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import multiprocessing
+import os
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -204,3 +206,19 @@ def test_a_moved_index_still_works(tmp_path: Path) -> None:
     build_index(tmp_path / "i", made(TEXTS), "mark")
     shutil.move(tmp_path / "i", tmp_path / "elsewhere")
     assert len(Bm25.open(tmp_path / "elsewhere")) == 4
+
+
+def test_a_building_that_is_moved_away_while_another_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, moved = os.mkdir, []
+
+    def mkdir(path: Any, *others: Any) -> None:
+        if not moved:
+            moved.append(path)
+            raise FileExistsError(path)  # it was there, and is no more
+        make(path, *others)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    assert len(build_index(tmp_path / "i", made(TEXTS), "mark")) == 4
+    assert moved == [tmp_path / "i.part"]

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -154,7 +154,9 @@ def build_index(
     part = folder.with_name(f"{folder.name}{UNFINISHED}")
     with _alone_in(part):
         if is_current(folder, corpus):
-            shutil.rmtree(part)
+            done_with = part.with_name(f".{part.name}.{os.getpid()}")
+            part.replace(done_with)  # at once: whoever waits may take no half of it for a new one
+            shutil.rmtree(done_with)
         else:
             for path in part.iterdir():
                 if path.name != LOCK:
@@ -162,8 +164,8 @@ def build_index(
             count = _fill(_new_index(part), passages)
             _finish(part, {**about, "corpus": corpus, "passages": count})
             shutil.rmtree(folder, ignore_errors=True)
-            (part / LOCK).unlink()
             part.replace(folder)
+            (folder / LOCK).unlink()
     return Bm25.open(folder)
 
 
@@ -185,7 +187,8 @@ def _is_empty(folder: Path) -> bool:
 def _alone_in(part: Path) -> Iterator[None]:
     """Hold the lock of an unfinished index; a folder that was moved away meanwhile is made anew."""
     while True:
-        part.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # exist_ok would raise where it is moved away just then
+            part.mkdir(parents=True)
         try:
             held = os.open(part / LOCK, os.O_CREAT | os.O_WRONLY)
         except FileNotFoundError:
