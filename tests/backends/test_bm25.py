@@ -211,7 +211,8 @@ def test_a_moved_index_still_works(tmp_path: Path) -> None:
 def test_a_building_that_is_moved_away_while_another_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, moved = os.mkdir, []
+    make = os.mkdir
+    moved: list[Any] = []
 
     def mkdir(path: Any, *others: Any) -> None:
         if not moved:
