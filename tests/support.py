@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -129,3 +131,16 @@ def run_command(
         timeout=60,
         check=False,
     )
+
+
+def killed_at_work(arguments: Sequence[str], part: Path, *, cwd: Path, **environment: str) -> None:
+    """Start a command, and end it with SIGKILL as soon as ``part`` holds five lines."""
+    with subprocess.Popen(
+        arguments, cwd=cwd, env=os.environ | environment, stderr=subprocess.DEVNULL
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not part.exists() or part.read_bytes().count(b"\n") < 5:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.support import command, jsonl, lines, run_command
+from tests.support import command, jsonl, killed_at_work, lines, run_command
 
 DOCUMENTS = [
     "The harbour bridge was opened in 1932.",
@@ -154,18 +150,8 @@ def test_killed_at_work_and_started_again_then_what_failed(tmp_path: Path) -> No
 
     found = {"PYTHONPATH": str(tmp_path)}
     part = tmp_path / ".c.jsonl.part"
-    with subprocess.Popen(
-        command("cite", "a.jsonl", "--out", "c.jsonl", *options),
-        cwd=tmp_path,
-        env=os.environ | found,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        deadline = time.monotonic() + 60
-        while not part.exists() or part.read_bytes().count(b"\n") < 5:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+    arguments = command("cite", "a.jsonl", "--out", "c.jsonl", *options)
+    killed_at_work(arguments, part, cwd=tmp_path, **found)
     said = ended("c.jsonl", 1)
     assert "were done already" in said
     assert "70: " in said

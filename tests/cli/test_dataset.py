@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.support import command, jsonl, lines
+from tests.support import command, jsonl, killed_at_work, lines
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve()
 HALUEVAL = SHARED / "data" / "halueval" / "qa_data_first1000.json"
@@ -111,15 +109,7 @@ def test_killed_at_work_and_started_again(corpus: Path, tmp_path: Path) -> None:
         return command("dataset", "q.jsonl", "--corpus", corpus, "--out", out, *options)
 
     part = tmp_path / ".d.jsonl.part"
-    with subprocess.Popen(
-        arguments("d.jsonl"), cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL
-    ) as process:
-        deadline = time.monotonic() + 60
-        while not part.exists() or part.read_bytes().count(b"\n") < 5:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+    killed_at_work(arguments("d.jsonl"), part, cwd=tmp_path, **environment)
     with part.open("ab") as file:
         file.write(b'{"record": {"id":')
     for out in ("d.jsonl", "whole.jsonl"):

@@ -277,3 +277,14 @@ def test_faults_are_counted_over_all_starts_and_told_once(tmp_path: Path) -> Non
 def test_options_that_cannot_be(tmp_path: Path, words: list[str]) -> None:
     append(tmp_path / "log.jsonl", [record(0)])
     assert watch(tmp_path / "log.jsonl", tmp_path / "run", "--once", *words)[0] == 2
+
+
+def test_a_record_without_a_score_is_counted_too(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    document = {"text": "The bridge was opened in 1932."}
+    said = ["I am sorry, but I cannot answer.", "The bridge was opened in 1932 [1]."]
+    append(path, [{"question": "?", "response": r, "documents": [document]} for r in said])
+    code, output = watch(path, out, "--once", "--metric", "grounding", "--entailer", "lexical")
+    assert code == 0, output
+    assert "1 answer scored" in output
+    assert "1 answer can have no score" in output

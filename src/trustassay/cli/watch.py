@@ -82,9 +82,11 @@ def watch(  # noqa: PLR0913 - one argument an option
             tell=lambda text: say(one_line(text)),
         )
         say(
-            f"{found.scored:,} answers scored, {found.beyond:,} beyond {threshold:g}, "
+            f"{amount(found.scored, 'answer')} scored, {found.beyond:,} beyond {threshold:g}, "
             f"{found.failed:,} failed, {amount(found.faulty, 'faulty record')}"
         )
+        if found.scoreless:
+            say(f"{amount(found.scoreless, 'answer')} can have no score; why stands in the report")
         say(f"run:    {out}")
         if found.alarm is not None:
             say(f"{100 * found.alarm:.0f} % of the last {window} answers lie beyond {threshold:g}")

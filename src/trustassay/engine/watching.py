@@ -70,12 +70,15 @@ class WatchOptions:
 
 @dataclass(slots=True)
 class Watched:
-    """What was seen: records scored in this process, faulty ones, those beyond the threshold.
+    """What was seen by this process: records scored, faulty ones, those beyond the threshold.
+
+    ``scoreless`` records can have no score, as a refusal that nobody can judge.
 
     ``alarm`` is the share among the last answers that ended the watch.
     """
 
     scored: int = 0
+    scoreless: int = 0
     failed: int = 0
     faulty: int = 0
     beyond: int = 0
@@ -356,6 +359,7 @@ class _Watch:
         found = await assess_one(self._metric, sample, gatherers, writer)  # type: ignore[arg-type]
         if found.score is None:
             self._found.failed += found.error is not None
+            self._found.scoreless += found.error is None
             if found.error is not None:
                 self._tell(f"{sample.id}: failed: {found.error}")
             return
