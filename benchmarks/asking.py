@@ -244,7 +244,7 @@ def fault_row(seed: int, folder: Path) -> str:
     from tests.llm_server import LlmServer
 
     import trustassay
-    from trustassay.capabilities import BackendError
+    from trustassay.errors import BackendError
 
     with LlmServer(latency_ms=LATENCY_MS, reply="echo", seed=seed, **FAULTS) as server:
         chat = trustassay.chat(f"openai:test@{server.base_url}", cache=folder, concurrency=AT_ONCE)

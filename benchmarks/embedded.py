@@ -135,7 +135,7 @@ def compare_embedders() -> None:
 LOAD = """
 import time
 from pathlib import Path
-import trustassay.engine.api
+import trustassay.api
 from trustassay import embedder, entailer
 started = time.perf_counter(); e = entailer("embedded"); one = time.perf_counter() - started
 started = time.perf_counter(); m = embedder("embedded"); two = time.perf_counter() - started

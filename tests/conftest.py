@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from trustassay import registry
 
 # Started in the background of a script, a process ignores interruptions, and so do its children;
 # the tests interrupt theirs.
@@ -24,3 +28,18 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     """Give every test a cache of its own, so that none reads or writes the user's."""
     folder = tmp_path_factory.getbasetemp() / "caches" / os.urandom(8).hex()
     monkeypatch.setenv("TRUSTASSAY_CACHE", str(folder))
+
+
+@pytest.fixture
+def probe_installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Install ``tests.support:Probe`` as the metric ``probe``; return the folder for a path."""
+    home = tmp_path_factory.mktemp("site")
+    info = home / "probe-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: probe\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[trustassay.metrics]\nprobe = tests.support:Probe\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(home))
+        registry._entries.cache_clear()
+        yield home
+    registry._entries.cache_clear()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
+    from trustassay.api import Run, ascore, score
     from trustassay.backends.resolve import embedder, entailer, similarity
-    from trustassay.engine.api import Run, ascore, score
-    from trustassay.engine.chat import chat
-    from trustassay.engine.usage import Budget, Prices
+    from trustassay.calls.spending import Budget, Prices
     from trustassay.metric import Assessment, Metric, Summary
     from trustassay.sample import Document, Sample
+    from trustassay.workflows.chat import chat
 
 __all__ = [
     "Answering",
@@ -34,19 +34,19 @@ __all__ = [
 
 _HOMES = {
     "Answering": "answering",
-    "Budget": "engine.usage",
-    "Prices": "engine.usage",
-    "chat": "engine.chat",
+    "Budget": "calls.spending",
+    "Prices": "calls.spending",
+    "chat": "workflows.chat",
     "Assessment": "metric",
     "Document": "sample",
     "Metric": "metric",
-    "Run": "engine.api",
+    "Run": "api",
     "Sample": "sample",
     "Summary": "metric",
-    "ascore": "engine.api",
+    "ascore": "api",
     "embedder": "backends.resolve",
     "entailer": "backends.resolve",
-    "score": "engine.api",
+    "score": "api",
     "similarity": "backends.resolve",
 }
 

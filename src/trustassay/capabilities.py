@@ -6,17 +6,16 @@ item at a time and answers with an awaitable. The engine stands between the two.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "BackendError",
     "BatchLimits",
-    "CallError",
     "ChatModel",
     "ChatRequest",
     "Embedder",
@@ -33,32 +32,15 @@ __all__ = [
     "Retriever",
     "Similarity",
     "TokenLogprob",
+    "on_sending",
 ]
 
 Vectors = NDArray[np.float32]
 Probabilities = NDArray[np.float64]
 
 
-CallFault = Literal["limited", "server", "connection", "timeout", "malformed", "refused", "closed"]
-
-
-class BackendError(RuntimeError):
-    """A backend cannot be loaded or cannot answer; the message is fit for a user's eyes."""
-
-
-class CallError(BackendError):
-    """One call to an endpoint failed; ``kind`` says how, and the engine decides what to do.
-
-    ``limited`` (429, with the seconds that the endpoint asks to wait), ``server`` (5xx),
-    ``connection``, ``timeout`` and ``malformed`` (no reply could be read) may pass; ``refused``
-    (the endpoint will never answer this request) and ``closed`` (it will answer none: key, model or
-    quota) do not.
-    """
-
-    def __init__(self, message: str, kind: CallFault, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.retry_after_s = retry_after_s
+on_sending: ContextVar[Callable[[], None] | None] = ContextVar("on_sending", default=None)
+"""What is called before each request of the present task leaves; it may call it off by raising."""
 
 
 class Entailment(NamedTuple):

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import types
-import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import entry_points
 from typing import Any, ClassVar, Self
 
 from trustassay.capabilities import Models
@@ -18,27 +13,11 @@ from trustassay.sample import Problem, Sample
 
 __all__ = [
     "Assessment",
-    "AssessmentError",
     "Figure",
     "Inventory",
     "Metric",
     "Summary",
-    "UnknownNameError",
-    "did_you_mean",
-    "metric_class",
-    "metric_from_text",
-    "metric_names",
 ]
-
-ENTRY_POINT_GROUP = "trustassay.metrics"
-
-
-class UnknownNameError(ValueError):
-    """A name or an option that nothing here answers to; the message offers the nearest ones."""
-
-
-class AssessmentError(RuntimeError):
-    """Raised by a metric that cannot score a sample; the run notes the message and goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,88 +176,3 @@ class Metric(ABC):
 def _qualified_name(function: Callable[..., Any]) -> str:
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{getattr(named, '__module__', 'builtins')}.{named.__qualname__}"
-
-
-def metric_names() -> list[str]:
-    """Return the names of all installed metrics."""
-    return sorted(_entries())
-
-
-def metric_class(name: str) -> type[Metric]:
-    """Return the class of the metric that the entry points name so.
-
-    Raises:
-        UnknownNameError: there is none, with the nearest names, or it cannot be loaded.
-    """
-    entries = _entries()
-    if name not in entries:
-        raise UnknownNameError(did_you_mean("metric", name, entries))
-    try:
-        loaded = entries[name]()
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise UnknownNameError(
-            f"metric {name} is installed, but cannot be loaded ({reason})"
-        ) from error
-    if not (isinstance(loaded, type) and issubclass(loaded, Metric)):
-        raise UnknownNameError(f"entry point {name!r} of {ENTRY_POINT_GROUP} is no Metric class")
-    return loaded
-
-
-def metric_from_text(text: str) -> Metric:
-    """Build a metric from ``NAME`` or ``NAME:option=value,option=value``.
-
-    Raises:
-        UnknownNameError: no such metric or option; the message names the nearest known ones.
-        ValueError: a value does not fit its option.
-    """
-    name, _, rest = text.partition(":")
-    cls = metric_class(name)
-    options: dict[str, Any] = {}
-    hints = typing.get_type_hints(cls)
-    known = {f.name: hints[f.name] for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    for setting in filter(None, rest.split(",")):
-        key, separator, value = setting.partition("=")
-        if key not in known:
-            raise UnknownNameError(did_you_mean(f"option of {name}", key, known))
-        if not separator:
-            raise ValueError(f"{name}: option {key} needs a value, as in {key}=VALUE")
-        options[key] = _converted(value, known[key], f"{name}: {key}")
-    return cls(**options)
-
-
-def did_you_mean(what: str, name: str, known: Iterable[str]) -> str:
-    """Return "unknown WHAT 'NAME'" with the nearest known names, or all when none is near."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
-    return f"unknown {what} {name!r}; {hint}"
-
-
-@cache
-def _entries() -> dict[str, Callable[[], Any]]:
-    return {entry.name: entry.load for entry in entry_points(group=ENTRY_POINT_GROUP)}
-
-
-def _converted(text: str, hint: Any, where: str) -> Any:
-    """Read ``text`` as the simplest type that ``hint`` allows."""
-    kinds = typing.get_args(hint) if _is_union(hint) else (hint,)
-    if type(None) in kinds and text.lower() == "none":
-        return None
-    if bool in kinds:
-        if text.lower() in {"true", "yes", "on", "1"}:
-            return True
-        if text.lower() in {"false", "no", "off", "0"}:
-            return False
-        raise ValueError(f"{where}: expected yes or no, got {text!r}")
-    for kind, expected in ((int, "a whole number"), (float, "a number")):
-        if kind in kinds:
-            try:
-                return kind(text)
-            except ValueError:
-                raise ValueError(f"{where}: expected {expected}, got {text!r}") from None
-    return text
-
-
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (typing.Union, types.UnionType)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trustassay.answering import STYLES, Answering
-from trustassay.metric import UnknownNameError
+from trustassay.errors import UnknownNameError
 from trustassay.sample import Document, Sample
 
 PLAIN = Sample("a", "Who built it?")

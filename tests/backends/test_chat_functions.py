@@ -12,14 +12,8 @@ from typing import Any
 import pytest
 
 from trustassay.backends.chat_functions import FunctionChat
-from trustassay.capabilities import (
-    BackendError,
-    CallError,
-    ChatModel,
-    ChatRequest,
-    Message,
-    Reply,
-)
+from trustassay.capabilities import ChatModel, ChatRequest, Message, Reply
+from trustassay.errors import BackendError, CallError
 
 REQUEST = ChatRequest.of("Who?", system="Be brief.", temperature=0.7)
 

@@ -23,8 +23,8 @@ from trustassay.backends.embedded import (
     inputs,
     windows,
 )
-from trustassay.capabilities import BackendError, Embedder, Entailer
-from trustassay.metric import UnknownNameError
+from trustassay.capabilities import Embedder, Entailer
+from trustassay.errors import BackendError, UnknownNameError
 
 FACT = "The harbour bridge was opened by the queen in 1932."
 FILLER = (
@@ -160,7 +160,7 @@ def test_files_stay_below_40_megabytes() -> None:
 
 def test_nothing_is_loaded_before_it_is_needed() -> None:
     code = (
-        "import sys, trustassay, trustassay.engine.api\n"
+        "import sys, trustassay, trustassay.api\n"
         "trustassay.entailer('lexical')\n"
         "print([m for m in ('onnxruntime', 'tokenizers', 'torch') if m in sys.modules])"
     )

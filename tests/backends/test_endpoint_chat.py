@@ -13,7 +13,8 @@ import pytest
 from tests.llm_server import LlmServer, vector
 from trustassay.backends import resolve
 from trustassay.backends.openai import OpenAIChat
-from trustassay.capabilities import CallError, ChatModel, ChatRequest, Message, Reply
+from trustassay.capabilities import ChatModel, ChatRequest, Message, Reply
+from trustassay.errors import CallError
 
 WIRES = ("openai", "anthropic", "gemini")
 KEY = "sk-geheim-0123456789"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from trustassay.backends.functions import FunctionEntailer
-from trustassay.capabilities import BackendError
+from trustassay.errors import BackendError
 
 
 def yes(premise: str, hypothesis: str) -> bool:

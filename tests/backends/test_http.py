@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestServer
 
 from trustassay.backends.endpoint_chat import parameter_refused
 from trustassay.backends.http import Address, HttpEndpoint, RefusalError, worded
-from trustassay.capabilities import CallError
+from trustassay.errors import CallError
 
 KEY = "sk-geheim-0123456789/+="
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

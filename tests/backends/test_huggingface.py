@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from trustassay.backends import huggingface, loading
 from trustassay.backends.huggingface import CHECK_PAIRS, HuggingFaceEntailer
-from trustassay.capabilities import BackendError, Entailer
+from trustassay.capabilities import Entailer
+from trustassay.errors import BackendError
 
 _HF = "needs torch and transformers: pip install 'trustassay[hf]'"
 torch = pytest.importorskip("torch", reason=_HF)

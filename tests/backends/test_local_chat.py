@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from trustassay.backends.local_chat import HuggingFaceChat
-from trustassay.capabilities import BackendError, ChatRequest, LocalChatModel, Message
+from trustassay.capabilities import ChatRequest, LocalChatModel, Message
+from trustassay.errors import BackendError
 
 _HF = "needs torch and transformers: pip install 'trustassay[hf]'"
 torch = pytest.importorskip("torch", reason=_HF)

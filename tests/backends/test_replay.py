@@ -13,14 +13,8 @@ import pytest
 
 from tests.llm_server import LlmServer
 from trustassay.backends.replay import ReplayChat
-from trustassay.capabilities import (
-    BackendError,
-    ChatModel,
-    ChatRequest,
-    Message,
-    Reply,
-    TokenLogprob,
-)
+from trustassay.capabilities import ChatModel, ChatRequest, Message, Reply, TokenLogprob
+from trustassay.errors import BackendError
 
 
 def written(path: Path, records: Sequence[Any]) -> str:

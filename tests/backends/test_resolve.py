@@ -16,8 +16,8 @@ from trustassay.backends.functions import FunctionEntailer
 from trustassay.backends.lexical import LexicalEntailer
 from trustassay.backends.openai import OpenAIEmbedder
 from trustassay.backends.resolve import chat, embedder, entailer, similarity
-from trustassay.capabilities import BackendError, Embedder, EndpointLimits
-from trustassay.metric import UnknownNameError
+from trustassay.capabilities import Embedder, EndpointLimits
+from trustassay.errors import BackendError, UnknownNameError
 
 
 def test_lexical_by_name() -> None:

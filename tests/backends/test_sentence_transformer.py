@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from trustassay.backends.sentence_transformer import SentenceTransformerEmbedder
-from trustassay.capabilities import BackendError, Embedder
+from trustassay.capabilities import Embedder
+from trustassay.errors import BackendError
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -14,7 +14,7 @@ from trustassay.backends.similarity import (
     LexicalSimilarity,
 )
 from trustassay.capabilities import Probabilities, Similarity, Vectors
-from trustassay.metric import UnknownNameError
+from trustassay.errors import UnknownNameError
 
 
 class Letters:

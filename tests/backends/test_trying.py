@@ -12,7 +12,7 @@ from tests.llm_server import LlmServer
 from trustassay.backends import inventory
 from trustassay.backends.trying import tried
 from trustassay.cli.main import app
-from trustassay.metric import UnknownNameError
+from trustassay.errors import UnknownNameError
 
 KEY = "sk-geheim-0123456789"
 MODULE = """

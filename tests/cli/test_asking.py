@@ -31,7 +31,7 @@ from tests.cli.serving import (
 )
 from tests.llm_server import LlmServer
 from tests.support import command, jsonl, lines, results, run_command, summary_of
-from trustassay.engine.cache import CallStore
+from trustassay.calls.store import CallStore
 
 
 def assessed(folder: Path) -> list[dict[str, Any]]:

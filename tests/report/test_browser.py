@@ -13,10 +13,10 @@ from tests.many import HashedWords, many
 from tests.report.conftest import HOSTILE
 from trustassay import score
 from trustassay.cli.compare import write_comparison
-from trustassay.engine.comparing import compare
 from trustassay.metrics.harmonicity.ascent import Point
 from trustassay.report import ReportRun, ReportSample, write_page
 from trustassay.report.ascent import AscentPage, write_ascent_page
+from trustassay.workflows.compare import compare
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

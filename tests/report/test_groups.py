@@ -11,8 +11,6 @@ import pytest
 
 from tests.many import HashedWords, many
 from trustassay import score
-from trustassay.engine.folder import RunFolder
-from trustassay.engine.outputs import write_report
 from trustassay.report import Groups, Name
 from trustassay.report.groups import FINE, MOST_KEPT
 from trustassay.report.plots import (
@@ -25,6 +23,8 @@ from trustassay.report.plots import (
     ticks,
 )
 from trustassay.report.text import figure, with_error
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.outputs import write_report
 from trustassay.statistics.regression import Line
 
 

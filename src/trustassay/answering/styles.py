@@ -18,7 +18,7 @@ from importlib.resources import as_file, files
 from typing import Any
 
 from trustassay.capabilities import ChatRequest
-from trustassay.metric import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.prompts import Prompt
 from trustassay.sample import Problem, Sample
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from trustassay.backends.functions import function_name
 from trustassay.backends.layout import plain
-from trustassay.capabilities import BackendError, ChatRequest, EndpointLimits, Reply
+from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
+from trustassay.errors import BackendError
 
 __all__ = ["FunctionChat"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trustassay.capabilities import BackendError, Entailer
+from trustassay.capabilities import Entailer
+from trustassay.errors import BackendError
 
 __all__ = ["CHECK_PAIRS", "check_labels"]
 

@@ -16,7 +16,8 @@ import numpy as np
 from trustassay.backends import lexical
 from trustassay.backends.checking import check_labels
 from trustassay.backends.encoder import Encoder, Tokens, card, encoder, softmax
-from trustassay.capabilities import BackendError, BatchLimits, Probabilities, Vectors
+from trustassay.capabilities import BatchLimits, Probabilities, Vectors
+from trustassay.errors import BackendError
 
 __all__ = ["EmbeddedEmbedder", "EmbeddedEntailer", "encoder_features", "inputs", "windows"]
 

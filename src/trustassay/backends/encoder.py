@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.capabilities import BackendError
+from trustassay.errors import BackendError
 
 __all__ = ["Encoder", "Tokens", "card", "encoder", "softmax", "weights_folder"]
 

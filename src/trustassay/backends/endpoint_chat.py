@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from trustassay.backends.http import Address, HttpEndpoint, RefusalError
-from trustassay.capabilities import CallError, ChatRequest, Message, Reply
+from trustassay.capabilities import ChatRequest, Message, Reply
+from trustassay.errors import CallError
 
 __all__ = ["EndpointChat", "counted", "parameter_refused", "split_system"]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.capabilities import BackendError, BatchLimits, Probabilities
-from trustassay.metric import did_you_mean
+from trustassay.capabilities import BatchLimits, Probabilities
+from trustassay.errors import BackendError, did_you_mean
 
 __all__ = ["FunctionEntailer", "function_name", "imported"]
 

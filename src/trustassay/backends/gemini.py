@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted, split_system
 from trustassay.backends.http import Address, HttpEndpoint
-from trustassay.capabilities import BackendError, ChatRequest, Message, Reply, TokenLogprob
+from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
+from trustassay.errors import BackendError
 
 __all__ = ["GeminiChat", "gemini_address"]
 

@@ -7,25 +7,21 @@ import json
 import os
 import re
 import urllib.request
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from trustassay.capabilities import BackendError, CallError, CallFault, EndpointLimits
-from trustassay.metric import UnknownNameError, did_you_mean
+from trustassay.capabilities import EndpointLimits, on_sending
+from trustassay.errors import BackendError, CallError, CallFault, UnknownNameError, did_you_mean
 from trustassay.sample import clean
 
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Address", "HttpEndpoint", "RefusalError", "on_sending", "worded"]
-
-on_sending: ContextVar[Callable[[], None] | None] = ContextVar("on_sending", default=None)
-"""What is called before each request of the present task leaves; it may call it off by raising."""
+__all__ = ["Address", "HttpEndpoint", "RefusalError", "worded"]
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 SHOWN = 300

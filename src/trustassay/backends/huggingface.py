@@ -35,7 +35,8 @@ from trustassay.backends.loading import (
     padded,
     uri,
 )
-from trustassay.capabilities import BackendError, BatchLimits, Probabilities
+from trustassay.capabilities import BatchLimits, Probabilities
+from trustassay.errors import BackendError
 
 __all__ = ["CHECK_PAIRS", "HuggingFaceEntailer"]
 

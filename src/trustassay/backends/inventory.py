@@ -15,7 +15,7 @@ from trustassay.backends import resolve
 from trustassay.backends.checking import CHECK_PAIRS, check_labels
 from trustassay.backends.encoder import card, weights_folder
 from trustassay.backends.trying import Found, tried
-from trustassay.capabilities import BackendError
+from trustassay.errors import BackendError
 
 __all__ = ["Found", "backends", "tried"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.capabilities import BackendError
+from trustassay.errors import BackendError
 
 __all__ = [
     "Features",

@@ -31,7 +31,8 @@ from trustassay.backends.loading import (
     padded,
     uri,
 )
-from trustassay.capabilities import BackendError, BatchLimits, ChatRequest, Message, Reply
+from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply
+from trustassay.errors import BackendError
 from trustassay.sample import clean
 
 __all__ = ["HuggingFaceChat"]

@@ -19,15 +19,8 @@ import numpy as np
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted
 from trustassay.backends.http import Address, HttpEndpoint
-from trustassay.capabilities import (
-    BatchLimits,
-    CallError,
-    ChatRequest,
-    Message,
-    Reply,
-    TokenLogprob,
-    Vectors,
-)
+from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, TokenLogprob, Vectors
+from trustassay.errors import CallError
 
 __all__ = ["BlockingEmbedder", "OpenAIChat", "OpenAIEmbedder", "openai_address"]
 

@@ -24,8 +24,8 @@ from typing import Any
 from urllib.parse import quote
 
 from trustassay.backends.layout import plain, shortened
-from trustassay.capabilities import BackendError, ChatRequest, Message, Reply, TokenLogprob
-from trustassay.metric import did_you_mean
+from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
+from trustassay.errors import BackendError, did_you_mean
 
 __all__ = ["ReplayChat"]
 

@@ -13,15 +13,8 @@ from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, DEFAULT_SIMI
 from trustassay.backends.encoder import card
 from trustassay.backends.functions import FunctionEntailer, imported
 from trustassay.backends.lexical import LexicalEntailer
-from trustassay.capabilities import (
-    BackendError,
-    ChatModel,
-    Embedder,
-    Entailer,
-    LocalChatModel,
-    Similarity,
-)
-from trustassay.metric import UnknownNameError, did_you_mean
+from trustassay.capabilities import ChatModel, Embedder, Entailer, LocalChatModel, Similarity
+from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from trustassay.backends.openai import OpenAIEmbedder

@@ -21,7 +21,8 @@ from trustassay.backends.loading import (
     safetensors_only,
     uri,
 )
-from trustassay.capabilities import BackendError, BatchLimits, Vectors
+from trustassay.capabilities import BatchLimits, Vectors
+from trustassay.errors import BackendError
 from trustassay.sample import clean
 
 __all__ = ["SentenceTransformerEmbedder"]

@@ -12,14 +12,8 @@ from typing import Any, NamedTuple
 from trustassay.backends import resolve
 from trustassay.backends.checking import CHECK_PAIRS
 from trustassay.backends.functions import imported
-from trustassay.capabilities import (
-    BackendError,
-    ChatRequest,
-    EndpointLimits,
-    LocalChatModel,
-    Reply,
-)
-from trustassay.metric import UnknownNameError
+from trustassay.capabilities import ChatRequest, EndpointLimits, LocalChatModel, Reply
+from trustassay.errors import BackendError, UnknownNameError
 
 __all__ = ["Found", "tried"]
 

@@ -65,12 +65,12 @@ def attack(  # noqa: PLR0913 - one argument an option
     trustassay attack "Answer politely: ..." --model hf:MODEL --descend --out attacks/calm
     """
     with errors_for_people():
-        from trustassay import attacking
         from trustassay.backends import resolve
-        from trustassay.engine.models import Backends
-        from trustassay.engine.session import SessionOptions
-        from trustassay.metric import AssessmentError
+        from trustassay.calls.models import Backends
+        from trustassay.errors import AssessmentError
         from trustassay.metrics.harmonicity.ascent import Ascent
+        from trustassay.workflows import attack as attacking
+        from trustassay.workflows.session import SessionOptions
 
         how = Ascent(
             steps,

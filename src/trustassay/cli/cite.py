@@ -51,9 +51,9 @@ def cite(  # noqa: PLR0913 - one argument an option
     trustassay cite answers.jsonl --by bm25 --only-uncited --out cited.jsonl
     """
     with errors_for_people():
-        from trustassay import citing
         from trustassay.backends import resolve
-        from trustassay.engine.models import Backends
+        from trustassay.calls.models import Backends
+        from trustassay.workflows import cite as citing
 
         options = citing.CiteOptions(
             by=by,

@@ -15,12 +15,12 @@ import typer
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
-    from trustassay.engine.api import Run
-    from trustassay.engine.intake import BadInputError
-    from trustassay.engine.limits import Endpoint
-    from trustassay.engine.plan import Plan
-    from trustassay.engine.run import RunOutcome
+    from trustassay.api import Run
+    from trustassay.calls.limits import Endpoint
     from trustassay.metric import Figure, Summary
+    from trustassay.runs.intake import BadInputError
+    from trustassay.runs.plan import Plan
+    from trustassay.runs.run import RunOutcome
 
 FAULTS_SHOWN = 20
 FAILURES_SHOWN = 20
@@ -136,11 +136,9 @@ Concurrency = Annotated[int, typer.Option(help="Samples in flight at once.", min
 @contextmanager
 def errors_for_people() -> Iterator[None]:
     """Turn the errors that a user can mend into a message and exit status 2."""
-    from trustassay.capabilities import BackendError
     from trustassay.data.reading import InputError
-    from trustassay.engine.folder import RunFolderError
-    from trustassay.engine.intake import BadInputError
-    from trustassay.metric import UnknownNameError
+    from trustassay.errors import BackendError, RunFolderError, UnknownNameError
+    from trustassay.runs.intake import BadInputError
 
     try:
         yield
@@ -198,8 +196,8 @@ def spending(cache: str, prices: Path | None, budget: str | None) -> dict[str, A
     Raises:
         ValueError, OSError: a budget or a file of prices that is none.
     """
-    from trustassay.engine.cache import default_cache
-    from trustassay.engine.usage import Budget, Prices
+    from trustassay.calls.spending import Budget, Prices
+    from trustassay.calls.store import default_cache
 
     folder = default_cache() if cache == "" else None if cache == "off" else Path(cache)
     return {
@@ -223,7 +221,7 @@ def answering(
     """
     from trustassay.answering import Answering
     from trustassay.data.reading import Fault, read_samples
-    from trustassay.engine.intake import BadInputError
+    from trustassay.runs.intake import BadInputError
 
     shown = list(read_samples(examples, fields={})) if examples else []
     if faults := [found for found in shown if isinstance(found, Fault)]:
@@ -237,7 +235,7 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from trustassay.engine.progress import duration
+    from trustassay.progress import duration
 
     table = Table(box=None, pad_edge=False)
     for name in ("metric", "asks"):

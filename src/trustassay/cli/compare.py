@@ -11,9 +11,9 @@ import typer
 from trustassay.cli.common import Json, Seed, errors_for_people, one_line, say
 
 if TYPE_CHECKING:
-    from trustassay.engine.comparing import Comparison, Side
     from trustassay.report.pages import Row
     from trustassay.statistics.comparison import Difference
+    from trustassay.workflows.compare import Comparison, Side
 
 COLUMNS = ("first", "second", "change", "95 % interval", "p")
 NARROWEST = 66
@@ -51,7 +51,7 @@ def compare(
     trustassay compare runs/monday runs/tuesday --metric harmonicity --out change.html
     """
     with errors_for_people():
-        from trustassay.engine import comparing
+        from trustassay.workflows import compare as comparing
 
         found = comparing.compare(first, second, metric=metric, seed=seed)
         _show(found)

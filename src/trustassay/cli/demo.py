@@ -29,8 +29,8 @@ def demo(
     trustassay demo --open
     """
     with errors_for_people():
-        from trustassay.engine import api
-        from trustassay.engine.naming import default_folder
+        from trustassay import api
+        from trustassay.runs.naming import default_folder
 
         with as_file(files("trustassay.data") / "demo.jsonl") as source:
             say(f"scoring the bundled answers with the entailer {entailer}")

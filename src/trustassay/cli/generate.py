@@ -51,7 +51,7 @@ def generate(  # noqa: PLR0913 - one argument an option
         --examples chosen.jsonl --out answers.jsonl
     """
     with errors_for_people():
-        from trustassay.engine import generating
+        from trustassay.workflows import generate as generating
 
         options = generating.GenerateOptions(
             answering=common.answering(style, prompt, examples, temperature, max_tokens),

@@ -53,10 +53,10 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.backends import resolve
-        from trustassay.engine.isotropy import measure_isotropy, sound_samples
-        from trustassay.engine.models import Backends
+        from trustassay.calls.models import Backends
         from trustassay.metrics.harmonicity.isotropy import versions
         from trustassay.metrics.harmonicity.perturbations import family
+        from trustassay.workflows.isotropy import measure_isotropy, sound_samples
 
         if perturbation == "paraphrase":
             raise ValueError("paraphrases are asked of a model; take another --perturbation")

@@ -26,8 +26,8 @@ def report(
     trustassay report runs/one --domain topic
     """
     with errors_for_people():
-        from trustassay.engine.folder import RunFolder
-        from trustassay.engine.outputs import write_report
+        from trustassay.runs.folder import RunFolder
+        from trustassay.runs.outputs import write_report
 
         folder = RunFolder(run)
         write_report(folder, domain_field=domain)

@@ -44,7 +44,7 @@ def rescore(  # noqa: PLR0913 - one argument an option
     trustassay rescore runs/two --metric harmonicity --embedder hf:MODEL --out runs/other
     """
     with errors_for_people():
-        from trustassay.engine import api
+        from trustassay import api
 
         again = api.rescore(
             run,

@@ -61,8 +61,8 @@ def score(  # noqa: PLR0913 - one argument an option
     trustassay score questions.jsonl --model openai:gpt-4o-mini --metric harmonicity
     """
     with errors_for_people():
-        from trustassay.engine import api
-        from trustassay.engine.naming import default_folder
+        from trustassay import api
+        from trustassay.runs.naming import default_folder
 
         fields = common.pairs(field, "--field")
         answering = common.answering(style, prompt, examples, temperature, max_tokens)

@@ -56,9 +56,9 @@ def watch(  # noqa: PLR0913 - one argument an option
     trustassay watch log.jsonl --metric grounding --threshold 0.5 --share 0.1 --out runs/live
     """
     with errors_for_people():
-        from trustassay.engine import api
-        from trustassay.engine.watching import WatchOptions
+        from trustassay import api
         from trustassay.report.text import amount
+        from trustassay.workflows.watch import WatchOptions
 
         options = WatchOptions(
             threshold,

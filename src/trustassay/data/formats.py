@@ -25,7 +25,7 @@ from trustassay.data.layouts import (
     sources_of,
 )
 from trustassay.data.values import from_arrow, is_nan
-from trustassay.metric import did_you_mean
+from trustassay.errors import did_you_mean
 from trustassay.sample import Problem
 
 __all__ = ["KNOWN_KINDS", "InputError", "Raw", "missing_source", "opened", "raw_records"]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from trustassay.data.formats import InputError, Raw, missing_source, raw_records
 from trustassay.data.layouts import ABSENT, reach, recognise
 from trustassay.data.values import is_nan, plain
-from trustassay.metric import did_you_mean
+from trustassay.errors import did_you_mean
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
 
 __all__ = ["Fault", "InputError", "Located", "read_samples"]

@@ -25,10 +25,10 @@ from tests.metrics.grounding.helpers import (
 )
 from trustassay import score
 from trustassay.data.reading import read_samples
-from trustassay.engine.intake import BadInputError
-from trustassay.metric import UnknownNameError
+from trustassay.errors import UnknownNameError
 from trustassay.metrics import Grounding
 from trustassay.metrics.grounding.rules import PROFILES
+from trustassay.runs.intake import BadInputError
 
 FLAG = "I apologize, but I couldn't find an answer"
 A = Knows({"A is.": ["1"], "B is.": ["2"]})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trustassay import score
-from trustassay.metric import UnknownNameError
+from trustassay.errors import UnknownNameError
 from trustassay.metrics import Grounding
 from trustassay.metrics.grounding.refusal import (
     detector,

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.metrics.grounding.helpers import Knows, assessed, hypotheses, item, run_of
-from trustassay.capabilities import BackendError
-from trustassay.metric import UnknownNameError
+from trustassay.errors import BackendError, UnknownNameError
 from trustassay.metrics import Grounding
 from trustassay.metrics.grounding import sentences
 from trustassay.metrics.grounding.sentences import (

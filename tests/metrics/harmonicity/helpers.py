@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from trustassay.capabilities import CallError, ChatRequest, Reply, Vectors
+from trustassay.capabilities import ChatRequest, Reply, Vectors
+from trustassay.errors import CallError
 
 Answer = Callable[[str], str]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trustassay.capabilities import CallError, Message, Reply
-from trustassay.metric import AssessmentError
+from trustassay.capabilities import Message, Reply
+from trustassay.errors import AssessmentError, CallError
 from trustassay.metrics.harmonicity.ascent import Ascent, Point, climb
 
 START = "Say it."

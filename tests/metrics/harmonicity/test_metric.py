@@ -12,10 +12,11 @@ import pytest
 
 from tests.metrics.harmonicity.helpers import Model, Stripping, Words, refusing
 from trustassay import Assessment, Run, score
-from trustassay.capabilities import CallError, ChatRequest, Reply, Vectors
-from trustassay.engine.api import plan, rescore
-from trustassay.metric import metric_from_text
+from trustassay.api import plan, rescore
+from trustassay.capabilities import ChatRequest, Reply, Vectors
+from trustassay.errors import CallError
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
+from trustassay.registry import metric_from_text
 
 QUESTION = "What big city is near the famous road?"
 

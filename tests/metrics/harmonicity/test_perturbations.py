@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trustassay.metric import UnknownNameError
+from trustassay.errors import UnknownNameError
 from trustassay.metrics.harmonicity.perturbations import (
     CONTROL,
     FAMILIES,

@@ -9,15 +9,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from trustassay.capabilities import Entailment, Models
-from trustassay.metric import (
-    Assessment,
-    Figure,
-    Inventory,
-    Metric,
-    Summary,
-    UnknownNameError,
-    did_you_mean,
-)
+from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.metric import Assessment, Figure, Inventory, Metric, Summary
 from trustassay.metrics.grounding.assessing import Assessing
 from trustassay.metrics.grounding.keys import FIGURES
 from trustassay.metrics.grounding.refusal import Detector, detector

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rapidfuzz.distance import Indel, Levenshtein
 
-from trustassay.metric import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.metrics.grounding.sentences import statements
 from trustassay.metrics.grounding.text import normalise_squad
 

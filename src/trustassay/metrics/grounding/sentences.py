@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from trustassay.capabilities import BackendError
-from trustassay.metric import UnknownNameError, did_you_mean
+from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 from trustassay.metrics.grounding.text import (
     citation_markers,
     citations_as_in_paper,

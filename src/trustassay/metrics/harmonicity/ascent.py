@@ -14,8 +14,8 @@ from math import degrees
 
 import numpy as np
 
-from trustassay.capabilities import BackendError, Models
-from trustassay.metric import AssessmentError
+from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError, BackendError
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.metric import EMPTY
 from trustassay.metrics.harmonicity.perturbations import (

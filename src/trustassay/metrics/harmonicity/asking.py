@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import jinja2
 
-from trustassay.capabilities import CallError, Models, Reply
-from trustassay.metric import AssessmentError
+from trustassay.capabilities import Models, Reply
+from trustassay.errors import AssessmentError, CallError
 from trustassay.metrics.harmonicity.perturbations import NoPerturbationError, perturb, shown
 from trustassay.prompts import Prompt
 from trustassay.sample import Sample

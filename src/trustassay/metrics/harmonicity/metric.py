@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from trustassay.capabilities import Models, Vectors
-from trustassay.metric import Assessment, AssessmentError, Figure, Metric, Summary
+from trustassay.errors import AssessmentError
+from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import Answer, Asking, recorded
 from trustassay.metrics.harmonicity.perturbations import Family, family

@@ -17,7 +17,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from trustassay.metric import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, did_you_mean
 
 __all__ = [
     "FAMILIES",

@@ -1,0 +1,1 @@
+"""From single requests to batches and endpoints: gathered, stored, limited, tried again, paid."""

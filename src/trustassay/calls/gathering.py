@@ -1,0 +1,385 @@
+"""From single requests to batches: asked once, gathered, sorted by length, run in a thread.
+
+Where the backend is an endpoint, the batches (of one, for text) are under way together instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from trustassay.calls.store import Calls, CallStoreError, StoredCall, request_key
+from trustassay.capabilities import BatchLimits
+from trustassay.errors import BackendError
+
+__all__ = ["Codec", "Counts", "Gatherer", "Policy", "batches"]
+
+Item = TypeVar("Item")
+Reply = TypeVar("Reply")
+
+CHARACTERS_PER_TOKEN = 4
+PILE = 256
+"""Calls to an endpoint that are begun together; the first of many need not wait for the last."""
+REMEMBERED = 65_536
+"""Replies kept in memory; with a store, older ones are read from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[Item, Reply]):
+    """How a capability's requests and replies are identified, stored and counted."""
+
+    parts: Callable[[Item], Sequence[str]]
+    reply_to_json: Callable[[Reply], str]
+    reply_from_json: Callable[[str], Reply]
+    tokens: Callable[[Reply], tuple[int | None, int | None]] = lambda _: (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the engine does to be fast; each can be switched off to see what it is worth."""
+
+    once: bool = True
+    together: bool = True
+    sort: bool = True
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened to the requests of one backend in this process.
+
+    ``from_cache`` of those ``from_store`` came from the file that runs share.
+    """
+
+    requested: int = 0
+    repeated: int = 0
+    from_store: int = 0
+    from_cache: int = 0
+    computed: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+
+
+class _Waiting(NamedTuple, Generic[Item, Reply]):
+    key: bytes
+    item: Item
+    parts: Sequence[str]
+    length: int
+    futures: list[asyncio.Future[Reply]]
+
+
+Batch: TypeAlias = Sequence[_Waiting[Item, Reply]]
+Outcome: TypeAlias = list[Reply | BaseException]
+Compute: TypeAlias = (
+    Callable[[list[Item]], Sequence[Reply]]
+    | Callable[[list[Item]], Awaitable[tuple[Sequence[Reply], float]]]
+)
+
+
+class Gatherer(Generic[Item, Reply]):
+    """Stands between a metric's single requests and a backend that works on batches.
+
+    A request that equals one under way or a remembered one is not asked again; who asked has a
+    future of its own all the same, so that giving up on it takes no one along. The others are
+    piled up until no sample can go on without a reply, looked up in the store, sorted by length,
+    cut into batches and computed in a thread. Replies pass through their stored form, so that a
+    reply from the store and a fresh one are the same to the last digit.
+
+    Where a batch fails its requests are tried one by one, so that only the culprits fail.
+
+    ``compute`` is a plain function of a batch, or where ``remote`` a coroutine function that also
+    returns the seconds that the endpoint took.
+    """
+
+    def __init__(  # noqa: PLR0913 - one maker calls it
+        self,
+        capability: str,
+        backend: str,
+        compute: Compute[Item, Reply],
+        codec: Codec[Item, Reply],
+        *,
+        limits: BatchLimits,
+        store: Calls | None,
+        policy: Policy,
+        remote: bool = False,
+    ) -> None:
+        self.counts = Counts()
+        self.backend = backend
+        self._capability = capability
+        self._compute, self._codec, self._store = compute, codec, store
+        self._remote = remote
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._unsaved: list[tuple[Batch[Item, Reply], Outcome[Reply], list[StoredCall]]] = []
+        self._limits = limits if policy.together else BatchLimits(items=1, tokens=None)
+        self._policy = policy
+        self._remembered: OrderedDict[bytes, Reply] = OrderedDict()
+        self._waiting: dict[bytes, _Waiting[Item, Reply]] = {}
+        self._pile: list[_Waiting[Item, Reply]] = []
+        self._wake = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"trustassay-{capability}")
+        self._pump = asyncio.create_task(self._run())
+
+    def ask(self, item: Item) -> asyncio.Future[Reply]:
+        """Return a future of the reply; raises :class:`BackendError` when awaited."""
+        self.counts.requested += 1
+        parts = self._codec.parts(item)
+        key = request_key(self._capability, self.backend, parts)
+        future: asyncio.Future[Reply] = self._loop.create_future()
+        if self._pump.done():
+            future.cancel()
+            return future
+        if self._policy.once:
+            if key in self._remembered:
+                self.counts.repeated += 1
+                self._remembered.move_to_end(key)
+                future.set_result(self._remembered[key])
+                return future
+            if key in self._waiting:
+                self.counts.repeated += 1
+                self._waiting[key].futures.append(future)
+                return future
+        length = sum(map(len, parts)) // CHARACTERS_PER_TOKEN + 1
+        waiting = _Waiting(key, item, parts, length, [future])
+        self._waiting[key] = waiting
+        self._pile.append(waiting)
+        self._wake.set()
+        return future
+
+    def look_up(self, item: Item, calls: Calls) -> tuple[bytes, Reply | None]:
+        """Return the key of a request, and the reply to it among ``calls``; asks nothing."""
+        key = request_key(self._capability, self.backend, self._codec.parts(item))
+        stored = calls.peek(key)
+        return key, None if stored is None else self._from_store(stored)
+
+    def _from_store(self, text: str) -> Reply | None:
+        """Return a stored reply; ``None`` where it is damaged."""
+        try:
+            return self._codec.reply_from_json(text)
+        except Exception:
+            return None
+
+    async def close(self) -> None:
+        """Stop working; a batch under way is let finish, who still waits is told to give up.
+
+        A call to an endpoint is given up, too; what it has replied by now is kept.
+        """
+        for task in (self._pump, *self._under_way):
+            task.cancel()
+        await asyncio.gather(self._pump, *self._under_way, return_exceptions=True)
+        self._save()
+        self._thread.shutdown(cancel_futures=True)
+        for waiting in self._waiting.values():
+            for future in waiting.futures:
+                future.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            if self._limits.items > 1:
+                await self._quiet()
+            most = PILE if self._remote else len(self._pile)
+            pile, self._pile = self._pile[:most], self._pile[most:]
+            if not self._pile:
+                self._wake.clear()
+            try:
+                await self._answer(pile)
+            except Exception as error:
+                for waiting in pile:
+                    self._fail(waiting, error)
+
+    async def _quiet(self) -> None:
+        """Wait until the samples in flight have asked all that they can ask for now."""
+        size = -1
+        while size != len(self._pile):
+            size = len(self._pile)
+            await asyncio.sleep(0)
+
+    async def _answer(self, pile: list[_Waiting[Item, Reply]]) -> None:
+        if self._store and self._policy.once:
+            pile = await self._answer_from_store(pile)
+        if self._policy.sort:
+            pile.sort(key=lambda waiting: waiting.length)
+        for batch in batches(pile, self._limits):
+            if self._remote:
+                task = asyncio.create_task(self._called(batch))
+                self._under_way.add(task)
+                task.add_done_callback(self._under_way.discard)
+            else:
+                replies = await self._loop.run_in_executor(self._thread, self._computed, batch)
+                self._hand_out(batch, replies)
+
+    async def _answer_from_store(
+        self, pile: list[_Waiting[Item, Reply]]
+    ) -> list[_Waiting[Item, Reply]]:
+        assert self._store
+        keys = [waiting.key for waiting in pile]
+        if self._remote:  # few at a time, and a thread would wait for this one
+            stored, taken = self._store.find(keys)
+        else:
+            stored, taken = await self._loop.run_in_executor(self._thread, self._store.find, keys)
+        found = {key: self._from_store(text) for key, text in stored.items()}
+        damaged = {key: stored[key] for key, reply in found.items() if reply is None}
+        if damaged:
+            self._store.remove(damaged)  # so that what is replied now can take its place
+        self.counts.from_store += len(found) - len(damaged)
+        self.counts.from_cache += taken
+        missing = []
+        for waiting in pile:
+            if (reply := found.get(waiting.key)) is None:
+                missing.append(waiting)
+            else:
+                self._deliver(waiting, reply)
+        return missing
+
+    def _computed(self, batch: Batch[Item, Reply]) -> Outcome[Reply]:
+        """Compute and store one batch; runs in the thread."""
+        started = time.perf_counter()
+        replies = self._tried([waiting.item for waiting in batch])
+        results, rows = self._noted(batch, replies, time.perf_counter() - started)
+        if self._store and rows:
+            self._store.add(rows)
+        return results
+
+    def _tried(self, items: list[Item]) -> Sequence[Reply | BaseException]:
+        try:
+            return self._counted(self._compute(items), items)
+        except BaseException as error:  # a panic of Rust code is no Exception; no signal comes here
+            if len(items) == 1:
+                return [error]
+            return [reply for item in items for reply in self._tried([item])]
+
+    async def _called(self, batch: Batch[Item, Reply]) -> None:
+        """Ask an endpoint for one batch; what it replies is stored before anybody hears of it.
+
+        All that comes in one round of the event loop is stored in one transaction.
+        """
+        replies, seconds = await self._asked([waiting.item for waiting in batch])
+        try:
+            results, rows = self._noted(batch, replies, seconds)
+        except Exception as error:  # what came back cannot be written down
+            results, rows = [error] * len(batch), []
+        self._unsaved.append((batch, results, rows))
+        if len(self._unsaved) == 1:
+            self._loop.call_soon(self._save)
+
+    async def _asked(self, items: list[Item]) -> tuple[Sequence[Reply | BaseException], float]:
+        try:
+            replies, seconds = await self._compute(items)  # type: ignore[misc]
+            return self._counted(replies, items), seconds
+        except Exception as error:
+            if len(items) == 1:
+                return [error], 0.0
+            parts = await asyncio.gather(*(self._asked([item]) for item in items))
+            return [reply for part, _ in parts for reply in part], sum(s for _, s in parts)
+
+    def _counted(self, replies: Any, items: list[Item]) -> Sequence[Reply]:
+        if len(replies) != len(items):
+            raise BackendError(
+                f"{self.backend} gave {len(replies)} replies to {len(items)} requests"
+            )
+        return replies  # type: ignore[no-any-return]
+
+    def _save(self) -> None:
+        unsaved, self._unsaved = self._unsaved, []
+        failures = self._stored([rows for *_, rows in unsaved])
+        for (batch, results, _), failure in zip(unsaved, failures, strict=True):
+            self._hand_out(batch, [failure or result for result in results])
+
+    def _stored(self, parts: list[list[StoredCall]]) -> list[Exception | None]:
+        """Store the calls of several batches; return what came of each.
+
+        All in one transaction; where one batch cannot be stored, the others still are.
+        """
+        try:
+            if self._store and any(parts):
+                self._store.add([row for rows in parts for row in rows])
+            return [None] * len(parts)
+        except CallStoreError as error:  # the file is at fault, and not a call
+            return [error] * len(parts)
+        except Exception as error:
+            if len(parts) == 1:
+                return [BackendError(f"a reply could not be stored ({error})")]
+            return [failure for rows in parts for failure in self._stored([rows])]
+
+    def _noted(
+        self,
+        batch: Batch[Item, Reply],
+        replies: Sequence[Reply | BaseException],
+        seconds: float,
+    ) -> tuple[Outcome[Reply], list[StoredCall]]:
+        """Count a batch; return its replies as they will be read back, and the rows to store."""
+        self.counts.computed += len(batch)
+        self.counts.batches += 1
+        self.counts.seconds += seconds
+        results: Outcome[Reply] = []
+        rows = []
+        for waiting, reply in zip(batch, replies, strict=True):
+            if isinstance(reply, BaseException):
+                results.append(reply)
+                continue
+            text = self._codec.reply_to_json(reply)
+            results.append(self._codec.reply_from_json(text))
+            if self._store:
+                request = json.dumps(list(waiting.parts), ensure_ascii=False)
+                rows.append(
+                    StoredCall(
+                        waiting.key,
+                        self._capability,
+                        self.backend,
+                        request,
+                        text,
+                        seconds / len(batch),
+                        *self._codec.tokens(reply),
+                    )
+                )
+        return results, rows
+
+    def _hand_out(self, batch: Batch[Item, Reply], results: Sequence[Any]) -> None:
+        for waiting, result in zip(batch, results, strict=True):
+            if isinstance(result, BaseException):
+                self._fail(waiting, result)
+            else:
+                self._deliver(waiting, result)
+
+    def _deliver(self, waiting: _Waiting[Item, Reply], reply: Reply) -> None:
+        self._waiting.pop(waiting.key, None)
+        if self._policy.once:
+            self._remembered[waiting.key] = reply
+            if len(self._remembered) > REMEMBERED:
+                self._remembered.popitem(last=False)
+        for future in waiting.futures:
+            if not future.done():
+                future.set_result(reply)
+
+    def _fail(self, waiting: _Waiting[Item, Reply], error: BaseException) -> None:
+        self._waiting.pop(waiting.key, None)
+        if not isinstance(error, BackendError):
+            error = BackendError(f"{self.backend} failed: {type(error).__name__}: {error}")
+        for future in waiting.futures:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # now it counts as seen, also where nobody awaits it any more
+
+
+def batches(
+    pile: Sequence[_Waiting[Item, Reply]], limits: BatchLimits
+) -> Iterator[Sequence[_Waiting[Item, Reply]]]:
+    """Cut a pile, in its order, into batches within the limits; a batch holds at least one."""
+    start, longest = 0, 0
+    for index, waiting in enumerate(pile):
+        longest = max(longest, waiting.length)
+        size = index - start + 1
+        padded = longest * size
+        if size > 1 and (
+            size > limits.items or (limits.tokens is not None and padded > limits.tokens)
+        ):
+            yield pile[start:index]
+            start, longest = index, waiting.length
+    if pile:
+        yield pile[start:]

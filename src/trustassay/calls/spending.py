@@ -1,0 +1,217 @@
+"""What asking costs: tokens, money by a table of prices, and a budget that is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from trustassay.calls.store import Usage
+from trustassay.capabilities import ChatRequest
+from trustassay.errors import BackendError
+
+__all__ = [
+    "Budget",
+    "BudgetReachedError",
+    "Price",
+    "Prices",
+    "Purse",
+    "Tokens",
+    "estimated_tokens",
+]
+
+CHARACTERS_PER_TOKEN = 4
+REPLY_TOKENS = 256
+"""Tokens of a reply to expect where neither the request nor experience says."""
+MILLION = 1_000_000
+
+
+class BudgetReachedError(BackendError):
+    """The call was not made, since it might have cost more than is left."""
+
+
+class Tokens(NamedTuple):
+    """Tokens of a call: of what is sent and of what comes back."""
+
+    prompt: int
+    reply: int
+
+
+def estimated_tokens(request: ChatRequest, reply_tokens: int = REPLY_TOKENS) -> Tokens:
+    """Return about how many tokens a request will take, four characters to a token."""
+    characters = sum(len(message.content) for message in request.messages)
+    prompt = characters // CHARACTERS_PER_TOKEN + 4 * len(request.messages)
+    return Tokens(prompt, (request.max_tokens or reply_tokens) * request.n)
+
+
+class Price(NamedTuple):
+    """US dollars for a million tokens."""
+
+    prompt: float
+    reply: float
+
+    def of(self, tokens: Tokens) -> float:
+        """Return the price of so many tokens in US dollars."""
+        return (self.prompt * tokens.prompt + self.reply * tokens.reply) / MILLION
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices by model: a model's name, a backend's whole name, or a pattern with ``*``.
+
+    In a file: ``{"gpt-4o-mini": {"prompt": 0.15, "reply": 0.60}, "mistral-*": {...}}``, in US
+    dollars for a million tokens.
+    """
+
+    table: Mapping[str, Price] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Prices:
+        """Read a table of prices.
+
+        Raises:
+            ValueError: the file is no such table; names the file and the entry.
+            OSError: it cannot be read.
+        """
+        path = Path(path)
+        try:
+            found = json.loads(path.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{path}: no JSON ({error})") from None
+        if not isinstance(found, dict):
+            raise ValueError(f"{path}: expected an object of prices by model")
+        table = {}
+        for model, price in found.items():
+            try:
+                pair = Price(float(price["prompt"]), float(price["reply"]))
+                if set(price) != {"prompt", "reply"} or not all(0 <= x < math.inf for x in pair):
+                    raise ValueError
+            except (TypeError, KeyError, ValueError):
+                raise ValueError(
+                    f'{path}: {model}: expected {{"prompt": USD, "reply": USD}} for a million '
+                    f"tokens, got {json.dumps(price)[:60]}"
+                ) from None
+            table[model] = pair
+        return cls(table)
+
+    def of(self, backend: str) -> Price | None:
+        """Return the price of a backend's model; ``None`` where the table does not say."""
+        model = re.split(r"@(?=https?://)|\?", backend.partition(":")[2])[0]
+        for name in (backend, model):
+            if name in self.table:
+                return self.table[name]
+        for pattern, price in self.table.items():
+            if fnmatchcase(backend, pattern) or fnmatchcase(model, pattern):
+                return price
+        return None
+
+    def usd(self, backend: str, tokens: Tokens) -> float | None:
+        """Return what so many tokens of a backend cost; ``None`` where nobody knows."""
+        price = self.of(backend)
+        return None if price is None else price.of(tokens)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that a run may spend, in US dollars or in tokens."""
+
+    amount: float
+    unit: str
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """Read ``5usd``, ``$0.50``, ``200000``, ``200k``, ``1.5M tokens``.
+
+        Raises:
+            ValueError: it is none of these.
+        """
+        words = text.strip().lower().replace(",", "").replace("_", "")
+        money = re.fullmatch(r"\$\s*([\d.]+)|([\d.]+)\s*(?:usd|\$)", words)
+        count = re.fullmatch(r"([\d.]+)\s*([km]?)\s*(?:tokens?)?", words)
+        try:
+            if money:
+                return cls(float(money[1] or money[2]), "usd")
+            if count:
+                return cls(float(count[1]) * {"": 1, "k": 1e3, "m": 1e6}[count[2]], "tokens")
+        except ValueError:
+            pass
+        raise ValueError(f"budget: expected 5usd or 200000 (tokens), got {text!r}")
+
+    def __str__(self) -> str:
+        return f"{self.amount:g} USD" if self.unit == "usd" else f"{self.amount:,.0f} tokens"
+
+
+class Purse:
+    """Keeps a budget: a call under way is counted with what it may cost until it is known.
+
+    spent: what this run has paid for already, by backend.
+    paid: the backends that are paid for; the others' tokens are no matter.
+
+    Raises:
+        BackendError: a budget in US dollars, and a model without a price.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None,
+        prices: Prices,
+        spent: Mapping[str, Usage],
+        paid: Collection[str],
+    ) -> None:
+        self._budget, self._prices = budget, prices
+        self._reserved = 0.0
+        self._spent = 0.0
+        self._settled = asyncio.Condition()
+        if budget:
+            for backend in paid:
+                usage = spent.get(backend, Usage())
+                tokens = Tokens(usage.prompt_tokens, usage.reply_tokens)
+                self._spent += self._worth(backend, tokens)
+
+    def _worth(self, backend: str, tokens: Tokens) -> float:
+        assert self._budget
+        if self._budget.unit == "tokens":
+            return sum(tokens)
+        usd = self._prices.usd(backend, tokens)
+        if usd is None:
+            raise BackendError(f"a budget in US dollars needs a price of {backend} (--prices FILE)")
+        return usd
+
+    async def reserve(self, backend: str, tokens: Tokens) -> float:
+        """Set aside what a call may cost, and return it.
+
+        Raises:
+            BudgetReachedError: that is more than is left, whatever the calls under way will cost.
+        """
+        if self._budget is None:
+            return 0.0
+        worth = self._worth(backend, tokens)
+        async with self._settled:
+            while self._spent + self._reserved + worth > self._budget.amount:
+                if self._reserved <= 0:
+                    raise BudgetReachedError(
+                        f"the budget of {self._budget} is reached; the same command with a larger "
+                        "one goes on"
+                    )
+                await self._settled.wait()
+            self._reserved += worth
+        return worth
+
+    async def settle(self, reserved: float, backend: str, tokens: Tokens | None) -> None:
+        """Put back what was set aside, and pay what the call took; ``None``: it took nothing."""
+        if self._budget is None:
+            return
+        async with self._settled:
+            self._reserved -= reserved
+            if self._reserved < 1e-12:
+                self._reserved = 0.0
+            if tokens is not None:
+                self._spent += self._worth(backend, tokens)
+            self._settled.notify_all()

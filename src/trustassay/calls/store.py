@@ -1,0 +1,339 @@
+"""Every model call and its reply in a SQLite file that any tool can read.
+
+A run has such a file, ``calls.sqlite``; what endpoints replied stands in a shared one besides,
+from which other runs take it. Schema, version 2 (``PRAGMA user_version``):
+
+    calls(key           BLOB PRIMARY KEY  -- 16 bytes, see request_key
+          capability    TEXT              -- entailment, embedding, similarity, chat
+          backend       TEXT              -- the backend's name, with model and address
+          request       TEXT              -- JSON: the texts, or a chat request's fields
+          reply         TEXT              -- JSON
+          seconds       REAL              -- this call's share of its batch's time
+          prompt_tokens INTEGER           -- NULL where the backend does not count them
+          reply_tokens  INTEGER
+          cached        INTEGER)          -- 1: taken from the shared file or another run
+
+Version 1 lacked the last three columns; such a file gets them when it is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trustassay.errors import BackendError
+
+__all__ = [
+    "CallStore",
+    "CallStoreError",
+    "Calls",
+    "StoredCall",
+    "Usage",
+    "copy_calls",
+    "default_cache",
+    "open_cache",
+    "request_key",
+]
+
+VERSION = 2
+SCHEMA = """
+CREATE TABLE calls (
+    key BLOB PRIMARY KEY,
+    capability TEXT NOT NULL,
+    backend TEXT NOT NULL,
+    request TEXT NOT NULL,
+    reply TEXT NOT NULL,
+    seconds REAL NOT NULL,
+    prompt_tokens INTEGER,
+    reply_tokens INTEGER,
+    cached INTEGER NOT NULL DEFAULT 0
+) STRICT;
+"""
+MIGRATIONS = {
+    0: SCHEMA,
+    1: """
+    ALTER TABLE calls ADD COLUMN prompt_tokens INTEGER;
+    ALTER TABLE calls ADD COLUMN reply_tokens INTEGER;
+    ALTER TABLE calls ADD COLUMN cached INTEGER NOT NULL DEFAULT 0;
+    """,
+}
+"""What leads from a version to the present one."""
+
+LOOKUP = 500
+"""Keys in one SELECT; SQLite's oldest default limit of parameters is 999."""
+PATIENCE_S = 60
+"""How long to wait for another process that is writing into the same file."""
+CACHE_FILE = "calls.sqlite"
+
+
+class StoredCall(NamedTuple):
+    """One row of ``calls``."""
+
+    key: bytes
+    capability: str
+    backend: str
+    request: str
+    reply: str
+    seconds: float
+    prompt_tokens: int | None = None
+    reply_tokens: int | None = None
+    cached: int = 0
+
+
+class Usage(NamedTuple):
+    """What was asked of one backend: calls and tokens paid for, and calls taken from elsewhere.
+
+    ``uncounted`` of the paid calls are those whose tokens the backend did not tell.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    uncounted: int = 0
+    cached: int = 0
+    seconds: float = 0.0
+
+
+def default_cache() -> Path:
+    """Return the folder of the shared file: ``TRUSTASSAY_CACHE``, or one in the user's cache."""
+    if named := os.environ.get("TRUSTASSAY_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trustassay"
+
+
+def open_cache(folder: Path) -> CallStore:
+    """Open the file that runs share, and make its folder if there is none.
+
+    Raises:
+        OSError: it cannot be made, or holds something else.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    return CallStore(folder / CACHE_FILE)
+
+
+def request_key(capability: str, backend: str, parts: Sequence[str]) -> bytes:
+    """Return the 16 bytes by which a call is known; each part counts with its length."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (capability, backend, *parts):
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.digest()
+
+
+class CallStoreError(BackendError):
+    """A file of calls that cannot be read or written any more: damaged, full, or locked."""
+
+
+class CallStore:
+    """One file of calls; safe to use from several threads, and from several processes.
+
+    Raises:
+        OSError: the file is no call store, or one of a later version.
+        CallStoreError: by all methods, when the file cannot be used any more.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        self._path = path
+        try:
+            self._connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise OSError(f"{path}: cannot be opened ({error})") from None
+        try:
+            self._open(path)
+        except sqlite3.OperationalError as error:
+            self._connection.close()
+            raise OSError(f"{path}: cannot be used ({error})") from None
+        except sqlite3.DatabaseError as error:
+            self._connection.close()
+            raise OSError(f"{path}: not a store of model calls ({error})") from None
+        except OSError:
+            self._connection.close()
+            raise
+
+    def _open(self, path: Path) -> None:
+        version = self._version()
+        if version not in {*MIGRATIONS, VERSION}:
+            raise OSError(f"{path}: made by a later version of trustassay (schema {version})")
+        # A killed process loses nothing that was committed, even without syncing to the disk.
+        self._begin_journal()
+        self._connection.execute("PRAGMA synchronous = OFF")
+        if version != VERSION:
+            self._connection.execute("BEGIN IMMEDIATE")  # another process may be doing the same
+            if (version := self._version()) != VERSION:
+                for statement in filter(str.strip, MIGRATIONS[version].split(";")):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {VERSION}")
+            self._connection.commit()
+
+    def _begin_journal(self) -> None:
+        """Turn to SQLite's write-ahead journal, for which it does not wait by itself."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
+            else:
+                return
+
+    def _version(self) -> int:
+        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Hold the file; an error that is the file's names it."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
+                    raise  # of what was to be written
+                words = f"{self._path}: the stored calls cannot be used ({error})"
+                raise CallStoreError(words) from None
+
+    def find(self, keys: Sequence[bytes]) -> dict[bytes, str]:
+        """Return the stored replies among ``keys``."""
+        return dict(self._rows("key, reply", keys))
+
+    def find_calls(self, keys: Sequence[bytes]) -> list[StoredCall]:
+        """Return the stored calls among ``keys``, whole."""
+        return [StoredCall(*row) for row in self._rows(", ".join(StoredCall._fields), keys)]
+
+    def _rows(self, columns: str, keys: Sequence[bytes]) -> list[Any]:
+        rows: list[Any] = []
+        with self._in_use():
+            for start in range(0, len(keys), LOOKUP):
+                some = keys[start : start + LOOKUP]
+                marks = ",".join("?" * len(some))
+                query = f"SELECT {columns} FROM calls WHERE key IN ({marks})"
+                rows.extend(self._connection.execute(query, some))
+        return rows
+
+    def add(self, calls: Iterable[StoredCall]) -> None:
+        """Write calls and commit; one that is there already stays as it is."""
+        with self._in_use(), self._connection:
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", calls
+            )
+
+    def remove(self, replies: Mapping[bytes, str]) -> None:
+        """Remove the calls with these keys, those alone that still hold these replies."""
+        with self._in_use(), self._connection:
+            self._connection.executemany(
+                "DELETE FROM calls WHERE key = ? AND reply = ?", replies.items()
+            )
+
+    def paid(self, keys: Sequence[bytes]) -> int:
+        """Return how many of ``keys`` were asked for here, and not taken from elsewhere."""
+        return sum(not cached for (cached,) in self._rows("cached", keys))
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Return the number of stored calls for each (capability, backend)."""
+        query = "SELECT capability, backend, COUNT(*) FROM calls GROUP BY 1, 2"
+        with self._in_use():
+            return {(c, b): n for c, b, n in self._connection.execute(query)}
+
+    def usage(self, capability: str) -> dict[str, Usage]:
+        """Return what was asked of each backend of a capability."""
+        query = """
+            SELECT backend,
+                SUM(1 - cached),
+                SUM((1 - cached) * COALESCE(prompt_tokens, 0)),
+                SUM((1 - cached) * COALESCE(reply_tokens, 0)),
+                SUM(NOT cached AND (prompt_tokens IS NULL OR reply_tokens IS NULL)),
+                SUM(cached),
+                SUM((1 - cached) * seconds)
+            FROM calls WHERE capability = ? GROUP BY backend ORDER BY backend
+            """
+        with self._in_use():
+            rows = self._connection.execute(query, [capability]).fetchall()
+        return {backend: Usage(*numbers) for backend, *numbers in rows}
+
+    def close(self, *, alone: bool = True) -> None:
+        """Close the file; ``alone`` also folds the journal into it, as no other process reads."""
+        with self._lock:
+            try:
+                if alone:
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    self._connection.execute("PRAGMA journal_mode = DELETE")
+            except sqlite3.Error:
+                pass  # damaged, or read by another after all: then the journal stays beside it
+            finally:
+                self._connection.close()
+
+
+class Calls:
+    """A run's own file of calls, and behind it the shared one, if there is any."""
+
+    def __init__(self, own: CallStore | None, shared: CallStore | None = None) -> None:
+        self.own, self.shared = own, shared
+
+    def find(self, keys: Sequence[bytes]) -> tuple[dict[bytes, str], int]:
+        """Return the replies at hand, and how many of them the shared file gave just now.
+
+        Those are written into the run's own file, marked as taken.
+        """
+        found = self.own.find(keys) if self.own else {}
+        missing = [key for key in keys if key not in found]
+        if not (self.shared and missing):
+            return found, 0
+        taken = [call._replace(cached=1) for call in self.shared.find_calls(missing)]
+        if self.own and taken:
+            self.own.add(taken)
+        return found | {call.key: call.reply for call in taken}, len(taken)
+
+    def peek(self, key: bytes) -> str | None:
+        """Return the reply at hand, if any; writes nothing."""
+        for store in filter(None, (self.own, self.shared)):
+            if found := store.find([key]):
+                return found[key]
+        return None
+
+    def add(self, calls: Sequence[StoredCall]) -> None:
+        """Write calls into both."""
+        for store in (self.own, self.shared):
+            if store:
+                store.add(calls)
+
+    def remove(self, replies: Mapping[bytes, str]) -> None:
+        """Remove the calls with these keys and replies from both."""
+        for store in (self.own, self.shared):
+            if store:
+                store.remove(replies)
+
+
+def copy_calls(source: Path, target: Path) -> None:
+    """Copy a store whole or not at all, with what a killed process left in its journal.
+
+    In the copy every call counts as taken from elsewhere.
+
+    Raises:
+        OSError: ``source`` is no call store.
+    """
+    part = target.with_name(f".{target.name}.part")
+    part.unlink(missing_ok=True)
+    read, write = sqlite3.connect(source), sqlite3.connect(part)
+    try:
+        read.backup(write)
+        write.execute("PRAGMA journal_mode = DELETE")
+        if write.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+            write.execute("UPDATE calls SET cached = 1")
+            write.commit()
+    except sqlite3.DatabaseError as error:
+        part.unlink()
+        raise OSError(f"{source}: not a store of model calls ({error})") from None
+    finally:
+        read.close()
+        write.close()
+    part.replace(target)

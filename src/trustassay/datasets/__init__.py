@@ -1,6 +1,0 @@
-"""Data sets of grounded questions: retrieval, gold claims, support labels, chosen documents."""
-
-from trustassay.datasets.building import BuildOptions, Built, Claims, build
-from trustassay.datasets.retrieving import bm25_retriever
-
-__all__ = ["BuildOptions", "Built", "Claims", "bm25_retriever", "build"]

@@ -1,0 +1,58 @@
+"""What can go wrong in words for a user, and the nearest names to one that is not known."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Literal
+
+__all__ = [
+    "AssessmentError",
+    "BackendError",
+    "CallError",
+    "CallFault",
+    "RunFolderError",
+    "UnknownNameError",
+    "did_you_mean",
+]
+
+CallFault = Literal["limited", "server", "connection", "timeout", "malformed", "refused", "closed"]
+
+
+class BackendError(RuntimeError):
+    """A backend cannot be loaded or cannot answer; the message is fit for a user's eyes."""
+
+
+class CallError(BackendError):
+    """One call to an endpoint failed; ``kind`` says how, and the engine decides what to do.
+
+    ``limited`` (429, with the seconds that the endpoint asks to wait), ``server`` (5xx),
+    ``connection``, ``timeout`` and ``malformed`` (no reply could be read) may pass; ``refused``
+    (the endpoint will never answer this request) and ``closed`` (it will answer none: key, model or
+    quota) do not.
+    """
+
+    def __init__(self, message: str, kind: CallFault, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after_s = retry_after_s
+
+
+class RunFolderError(ValueError):
+    """The folder cannot be used for this run; the message says why and what to do."""
+
+
+class UnknownNameError(ValueError):
+    """A name or an option that nothing here answers to; the message offers the nearest ones."""
+
+
+class AssessmentError(RuntimeError):
+    """Raised by a metric that cannot score a sample; the run notes the message and goes on."""
+
+
+def did_you_mean(what: str, name: str, known: Iterable[str]) -> str:
+    """Return "unknown WHAT 'NAME'" with the nearest known names, or all when none is near."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+    return f"unknown {what} {name!r}; {hint}"

@@ -1,0 +1,1 @@
+"""Passages for questions: corpora and a BM25 index."""

@@ -1,0 +1,291 @@
+"""``bm25``: passages ranked by the words they share with a query, on tantivy.
+
+In memory, or in a folder on disk that is written whole or not at all. A query is a bag of words;
+nothing in it is read as an operator.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from trustassay.capabilities import Passage
+from trustassay.errors import BackendError
+from trustassay.sample import clean
+
+if TYPE_CHECKING:
+    import tantivy
+
+__all__ = ["ANALYSIS", "UNFINISHED", "Bm25", "build_index", "is_current", "manifest_of"]
+
+MANIFEST = "trustassay-bm25.json"
+"""Stands in every finished index; is written last."""
+UNFINISHED = ".part"
+LOCK = "lock"
+ANALYSIS = "words, lower case, without accents, English stop words and stems/1"
+"""What is done to texts and queries; an index made in another way is not used."""
+LONGEST_WORD = 100
+HEAP_BYTES = 64_000_000
+"""What the writer keeps in memory before it goes to disk."""
+DIGITS = 4
+"""Scores that agree to so many digits after the point are ties."""
+
+
+class Bm25:
+    """Ranks passages by BM25 with k1 = 1.2 and b = 0.75 (Robertson and Zaragoza 2009).
+
+    Title and text count as one text. idf = ln(1 + (N - n + 0.5) / (n + 0.5)); a word that stands
+    twice in a query counts twice; lengths are kept in one byte, so that scores are within a few
+    per cent of the formula. Passages of one score come in the order of the corpus.
+    """
+
+    def __init__(self, index: tantivy.Index, name: str) -> None:
+        self.name = name
+        self._schema = index.schema
+        self._searcher = index.searcher()
+
+    @classmethod
+    def of(cls, passages: Iterable[Passage], name: str = "bm25") -> Bm25:
+        """Index passages in memory."""
+        index = _new_index(None)
+        _fill(index, passages)
+        return cls(index, name)
+
+    @classmethod
+    def open(cls, folder: Path) -> Bm25:
+        """Open a finished index.
+
+        Raises:
+            BackendError: it is none, was made by other rules, or files of it are missing.
+        """
+        content = manifest_of(folder)
+        if content is None:
+            raise BackendError(f"{folder}: is no finished index (it has no {MANIFEST}); build it")
+        if content["analysis"] != ANALYSIS:
+            raise BackendError(f"{folder}: was made by other rules ({content['analysis']})")
+        for name, size in content["files"].items():
+            path = folder / name
+            if not path.is_file() or path.stat().st_size != size:
+                raise _damaged(folder, f"{name} is not whole")
+        try:
+            index = _tantivy().Index.open(str(folder))
+            index.register_tokenizer("words", _analyzer())
+            opened = cls(index, f"bm25:{content['corpus']}")
+        except (ValueError, OSError) as error:
+            raise _damaged(folder, str(error)) from None
+        if len(opened) != content["passages"]:
+            raise _damaged(folder, "passages are missing")
+        return opened
+
+    def __len__(self) -> int:
+        """Return how many passages there are."""
+        return int(self._searcher.num_docs)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
+        """Return for each query the k best of the passages that share a word with it."""
+        return [self._best(query, k) for query in queries]
+
+    def _best(self, query: str, k: int) -> list[Passage]:
+        words = Counter(_analyzer().analyze(clean(query)))
+        if not words or k < 1 or not len(self):
+            return []
+        hits = self._hits(self._query(words), k)
+        numbers = self._searcher.fast_field_values("number", [place for _, place in hits])
+        ranked = sorted(
+            (
+                (-round(score, DIGITS), number, place)
+                for (score, place), number in zip(hits, numbers, strict=True)
+            ),
+            key=lambda hit: hit[:2],
+        )
+        return [self._passage(place, -score) for score, _, place in ranked[:k]]
+
+    def _query(self, words: Counter[str]) -> tantivy.Query:
+        kind = _tantivy().Query
+        terms = []
+        for word, count in words.items():
+            term = kind.term_query(self._schema, "contents", word, index_option="freq")
+            terms.append(term if count == 1 else kind.boost_query(term, float(count)))
+        should = _tantivy().Occur.Should
+        query: tantivy.Query = kind.boolean_query([(should, term) for term in terms])
+        return query
+
+    def _hits(self, query: tantivy.Query, k: int) -> list[tuple[float, Any]]:
+        """Return the k best and all that tie with the last: tantivy's order is not ours."""
+        limit = k + 1
+        while True:
+            hits = self._searcher.search(query, limit, count=False).hits
+            if len(hits) < limit or round(hits[-1][0], DIGITS) < round(hits[k - 1][0], DIGITS):
+                return hits
+            limit *= 4
+
+    def _passage(self, place: Any, score: float) -> Passage:
+        stored: Any = self._searcher.doc(place).get_first("passage")
+        identifier, title, text = json.loads(stored)
+        return Passage(identifier, text, title, score)
+
+
+def build_index(
+    folder: Path,
+    passages: Iterable[Passage],
+    corpus: str,
+    about: Mapping[str, Any] = MappingProxyType({}),
+) -> Bm25:
+    """Write an index into ``folder``, whole or not at all, in place of one that is there.
+
+    ``corpus`` marks the content that is indexed; ``about`` is kept beside it. The work is done in
+    ``FOLDER.part``; what a killed process left there is thrown away. Of two processes the second
+    waits for the first and takes its index. Memory does not grow with the corpus.
+
+    Raises:
+        BackendError: ``folder`` holds something else.
+    """
+    if folder.exists() and not (folder.is_dir() and (_is_index(folder) or _is_empty(folder))):
+        raise BackendError(f"{folder}: holds something that is no index; name another folder")
+    part = folder.with_name(f"{folder.name}{UNFINISHED}")
+    with _alone_in(part):
+        if is_current(folder, corpus):
+            done_with = part.with_name(f".{part.name}.{os.getpid()}")
+            part.replace(done_with)  # at once: whoever waits may take no half of it for a new one
+            shutil.rmtree(done_with)
+        else:
+            for path in part.iterdir():
+                if path.name != LOCK:
+                    path.unlink()
+            count = _fill(_new_index(part), passages)
+            _finish(part, {**about, "corpus": corpus, "passages": count})
+            shutil.rmtree(folder, ignore_errors=True)
+            part.replace(folder)
+            (folder / LOCK).unlink()
+    return Bm25.open(folder)
+
+
+def is_current(folder: Path, corpus: str) -> bool:
+    """Whether ``folder`` holds a finished index of just this content, made by today's rules."""
+    found = manifest_of(folder) or {}
+    return found.get("corpus") == corpus and found.get("analysis") == ANALYSIS
+
+
+def _is_index(folder: Path) -> bool:
+    return manifest_of(folder) is not None
+
+
+def _is_empty(folder: Path) -> bool:
+    return not any(folder.iterdir())
+
+
+@contextmanager
+def _alone_in(part: Path) -> Iterator[None]:
+    """Hold the lock of an unfinished index; a folder that was moved away meanwhile is made anew."""
+    while True:
+        with suppress(FileExistsError):  # exist_ok would raise where it is moved away just then
+            part.mkdir(parents=True)
+        try:
+            held = os.open(part / LOCK, os.O_CREAT | os.O_WRONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if _same_file(held, part / LOCK):
+                yield
+                return
+        finally:
+            os.close(held)
+
+
+def _same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.fstat(descriptor).st_ino == path.stat().st_ino
+    except FileNotFoundError:
+        return False
+
+
+def manifest_of(folder: Path) -> dict[str, Any] | None:
+    """Return what a finished index says of itself, ``None`` where there is none."""
+    try:
+        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    wanted = {"analysis", "corpus", "files", "passages"}
+    return content if isinstance(content, dict) and wanted <= set(content) else None
+
+
+def _damaged(folder: Path, how: str) -> BackendError:
+    return BackendError(f"{folder}: is damaged ({how}); remove it to have it built again")
+
+
+def _finish(folder: Path, content: dict[str, Any]) -> None:
+    files = {
+        path.name: path.stat().st_size
+        for path in sorted(folder.iterdir())
+        if not path.name.startswith(".") and path.name != LOCK
+    }
+    content |= {"analysis": ANALYSIS, "tantivy": version("tantivy"), "files": files}
+    (folder / MANIFEST).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _new_index(folder: Path | None) -> tantivy.Index:
+    engine = _tantivy()
+    fields = engine.SchemaBuilder()
+    fields.add_text_field("contents", tokenizer_name="words", index_option="freq")
+    fields.add_unsigned_field("number", fast=True)
+    fields.add_bytes_field("passage", stored=True)
+    path = None if folder is None else str(folder)
+    index: tantivy.Index = engine.Index(fields.build(), path=path, reuse=False)
+    index.register_tokenizer("words", _analyzer())
+    return index
+
+
+def _fill(index: tantivy.Index, passages: Iterable[Passage]) -> int:
+    """Add passages and return how many; one writing thread, so that an index is reproducible."""
+    document = _tantivy().Document
+    count = 0
+    with index.writer(HEAP_BYTES, num_threads=1) as writer:
+        for number, passage in enumerate(passages):
+            stored = json.dumps([passage.id, passage.title, passage.text])
+            entry = document()
+            entry.add_text("contents", clean(f"{passage.title}\n{passage.text}"))
+            entry.add_unsigned("number", number)
+            entry.add_bytes("passage", stored.encode())
+            writer.add_document(entry)
+            count += 1
+        writer.commit()
+        writer.wait_merging_threads()
+    index.reload()
+    return count
+
+
+@cache
+def _analyzer() -> tantivy.TextAnalyzer:
+    engine = _tantivy()
+    part = engine.Filter
+    building = engine.TextAnalyzerBuilder(engine.Tokenizer.simple())
+    for step in (
+        part.remove_long(LONGEST_WORD),
+        part.lowercase(),
+        part.ascii_fold(),
+        part.stopword("english"),
+        part.stemmer("english"),
+    ):
+        building = building.filter(step)
+    analyzer: tantivy.TextAnalyzer = building.build()
+    return analyzer
+
+
+def _tantivy() -> Any:
+    try:
+        import tantivy
+    except ImportError:
+        message = "bm25 needs tantivy: pip install 'trustassay[retrieval]'"
+        raise BackendError(message) from None
+    return tantivy

@@ -1,0 +1,1 @@
+"""One run: samples taken in, filled by stages, scored, and written into a folder."""

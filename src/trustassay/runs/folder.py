@@ -1,0 +1,297 @@
+"""The folder of a run: what is in it, how it is written, and how a stopped run is taken up.
+
+``run.json``            settings, versions, seed, backends, the input's digest
+``samples.jsonl``       the samples in canonical form and input order
+``assessments.jsonl``   one line for each assessment; grows as they finish, sorted at the end
+``calls.sqlite``        every model call and its reply
+``summary.json``, ``assessments.parquet``, ``report.html``   made at the end
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.errors import RunFolderError
+from trustassay.metric import Assessment
+from trustassay.runs.hashing import HashSet, hash64
+from trustassay.sample import Sample
+
+__all__ = ["AssessmentWriter", "RunFolder", "StoredAssessments", "encoded"]
+
+SCORED = b'"error": null'
+_decode = json.JSONDecoder().raw_decode
+
+
+class RunFolder:
+    """The files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.samples_path = path / "samples.jsonl"
+        self.assessments_path = path / "assessments.jsonl"
+        self.calls_path = path / "calls.sqlite"
+        self.parquet_path = path / "assessments.parquet"
+        self.report_path = path / "report.html"
+        self._lock: int | None = None
+
+    # one process at a time
+
+    def lock(self) -> None:
+        """Claim the folder for this process, until :meth:`unlock` or the process ends.
+
+        Raises:
+            RunFolderError: another process works in it.
+        """
+        self._lock = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.unlock()
+            raise RunFolderError(f"{self.path}: another process is working in this run") from None
+
+    def unlock(self) -> None:
+        """Let go of the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    # run.json and summary.json
+
+    def read_json(self, name: str) -> dict[str, Any] | None:
+        """Return the content of ``NAME.json``, or ``None`` if there is none.
+
+        Raises:
+            RunFolderError: the file is damaged.
+        """
+        path = self.path / f"{name}.json"
+        try:
+            content = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise RunFolderError(f"{path}: damaged ({error})") from None
+        if not isinstance(content, dict):
+            raise RunFolderError(f"{path}: damaged (expected an object)")
+        return content
+
+    def read_run(self) -> dict[str, Any] | None:
+        """Return the content of ``run.json``, or ``None`` if there is none.
+
+        Raises:
+            RunFolderError: the file is damaged.
+        """
+        parts = {"input": str, "metrics": dict, "backends": dict, "seed": int, "samples": dict}
+        return self._with_parts("run", parts)
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """Return the content of ``summary.json``, or ``None`` if there is none.
+
+        Raises:
+            RunFolderError: the file is damaged.
+        """
+        return self._with_parts("summary", {"metrics": dict, "calls": dict})
+
+    def _with_parts(self, name: str, parts: Mapping[str, type]) -> dict[str, Any] | None:
+        content = self.read_json(name)
+        for part, kind in parts.items():
+            if content is not None and not isinstance(content.get(part), kind):
+                raise RunFolderError(f"{self.path / name}.json: damaged (no {part} in it)")
+        return content
+
+    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write ``NAME.json`` whole or not at all."""
+        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        part = self.path / f".{name}.json.part"
+        part.write_text(text, encoding="utf-8")
+        part.replace(self.path / f"{name}.json")
+
+    def finished(self, *, report: bool) -> bool:
+        """Whether everything that is made at the end of a run is there."""
+        wanted = [self.path / "summary.json", self.parquet_path]
+        return all(path.exists() for path in [*wanted, *([self.report_path] if report else [])])
+
+    def drop_outputs(self) -> None:
+        """Remove what was made of an earlier state, before the state changes."""
+        for path in (self.path / "summary.json", self.parquet_path, self.report_path):
+            path.unlink(missing_ok=True)
+
+    # samples
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the samples in input order."""
+        with self.samples_path.open("rb") as file:
+            for line in file:
+                yield Sample.parse(json.loads(line))
+
+    # assessments while the run goes on
+
+    def scored(self) -> HashSet:
+        """Return the (id, metric) pairs that are scored already; failures are tried again.
+
+        A line that a killed process left unfinished is cut off.
+
+        Raises:
+            RunFolderError: another line is damaged.
+        """
+        done = HashSet()
+        if not self.assessments_path.exists():
+            return done
+        with self.assessments_path.open("r+b") as file:
+            sound = 0
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    file.truncate(sound)
+                    break
+                sound += len(line)
+                identity = self._identity(line, number)
+                if line.rstrip().endswith(SCORED + b"}"):
+                    done.add(hash64(*identity))
+        return done
+
+    def _identity(self, line: bytes, number: int) -> tuple[str, str]:
+        try:
+            return _identity(line)
+        except ValueError:
+            where = f"{self.assessments_path}:{number}"
+            raise RunFolderError(f"{where}: damaged (delete the line to score it again)") from None
+
+    def open_assessments(self) -> AssessmentWriter:
+        """Open the file of assessments for appending."""
+        return AssessmentWriter(self.assessments_path)
+
+    def sort_assessments(self, metrics: Sequence[str]) -> None:
+        """Bring the assessments into input order, the last one of each sample and metric alone."""
+        offsets, lengths, places = self._index(metrics)
+        order = np.lexsort((offsets, places))
+        last = np.append(places[order][1:] != places[order][:-1], True)
+        order = order[last] if len(order) else order
+        if len(order) == len(offsets) and np.all(order == np.arange(len(order))):
+            return
+        part = self.path / ".assessments.jsonl.part"
+        with self.assessments_path.open("rb") as source, part.open("wb") as target:
+            for index in order:
+                source.seek(offsets[index])
+                target.write(source.read(lengths[index]))
+        part.replace(self.assessments_path)
+
+    def _index(
+        self, metrics: Sequence[str]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return each line's offset, length, and place in input order."""
+        ids = np.fromiter(
+            (hash64(_first_value(line)) for line in _lines(self.samples_path)), dtype=np.uint64
+        )
+        by_hash = np.argsort(ids, kind="stable")
+        hashes = ids[by_hash]
+        rank = {name: i for i, name in enumerate(metrics)}
+        offsets, lengths, places = (array("q") for _ in range(3))
+        offset = 0
+        for number, line in enumerate(_lines(self.assessments_path), 1):
+            sample_id, metric = self._identity(line, number)
+            own = np.uint64(hash64(sample_id))
+            found = int(np.searchsorted(hashes, own))
+            if found == len(hashes) or hashes[found] != own or metric not in rank:
+                where = f"{self.assessments_path}:{number}"
+                raise RunFolderError(f"{where}: belongs to no sample and metric of this run")
+            place = int(by_hash[found])
+            offsets.append(offset)
+            lengths.append(len(line))
+            places.append(place * len(metrics) + rank[metric])
+            offset += len(line)
+        return tuple(np.array(column, dtype=np.int64) for column in (offsets, lengths, places))  # type: ignore[return-value]
+
+    def assessments(self, metric: str | None = None) -> StoredAssessments:
+        """Return the assessments, of one metric or all, as a sequence that reads from disk."""
+        return StoredAssessments(self, metric)
+
+
+def encoded(assessment: Assessment) -> bytes:
+    """Return the line of an assessment.
+
+    Raises:
+        TypeError, ValueError: it holds something that JSON cannot say.
+    """
+    return json.dumps(assessment.to_dict(), allow_nan=False).encode() + b"\n"
+
+
+class AssessmentWriter:
+    """Appends assessments; each is on disk, whole, when :meth:`append` returns."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab", buffering=0)
+
+    def append(self, line: bytes) -> None:
+        """Write one line in one go: a kill can cut it short, but never mix it with another."""
+        if self._file.write(line) != len(line):
+            raise OSError(f"{self._file.name}: the disk is full")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class StoredAssessments(Sequence[Assessment]):
+    """Assessments in a file; only their places are held in memory.
+
+    They hold on to their folder, so that a temporary one stays for as long as they do.
+    """
+
+    def __init__(self, folder: RunFolder, metric: str | None = None) -> None:
+        self._folder, self._path = folder, folder.assessments_path
+        places = array("q")
+        offset = 0
+        for line in _lines(self._path):
+            if metric is None or _identity(line)[1] == metric:
+                places.append(offset)
+            offset += len(line)
+        self._offsets = np.array(places, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __iter__(self) -> Iterator[Assessment]:
+        with self._path.open("rb") as file:
+            for offset in self._offsets:
+                yield self._read(file, int(offset))
+
+    @overload
+    def __getitem__(self, index: int) -> Assessment: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Assessment]: ...
+    def __getitem__(self, index: int | slice) -> Assessment | list[Assessment]:
+        with self._path.open("rb") as file:
+            if isinstance(index, slice):
+                return [self._read(file, int(offset)) for offset in self._offsets[index]]
+            return self._read(file, int(self._offsets[index]))
+
+    def _read(self, file: BinaryIO, offset: int) -> Assessment:
+        file.seek(offset)
+        return Assessment.from_dict(json.loads(file.readline()))
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    if path.exists():
+        with path.open("rb") as file:
+            yield from file
+
+
+def _first_value(line: bytes) -> str:
+    """Return the id of a sample's line, without parsing the rest of it."""
+    return str(_decode(line.decode(), len('{"id": '))[0])
+
+
+def _identity(line: bytes) -> tuple[str, str]:
+    """Return id and metric of an assessment's line, without parsing the rest of it."""
+    text = line.decode()
+    sample_id, end = _decode(text, len('{"id": '))
+    metric, _ = _decode(text, end + len(', "metric": '))
+    return sample_id, metric

@@ -1,0 +1,331 @@
+"""What a run would ask, before anything is spent: calls, tokens, money and time.
+
+The plan is a rehearsal: every metric assesses every sample, but the models are stand-ins. What is
+stored already answers as it did; everything else gets a stand-in reply and is counted. A metric
+whose calls depend on what it is told may ask for more or less in the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from trustassay.calls.models import Asking, Backends, Gatherers, chat_request, is_remote
+from trustassay.calls.spending import Tokens, estimated_tokens
+from trustassay.calls.store import CACHE_FILE, Calls, CallStore
+from trustassay.capabilities import ChatRequest, EndpointLimits, Entailment, Message, Reply
+from trustassay.metric import Metric
+from trustassay.progress import Progress
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import BREATH, Source, take_in
+from trustassay.runs.run import RunOptions
+from trustassay.sample import Sample
+
+__all__ = ["Plan", "Planned", "plan"]
+
+PROBE = 32
+"""Requests of a local model that are really computed, to learn its speed."""
+REPLY_TOKENS = 100
+"""Tokens of a reply to expect where nothing is stored to learn from."""
+LATENCY_S = 2.0
+"""Seconds of a call to expect where nothing is stored to learn from."""
+STAND_IN = "A stand-in reply."
+ANSWERING = "answering"
+
+
+@dataclass(slots=True)
+class Planned:
+    """What one metric would ask of one backend.
+
+    ``cached`` of the ``calls`` are at hand already; tokens, money and time are for the others.
+    ``usd`` is ``None`` where no price is known, ``measured`` says whether the time is.
+    """
+
+    metric: str
+    capability: str
+    backend: str
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    usd: float | None = None
+    seconds: float = 0.0
+    measured: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would ask, by metric and backend; a request that two share counts for the first.
+
+    ``unsure`` counts samples for each metric whose rehearsal ended early, at a stand-in reply.
+    """
+
+    samples: int
+    parts: Sequence[Planned]
+    unsure: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def usd(self) -> float | None:
+        """The price of all, if all prices are known."""
+        prices = [part.usd for part in self.parts if part.capability == "chat"]
+        return None if None in prices else sum(filter(None, prices))
+
+    @property
+    def seconds(self) -> float:
+        """The time of all, one backend after the other."""
+        return sum(part.seconds for part in self.parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "samples": self.samples,
+            "parts": [part.to_dict() for part in self.parts],
+            "unsure": dict(self.unsure),
+            "usd": self.usd,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+async def plan(
+    source: Source,
+    metrics: Sequence[Metric],
+    backends: Backends,
+    options: RunOptions,
+    out: Path | None = None,
+) -> Plan:
+    """Rehearse a run; ``out`` is the folder of the run if it has been started already.
+
+    Raises:
+        InputError, BadInputError: the input has faults.
+    """
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-")))
+        folder = RunFolder(place)
+        with Progress("checking the input", shown=options.progress) as progress:
+            intake, metrics = await take_in(
+                source,
+                metrics,
+                folder.samples_path,
+                fields=options.fields,
+                limit=options.limit,
+                skip_bad=options.skip_bad,
+                answering=options.answering if "model" in backends.chat else None,
+                step=progress.step,
+            )
+        calls = Calls(_opened(stack, out), _opened_cache(stack, options.cache))
+        # The gatherers are not started on anything: they only know how requests are keyed.
+        gatherers = Gatherers(backends, Asking(policy=options.policy))
+        try:
+            rehearsal = _Rehearsal(backends, gatherers, calls, options)
+            total = intake.inventory.samples
+            with Progress("rehearsing", total, shown=options.progress) as progress:
+                for number, sample in enumerate(folder.samples()):
+                    if number % BREATH == 0:
+                        await asyncio.sleep(0)
+                    await rehearsal.sample(sample, metrics)
+                    progress.step()
+        finally:
+            await gatherers.close()
+        parts = await asyncio.to_thread(rehearsal.priced)
+        return Plan(total, parts, dict(rehearsal.unsure))
+
+
+def _opened(stack: ExitStack, folder: Path | None) -> CallStore | None:
+    path = folder and RunFolder(folder).calls_path
+    if not (path and path.exists()):
+        return None
+    store = CallStore(path)
+    stack.callback(store.close, alone=False)  # the run may be under way
+    return store
+
+
+def _opened_cache(stack: ExitStack, cache: Path | None) -> CallStore | None:
+    if not (cache and (cache / CACHE_FILE).exists()):
+        return None
+    store = CallStore(cache / CACHE_FILE)
+    stack.callback(store.close, alone=False)
+    return store
+
+
+class _Rehearsal:
+    """Counts what is asked, once each."""
+
+    def __init__(
+        self, backends: Backends, gatherers: Gatherers, calls: Calls, options: RunOptions
+    ) -> None:
+        self.unsure: Counter[str] = Counter()
+        self._backends, self._gatherers = backends, gatherers
+        self._calls, self._options = calls, options
+        self._asked: set[bytes] = set()
+        self._parts: dict[tuple[str, str, str], Planned] = {}
+        self._probes: dict[tuple[str, str], list[Any]] = {}
+        self._reply_tokens = {
+            backend: usage.reply_tokens / (usage.calls - usage.uncounted)
+            for backend, usage in self._usage().items()
+            if usage.calls > usage.uncounted
+        }
+
+    def _usage(self) -> dict[str, Any]:
+        known: dict[str, Any] = {}
+        for store in (self._calls.shared, self._calls.own):
+            known |= store.usage("chat") if store else {}
+        return {name: usage for name, usage in known.items() if usage.calls}
+
+    async def sample(self, sample: Sample, metrics: Sequence[Metric]) -> None:
+        """Rehearse one sample."""
+        reading = any(metric.reads_response for metric in metrics)
+        if sample.response is None and reading and "model" in self._backends.chat:
+            request = self._options.answering.request(sample)
+            reply = self.chat(ANSWERING, request, "model")
+            sample = replace(sample, response=reply.text)
+        for metric in metrics:
+            try:
+                await metric.assess(sample, _StandIns(self, metric.name))
+            except Exception:  # a stand-in's reply is not what a metric hopes for
+                self.unsure[metric.name] += 1
+
+    def chat(self, metric: str, request: ChatRequest, role: str) -> Reply:
+        """Count a request, and return what is stored for it, or a stand-in."""
+        gatherer = self._gatherers.chat[role]
+        stored: Reply | None
+        part, stored = self._counted(metric, "chat", gatherer, request)
+        if stored is not None:
+            return stored
+        if part is not None:
+            expected = self._reply_tokens.get(gatherer.backend, REPLY_TOKENS)
+            tokens = estimated_tokens(replace(request, max_tokens=None), round(expected))
+            part.prompt_tokens += tokens.prompt
+            part.reply_tokens += min(tokens.reply, (request.max_tokens or tokens.reply) * request.n)
+        others = (STAND_IN,) * (request.n - 1)
+        return Reply(STAND_IN, others=others)
+
+    def ask(self, metric: str, capability: str, gatherer: Any, item: Any, stand_in: Any) -> Any:
+        """Count a request of a local model, and return what is stored for it, or a stand-in."""
+        part, stored = self._counted(metric, capability, gatherer, item)
+        if stored is None and part is not None:
+            probes = self._probes.setdefault((capability, gatherer.backend), [])
+            if len(probes) < PROBE:
+                probes.append(item)
+        return stand_in if stored is None else stored
+
+    def _counted(
+        self, metric: str, capability: str, gatherer: Any, item: Any
+    ) -> tuple[Planned | None, Any]:
+        """Return the part in which the request counts, if it is a new one, and a stored reply."""
+        key, stored = gatherer.look_up(item, self._calls)
+        part = self._parts.setdefault(
+            (metric, capability, gatherer.backend), Planned(metric, capability, gatherer.backend)
+        )
+        if key in self._asked:
+            return None, stored
+        self._asked.add(key)
+        part.calls += 1
+        part.cached += stored is not None
+        return part, stored
+
+    def priced(self) -> list[Planned]:
+        """Return the parts with money and time."""
+        speeds = {which: self._seconds_each(*which, some) for which, some in self._probes.items()}
+        known = self._usage()
+        for part in self._parts.values():
+            new = part.calls - part.cached
+            speed = speeds.get((part.capability, part.backend))
+            if part.capability != "chat":
+                part.measured = speed is not None
+                part.seconds = new * (LATENCY_S if speed is None else speed) if new else 0.0
+            else:
+                tokens = Tokens(part.prompt_tokens, part.reply_tokens)
+                part.usd = self._options.prices.usd(part.backend, tokens) if new else 0.0
+                usage = known.get(part.backend)
+                each = usage.seconds / usage.calls if usage else LATENCY_S
+                part.seconds = self._chat_seconds(part.backend, new, tokens, each)
+                part.measured = usage is not None
+        return list(self._parts.values())
+
+    def _chat_seconds(self, backend: str, calls: int, tokens: Tokens, each: float) -> float:
+        """Return the longest of what latency and the endpoint's limits make of so many calls."""
+        model = next(m for m in self._backends.chat.values() if m.name == backend)
+        limits = getattr(model, "limits", None)
+        if not isinstance(limits, EndpointLimits):
+            return calls * each
+        at_once = min(limits.concurrency, max(calls, 1))
+        rates = [
+            (calls, limits.requests_per_minute),
+            (sum(tokens), limits.tokens_per_minute),
+        ]
+        paced = [60 * amount / rate for amount, rate in rates if rate]
+        return max([calls * each / at_once, *paced])
+
+    def _seconds_each(self, capability: str, backend: str, probes: Sequence[Any]) -> float | None:
+        """Return the seconds of one request of a local model, by computing some.
+
+        ``None`` for an endpoint, which is not asked.
+        """
+        work: dict[str, Callable[[Any], Any]] = {}
+        if self._backends.entailer:
+            work["entailment"] = self._backends.entailer.scores
+        if self._backends.similarity and not self._gatherers.vectors_compared:
+            work["similarity"] = self._backends.similarity.scores
+        embedder = self._backends.embedder
+        if embedder and embedder.name == backend and not is_remote(embedder):
+            work["embedding"] = embedder.vectors  # type: ignore[union-attr]
+        if capability not in work:
+            return None
+        started = time.perf_counter()
+        work[capability](probes)
+        return (time.perf_counter() - started) / len(probes)
+
+
+class _StandIns:
+    """The models of one rehearsal, as a metric sees them."""
+
+    def __init__(self, rehearsal: _Rehearsal, metric: str) -> None:
+        self._rehearsal, self._metric = rehearsal, metric
+        self._gatherers = rehearsal._gatherers
+
+    def entail(self, premise: str, hypothesis: str) -> Awaitable[Entailment]:
+        """Return even odds."""
+        item, stand_in = (premise, hypothesis), Entailment(0.5, 0.25, 0.25)
+        return self._given("entailment", self._gatherers.entailment, item, stand_in)
+
+    def embed(self, text: str) -> Awaitable[Any]:
+        """Return a vector."""
+        vector = np.ones(2, dtype=np.float32) / np.sqrt(np.float32(2))
+        return self._given("embedding", self._gatherers.embedding, text, vector)
+
+    def compare(self, text: str, reference: str) -> Awaitable[float]:
+        """Return a middling likeness."""
+        if vectors := self._gatherers.vectors_compared:  # those are what is asked for
+            for one in (text, reference):
+                self._rehearsal.ask(self._metric, "embedding", vectors, one, None)
+            return _done(0.5)
+        return self._given("similarity", self._gatherers.similarity, (text, reference), 0.5)
+
+    def chat(
+        self, text: str | Sequence[Message], /, *, role: str = "model", **parameters: Any
+    ) -> Awaitable[Reply]:
+        """Return a stand-in reply."""
+        request = chat_request(text, **parameters)
+        return _done(self._rehearsal.chat(self._metric, request, role))
+
+    def _given(self, capability: str, gatherer: Any, item: Any, stand_in: Any) -> Awaitable[Any]:
+        return _done(self._rehearsal.ask(self._metric, capability, gatherer, item, stand_in))
+
+
+def _done(value: Any) -> asyncio.Future[Any]:
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    future.set_result(value)
+    return future

@@ -1,0 +1,139 @@
+"""A search along gamma in a folder of its own: traced, stored, taken up again, and drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from trustassay.calls.limits import Endpoint
+from trustassay.calls.models import Backends
+from trustassay.event_loop import run_anywhere
+from trustassay.metrics.harmonicity.ascent import Ascent, Point, climb
+from trustassay.report.ascent import AscentPage, write_ascent_page
+from trustassay.workflows.session import CountedModels, SessionOptions, in_session
+
+__all__ = ["Attacked", "attack"]
+
+GROWING = frozenset({"steps", "max_calls"})
+"""Options that may differ when a search is gone on with."""
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """The prompts that were tried, and the requests to the model that left, ``failed`` ones too."""
+
+    points: list[Point]
+    requests: int
+    failed: int
+    endpoints: Mapping[str, Endpoint]
+    trace: Path
+    page: Path
+    most: int | None = None
+
+    @property
+    def start(self) -> Point:
+        """The prompt as it was given."""
+        return self.points[0]
+
+    @property
+    def end(self) -> Point:
+        """The prompt that the search came to."""
+        return [point for point in self.points if point.kept][-1]
+
+    @property
+    def calls(self) -> str:
+        """How many requests left, how many of them failed, and how many might have left."""
+        words = f"{self.requests:,}" + (f" of at most {self.most:,}" if self.most else "")
+        return words + (f", {self.failed:,} of them failed" if self.failed else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "start": row(self.start),
+            "end": row(self.end),
+            "requests": self.requests,
+            "failed_requests": self.failed,
+            "points": [row(point) for point in self.points],
+        }
+
+
+def attack(
+    prompt: str,
+    backends: Backends,
+    out: Path,
+    how: Ascent,
+    options: SessionOptions,
+    tell: Callable[[Point], None] = lambda _: None,
+) -> Attacked:
+    """Search from ``prompt``; the folder ``out`` gets the trace, the page and all calls.
+
+    The same call goes on where an interrupted one stopped, and asks nothing twice.
+
+    Raises:
+        RunFolderError: the folder holds something else, or another process works in it.
+        BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
+    """
+    settings = {name: value for name, value in _options(how).items() if name not in GROWING}
+    trace = out / "trace.jsonl"
+
+    async def search(models: CountedModels) -> list[Point]:
+        with trace.open("w", encoding="utf-8") as file:
+
+            def note(point: Point) -> None:
+                file.write(json.dumps(row(point)) + "\n")
+                file.flush()
+                tell(point)
+
+            return await climb(prompt, models, how, note, lambda: models.used)
+
+    points, session = run_anywhere(
+        lambda: in_session(out, {"prompt": prompt, **settings}, backends, options, search)
+    )
+    found = Attacked(
+        points,
+        session.requests,
+        session.failed,
+        session.endpoints,
+        trace,
+        out / "ascent.html",
+        how.max_calls,
+    )
+    _draw(found, backends, how)
+    return found
+
+
+def row(point: Point) -> dict[str, Any]:
+    """Return a point as it stands in the trace."""
+    return {name: getattr(point, name) for name in point.__slots__}
+
+
+def _options(how: Ascent) -> dict[str, Any]:
+    return {field.name: getattr(how, field.name) for field in fields(how)}
+
+
+def _draw(found: Attacked, backends: Backends, how: Ascent) -> None:
+    facts = {
+        **backends.names(),
+        "calls": found.calls,
+        "candidates": f"{how.candidates} a step, {how.candidate}",
+        "behind a gamma": f"{how.perturbations} nudged prompts, {how.perturbation}",
+        "seed": str(how.seed),
+    }
+    failed = sum(point.error is not None for point in found.points)
+    warnings = [f"{failed} of {len(found.points)} prompts failed"] if failed else []
+    page = AscentPage(facts, _headline(found.start, found.end, how), warnings, found.points)
+    write_ascent_page(page, found.page)
+
+
+def _headline(start: Point, end: Point, how: Ascent) -> str:
+    """Say in a sentence how far the search came."""
+    way = "descent" if how.descend else "ascent"
+    if end is start:
+        return f"The {way} found no {'steadier' if how.descend else 'less steady'} prompt."
+    return (
+        f"The {way} led from gamma {start.gamma:.3f} to {end.gamma:.3f} "
+        f"({start.angle_degrees:.1f}° to {end.angle_degrees:.1f}°)."
+    )

@@ -1,0 +1,282 @@
+"""From questions with gold answers to a data set that the grounding metric scores.
+
+For each question: retrieve, take its gold claims, label which passage supports which, keep the
+documents that cover them (Song et al. 2025, data construction).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, Literal, get_args
+
+from trustassay.backends import resolve
+from trustassay.calls.limits import Endpoint
+from trustassay.calls.models import Asking, Backends, Gatherers, SampleModels
+from trustassay.calls.spending import Budget, BudgetReachedError, Prices
+from trustassay.calls.store import default_cache, open_cache
+from trustassay.capabilities import Models, Passage, Retriever
+from trustassay.errors import BackendError, CallError, UnknownNameError, did_you_mean
+from trustassay.event_loop import run_anywhere
+from trustassay.metric import Assessment, Figure, Metric, Summary
+from trustassay.progress import Progress
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import Source, take_in
+from trustassay.sample import Document, Problem, Sample
+from trustassay.workflows.dataset.choosing import chosen
+from trustassay.workflows.dataset.claims import (
+    Ask,
+    ClaimError,
+    asked_claims,
+    claims_prompt,
+    sentence_claims,
+)
+from trustassay.workflows.dataset.supports import labelled
+from trustassay.workflows.unfinished import UnfinishedFile
+
+__all__ = ["BuildOptions", "Built", "Claims", "build"]
+
+Claims = Literal["given", "sentences", "model"]
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """How a data set is built.
+
+    claims: ``given`` takes a question's claims, or else its gold answers; ``sentences`` splits the
+        gold answers; ``model`` asks a chat model what they claim.
+    candidates: passages retrieved for a question. documents: how many of them are kept.
+    threshold: probability of entailment from which a passage supports.
+    seed: goes to the chat model. The others: as in
+        :class:`~trustassay.workflows.generate.GenerateOptions`.
+    """
+
+    claims: Claims = "given"
+    candidates: int = 100
+    documents: int = 5
+    threshold: float = 0.5
+    seed: int | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+    skip_bad: bool = False
+    concurrency: int = 16
+    progress: bool = False
+    cache: Path | None = field(default_factory=default_cache)
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if self.claims not in get_args(Claims):
+            raise UnknownNameError(did_you_mean("kind of claims", self.claims, get_args(Claims)))
+        if not 1 <= self.documents <= self.candidates:
+            raise ValueError("documents: expected 1 or more, and not more than candidates")
+        if not 0 < self.threshold < 1:
+            raise ValueError("threshold: expected a probability between 0 and 1")
+
+    def settings(self) -> dict[str, Any]:
+        """Return what decides the results, as JSON values."""
+        names = ("claims", "candidates", "documents", "threshold")
+        settings = {name: getattr(self, name) for name in names}
+        if self.claims == "model":
+            settings |= {"seed": self.seed, "prompt": claims_prompt().name}
+        return settings
+
+
+@dataclass(slots=True)
+class Built:
+    """What was written: questions, how many of them can be answered, and why some are missing.
+
+    ``stopped`` says why the model replies no more; the work is unfinished then, and can be resumed.
+    """
+
+    written: int = 0
+    answerable: int = 0
+    resumed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+
+
+def build(
+    source: Source,
+    out: str | os.PathLike[str],
+    retriever: Retriever,
+    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
+    model: resolve.ChatChoice | None = None,
+    options: BuildOptions | None = None,
+) -> Built:
+    """Build a data set and write it to ``out`` in canonical JSON Lines, whole or not at all.
+
+    Every question brings gold ``answers`` or ``claims``. It leaves with ``documents`` whose
+    ``supports`` stand parallel to its claims, or else to its answers, and with ``answerable``:
+    whether any of them supports any. Documents that it had are replaced. The same call after an
+    interruption goes on where it stopped, and gives the same bytes.
+
+    Raises:
+        BadInputError, InputError: the input has faults; nothing was started.
+        UnfinishedError: other work on ``out`` is unfinished.
+        BackendError, UnknownNameError: no such entailer or model.
+        ValueError: claims are to be asked of a model, and there is none.
+    """
+    options = options or BuildOptions()
+    if (options.claims == "model") != (model is not None):
+        raise ValueError("claims of a model need a model, and only they do")
+    return run_anywhere(lambda: _build(source, Path(out), retriever, entailer, model, options))
+
+
+async def _build(
+    source: Source,
+    out: Path,
+    retriever: Retriever,
+    entailer: resolve.EntailerChoice,
+    model: resolve.ChatChoice | None,
+    options: BuildOptions,
+) -> Built:
+    chat = {} if model is None else {"model": await asyncio.to_thread(resolve.chat, model)}
+    backends = Backends(entailer=await asyncio.to_thread(resolve.entailer, entailer), chat=chat)
+    with ExitStack() as stack:
+        folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
+        with Progress("checking the input", shown=options.progress) as progress:
+            intake, _ = await take_in(
+                source,
+                [_Gold(options.claims)],
+                folder.samples_path,
+                fields=options.fields,
+                limit=options.limit,
+                skip_bad=options.skip_bad,
+                step=progress.step,
+            )
+        settings = {
+            **options.settings(),
+            "questions": intake.sha256,
+            "retriever": retriever.name,
+            "backends": backends.names(),
+        }
+        unfinished = stack.enter_context(UnfinishedFile(out, settings))
+        built = Built(resumed=unfinished.written)
+        shared = open_cache(options.cache) if options.cache else None
+        if shared:
+            stack.callback(shared.close, alone=False)
+        asking = Asking(None, shared, prices=options.prices, budget=options.budget)
+        total = intake.inventory.samples
+        progress = stack.enter_context(Progress("building", total, shown=options.progress))
+        progress.step(unfinished.written)
+        gatherers = Gatherers(backends, asking)
+        try:
+            questions = unfinished.todo(folder.samples())
+            async for (place, sample), outcome in _outcomes(
+                questions, retriever, gatherers, options
+            ):
+                if isinstance(outcome, Sample):
+                    answerable = int(bool(outcome.metadata["answerable"]))
+                    unfinished.add(place, outcome.to_dict(), answerable=answerable)
+                else:
+                    unfinished.fail(place, sample.id, str(outcome))
+                progress.step()
+        except (BudgetReachedError, CallError) as error:
+            built.stopped = str(error)
+        finally:
+            await gatherers.close()
+        if built.stopped is None:
+            unfinished.finish()
+            built.written, built.answerable = unfinished.written, unfinished.counts["answerable"]
+        built.failed = dict(unfinished.failed.values())
+        built.endpoints = gatherers.endpoints.all()
+    return built
+
+
+async def _outcomes(
+    questions: Iterator[tuple[int, Sample]],
+    retriever: Retriever,
+    gatherers: Gatherers,
+    options: BuildOptions,
+) -> AsyncIterator[tuple[tuple[int, Sample], Sample | Exception]]:
+    """Yield each question with what became of it, in order, several under way at once."""
+    models = SampleModels(gatherers)
+
+    async def ask(prompt: str) -> str:
+        name = claims_prompt().name
+        return (await models.chat(prompt, seed=options.seed, prompt=name)).text
+
+    under_way: deque[tuple[tuple[int, Sample], asyncio.Task[Sample]]] = deque()
+    try:
+        while block := list(islice(questions, options.concurrency)):
+            texts = [sample.question for _, sample in block]
+            found = await asyncio.to_thread(retriever.search, texts, options.candidates)
+            for question, passages in zip(block, found, strict=True):
+                work = _grounded(question[1], passages, models, ask, options)
+                under_way.append((question, asyncio.create_task(work)))
+            while len(under_way) > options.concurrency:
+                question, task = under_way.popleft()
+                yield question, await _ended(task)
+        while under_way:
+            question, task = under_way.popleft()
+            yield question, await _ended(task)
+    finally:
+        for _, task in under_way:
+            task.cancel()
+        await asyncio.gather(*(task for _, task in under_way), return_exceptions=True)
+
+
+async def _ended(task: asyncio.Task[Sample]) -> Sample | Exception:
+    """Return what became of a question; what would befall all that follow is raised."""
+    try:
+        return await task
+    except (BackendError, ClaimError) as error:
+        ends_all = isinstance(error, CallError) and error.kind == "closed"
+        if ends_all or isinstance(error, BudgetReachedError):
+            raise
+        return error
+
+
+async def _grounded(
+    sample: Sample,
+    passages: Collection[Passage],
+    models: Models,
+    ask: Ask,
+    options: BuildOptions,
+) -> Sample:
+    """Return the question with the documents that cover its gold claims."""
+    if options.claims == "sentences":
+        sample = replace(sample, claims=sentence_claims(sample))
+    elif options.claims == "model":
+        sample = replace(sample, claims=await asked_claims(sample, ask))
+    documents = [Document(p.id, p.text, p.title) for p in passages]
+    flags = await labelled(sample, documents, models, options.threshold)
+    kept = chosen(flags, options.documents)
+    return replace(
+        sample,
+        documents=tuple(replace(documents[d], supports=flags[d]) for d in kept),
+        metadata={**sample.metadata, "answerable": any(any(flags[d]) for d in kept)},
+    )
+
+
+@dataclass(frozen=True)
+class _Gold(Metric):
+    """Checks in the first pass over the input that every question brings its gold; no metric."""
+
+    name: ClassVar[str] = "dataset"
+    title: ClassVar[str] = "Dataset"
+    needs: ClassVar[frozenset[str]] = frozenset()
+    figures: ClassVar[Mapping[str, Figure]] = {}
+
+    claims: Claims = "given"
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        if sample.answers or (sample.claims and self.claims == "given"):
+            return []
+        expected = "gold answers" if self.claims != "given" else "gold answers, or claims"
+        return [Problem("answers", f"is missing (expected {expected})")]
+
+    async def assess(self, sample: Sample, models: Models) -> Assessment:
+        raise NotImplementedError
+
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+        raise NotImplementedError

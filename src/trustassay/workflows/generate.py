@@ -1,0 +1,149 @@
+"""Answers to a file of questions, written to a file that ``score`` reads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from trustassay.answering import Answering
+from trustassay.backends import resolve
+from trustassay.calls.limits import Endpoint
+from trustassay.calls.models import Asking, Backends, Gatherers, any_shared, check_budget
+from trustassay.calls.spending import Budget, Prices
+from trustassay.calls.store import default_cache, open_cache
+from trustassay.event_loop import run_anywhere
+from trustassay.progress import Progress
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import Source, take_in
+from trustassay.runs.stages import answered
+from trustassay.sample import Sample
+from trustassay.workflows.unfinished import locked
+
+__all__ = ["GenerateOptions", "Generated", "generate"]
+
+
+@dataclass(frozen=True)
+class GenerateOptions:
+    """How questions are answered; as :class:`~trustassay.runs.run.RunOptions`, and:
+
+    repeats: answers to each question. again: also where a question has an answer already.
+    """
+
+    answering: Answering = field(default_factory=Answering)
+    fields: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+    skip_bad: bool = False
+    repeats: int = 1
+    again: bool = False
+    concurrency: int = 64
+    progress: bool = False
+    cache: Path | None = field(default_factory=default_cache)
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
+
+
+@dataclass(slots=True)
+class Generated:
+    """What was written, and why some questions have no answer, by id."""
+
+    written: int = 0
+    cut: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+
+
+def generate(
+    source: Source,
+    model: resolve.ChatChoice,
+    out: str | os.PathLike[str],
+    options: GenerateOptions | None = None,
+) -> Generated:
+    """Answer questions and write them with their answers to ``out``, whole or not at all.
+
+    What the model replied is in the cache, so that the same call after an interruption asks for
+    the rest alone. A question that was not answered is left out of the file; where none was, the
+    file is not touched.
+
+    Raises:
+        BadInputError, InputError: the input has faults; nothing was asked.
+        BackendError, UnknownNameError: no such model.
+        UnfinishedError: another process is writing ``out``.
+    """
+    return run_anywhere(lambda: _generate(source, model, Path(out), options or GenerateOptions()))
+
+
+async def _generate(
+    source: Source, model: resolve.ChatChoice, out: Path, options: GenerateOptions
+) -> Generated:
+    if out.is_dir():
+        raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
+    backend = await asyncio.to_thread(resolve.chat, model)
+    backends = Backends(chat={"model": backend})
+    check_budget(backends, options.prices, options.budget)
+    done = Generated()
+    with ExitStack() as stack:
+        place = stack.enter_context(TemporaryDirectory(prefix="trustassay-"))
+        folder = RunFolder(Path(place))
+        with Progress("checking the input", shown=options.progress) as progress:
+            intake, _ = await take_in(
+                source,
+                [],
+                folder.samples_path,
+                fields=options.fields,
+                limit=options.limit,
+                skip_bad=options.skip_bad,
+                answering=options.answering,
+                step=progress.step,
+            )
+        inventory = intake.inventory
+        asked = inventory.samples if options.again else inventory.samples - inventory.responses
+        shared = open_cache(options.cache) if options.cache and any_shared(backends) else None
+        if shared:
+            stack.callback(shared.close, alone=False)
+        asking = Asking(None, shared, prices=options.prices, budget=options.budget)
+        part = out.with_name(f".{out.name}.part")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        file = stack.enter_context(locked(part))
+        stack.callback(part.unlink, missing_ok=True)
+        file.truncate(0)  # what a killed process left; its replies are in the cache
+        gatherers = Gatherers(backends, asking)
+        try:
+            total = asked * options.repeats
+            with Progress("answering", total, shown=options.progress) as progress:
+                async for found in answered(
+                    _questions(folder, again=options.again),
+                    options.answering,
+                    gatherers,
+                    options.concurrency,
+                    progress.step,
+                    options.repeats,
+                ):
+                    name = found.sample.id
+                    if options.repeats > 1:
+                        name = f"{name}#{found.repeat + 1}"
+                    if found.error is not None:
+                        done.failed[name] = found.error
+                        continue
+                    done.written += 1
+                    done.cut += found.reply is not None and found.reply.finish == "length"
+                    content = found.sample.to_dict() | {"id": name}
+                    line = json.dumps(content, ensure_ascii=False, default=str) + "\n"
+                    file.write(line.encode())
+            file.flush()
+        finally:
+            await gatherers.close()
+        done.endpoints = gatherers.endpoints.all()
+        if done.written or not done.failed:
+            part.replace(out)
+    return done
+
+
+def _questions(folder: RunFolder, *, again: bool) -> Iterator[Sample]:
+    for sample in folder.samples():
+        yield replace(sample, response=None, model=None) if again else sample

@@ -1,0 +1,137 @@
+"""A folder in which models are asked what is no run of samples: locked, stored, resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from trustassay.calls.counting import Tally
+from trustassay.calls.limits import Endpoint
+from trustassay.calls.models import Asking, Backends, Gatherers, SampleModels, any_shared
+from trustassay.calls.spending import Budget, Prices
+from trustassay.calls.store import CallStore, open_cache
+from trustassay.capabilities import ChatRequest, LocalChatModel, Reply
+from trustassay.errors import BackendError, RunFolderError
+from trustassay.runs.folder import RunFolder
+
+__all__ = ["CountedModels", "Session", "SessionOptions", "in_session"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How the models are asked; as in :class:`~trustassay.runs.run.RunOptions`.
+
+    ``calls`` is the most requests to chat models that may leave, failed ones too.
+    """
+
+    cache: Path | None = None
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
+    calls: int | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """What was asked in a folder, and how its endpoints behaved.
+
+    ``requests`` to chat models have left for it, now or before it was interrupted; so many of them
+    ``failed``.
+    """
+
+    endpoints: Mapping[str, Endpoint]
+    requests: int
+    failed: int
+
+
+class CountedModels(SampleModels):
+    """The models, and how many requests to chat models what was asked of them has taken."""
+
+    def __init__(self, gatherers: Gatherers, backends: Backends, tally: Tally) -> None:
+        super().__init__(gatherers)
+        self._chats, self._tally = backends.chat, tally
+
+    @property
+    def used(self) -> int:
+        """The requests that left, failed ones too; what is under way is not in it."""
+        return self._tally.used
+
+    def request(self, request: ChatRequest, role: str = "model") -> asyncio.Future[Reply]:
+        """Ask a chat model with a request that is made already."""
+        future = super().request(request, role)
+        model = self._chats[role]
+        key = self._tally.of(model.name, request).key
+        self._tally.ask(key)
+        if isinstance(model, LocalChatModel):  # the others count their tries themselves
+            future.add_done_callback(partial(self._note, key))
+        return future
+
+    def _note(self, key: bytes, future: asyncio.Future[Reply]) -> None:
+        if not future.cancelled() and (error := future.exception()):
+            self._tally.fail(key, "error", str(error))
+
+
+async def in_session(
+    path: Path,
+    settings: Mapping[str, Any],
+    backends: Backends,
+    options: SessionOptions,
+    work: Callable[[CountedModels], Awaitable[T]],
+) -> tuple[T, Session]:
+    """Do ``work`` with the models, and keep every call in the folder ``path``.
+
+    The same settings go on where an interrupted session stopped: what was replied, or refused, is
+    stored.
+
+    Raises:
+        RunFolderError: the folder holds something else, or another process works in it.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    folder = RunFolder(path)
+    folder.lock()
+    try:
+        _claim(folder, {**settings, "backends": backends.names()})
+        with ExitStack() as stack:
+            own = CallStore(folder.calls_path)
+            stack.callback(own.close)
+            shared = open_cache(options.cache) if options.cache and any_shared(backends) else None
+            if shared:
+                stack.callback(shared.close, alone=False)
+            tally = Tally(own, path / "failures.jsonl", options.calls)
+            asking = Asking(own, shared, prices=options.prices, budget=options.budget, tally=tally)
+            gatherers = Gatherers(backends, asking)
+            models = CountedModels(gatherers, backends, tally)
+            try:
+                found = await work(models)
+            except BackendError:
+                tally.forget_refusals()  # nothing was found; the cause may be mended by next time
+                raise
+            finally:
+                await gatherers.close()
+            return found, Session(gatherers.endpoints.all(), tally.used, tally.failed)
+    finally:
+        folder.unlock()
+
+
+def _claim(folder: RunFolder, settings: Mapping[str, Any]) -> None:
+    """Write the settings down, or check that they are those of the folder."""
+    wanted = json.loads(json.dumps(settings, default=str))
+    before = folder.read_json("session")
+    if before is None:
+        if any(not found.name.startswith(".") for found in folder.path.iterdir()):
+            words = "is not empty and holds no session; choose another --out"
+            raise RunFolderError(f"{folder.path}: {words}")
+        folder.write_json("session", wanted)
+    elif before != wanted:
+        names = [name for name in {**before, **wanted} if before.get(name) != wanted.get(name)]
+        raise RunFolderError(
+            f"{folder.path}: holds another session; choose another --out. Different: "
+            + "; ".join(f"{n} was {before.get(n)!r}, now {wanted.get(n)!r}" for n in names)
+        )

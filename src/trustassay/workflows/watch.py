@@ -1,0 +1,469 @@
+"""Scores the records of a growing file as they arrive, into a run's folder."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+import os
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+from trustassay.calls.models import Asking, Backends, Gatherers, any_shared
+from trustassay.calls.spending import Budget, Prices
+from trustassay.calls.store import CallStore, default_cache, open_cache
+from trustassay.data.reading import Fault, InputError, Located, read_samples
+from trustassay.errors import RunFolderError
+from trustassay.metric import Assessment, Inventory, Metric
+from trustassay.runs.folder import RunFolder, encoded
+from trustassay.runs.hashing import HashSet, hash64
+from trustassay.runs.intake import Intake
+from trustassay.runs.outputs import write_outputs
+from trustassay.runs.run import Window, assess_one
+from trustassay.sample import Problem, Sample
+
+__all__ = ["WatchOptions", "Watched", "watch"]
+
+POLL_S = 0.25
+STATUS_S = 60.0
+PLACE = "watched"
+"""Field of a sample that says where it stood: ``{"file": inode, "line": number, "mark": hash}``."""
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """When to speak up, and when to end.
+
+    threshold: a score beyond it, on the metric's bad side, counts. share: of the last ``window``
+    scored answers that may count; more end the watch. idle_s: end after so long without a record;
+    ``None`` never. once: end with the file as it is now.
+    """
+
+    threshold: float
+    share: float = 0.2
+    window: int = 50
+    idle_s: float | None = None
+    once: bool = False
+    fields: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    concurrency: int = 64
+    cache: Path | None = field(default_factory=default_cache)
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share < 1:
+            raise ValueError(f"share: expected a number from 0 to below 1, got {self.share}")
+        if self.window < 1 or self.concurrency < 1:
+            raise ValueError("window and concurrency: expected 1 or more")
+        if not math.isfinite(self.threshold):
+            raise ValueError(f"threshold: expected a number, got {self.threshold}")
+        if self.idle_s is not None and not self.idle_s >= 0:
+            raise ValueError(f"idle: expected 0 or more seconds, got {self.idle_s}")
+
+
+@dataclass(slots=True)
+class Watched:
+    """What was seen by this process: records scored, faulty ones, those beyond the threshold.
+
+    ``scoreless`` records can have no score, as a refusal that nobody can judge.
+
+    ``alarm`` is the share among the last answers that ended the watch.
+    """
+
+    scored: int = 0
+    scoreless: int = 0
+    failed: int = 0
+    faulty: int = 0
+    beyond: int = 0
+    alarm: float | None = None
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where the reading stands: the file's inode, its last line that was read, and a mark of it."""
+
+    file: int = 0
+    line: int = 0
+    mark: str = ""
+
+    @classmethod
+    def of(cls, stored: Any) -> _Place:
+        """Read back what :func:`asdict` made; anything else is no place."""
+        try:
+            return cls(int(stored["file"]), int(stored["line"]), str(stored["mark"]))
+        except (TypeError, KeyError, ValueError):
+            return cls()
+
+    def read(self, line: bytes) -> None:
+        """Go one line on."""
+        self.line += 1
+        self.mark = _mark(line)
+
+
+async def watch(
+    source: Path,
+    metric: Metric,
+    backends: Backends,
+    folder: RunFolder,
+    options: WatchOptions,
+    tell: Callable[[str], None],
+) -> Watched:
+    """Follow ``source``, JSON Lines, and score each record when its line is complete.
+
+    ``tell`` is given a line of text for each fault, each answer beyond the threshold, and when the
+    file was cut or replaced. Ends as the options say; the folder is a run like any other then,
+    and the same call goes on behind the last record that it holds.
+
+    Raises:
+        InputError: there is no such file.
+        RunFolderError: the folder holds another run, or another process works in it.
+    """
+    if not source.is_file():
+        raise InputError(f"{source}: no such file")
+    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.lock()
+    try:
+        return await _Watch(source, metric, backends, folder, options, tell).run()
+    finally:
+        folder.unlock()
+
+
+class _Watch:
+    def __init__(
+        self,
+        source: Path,
+        metric: Metric,
+        backends: Backends,
+        folder: RunFolder,
+        options: WatchOptions,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._source, self._backends = source, backends
+        self._metric = metric.resolved(Inventory())
+        self._folder, self._options, self._tell = folder, options, tell
+        self._found = Watched()
+        self._ids = HashSet()
+        self._place = _Place()
+        self._recent: deque[bool] = deque(maxlen=options.window)
+        self._ended = asyncio.Event()
+        self._faulty_before = 0
+        self._reading_again = False
+        self._status_at = time.monotonic()
+
+    async def run(self) -> Watched:
+        """Watch until the end, and write the run's results, also where it is interrupted."""
+        waiting = self._take_up()
+        try:
+            await self._follow(waiting)
+        finally:
+            self._write_results()
+        return self._found
+
+    async def _follow(self, waiting: Sequence[Sample]) -> None:
+        options = self._options
+        with ExitStack() as stack:
+            own = CallStore(self._folder.calls_path)
+            stack.callback(own.close)
+            remote = any_shared(self._backends)
+            shared = open_cache(options.cache) if options.cache and remote else None
+            if shared:
+                stack.callback(shared.close, alone=False)
+            gatherers = Gatherers(
+                self._backends,
+                Asking(own, shared, prices=options.prices, budget=options.budget),
+            )
+            writer = self._folder.open_assessments()
+            window = Window(options.concurrency)
+            try:
+                for sample in waiting:
+                    await window.start(self._score(sample, gatherers, writer))
+                with self._folder.samples_path.open("ab", buffering=0) as file:
+                    async for sample in self._arriving():
+                        file.write((json.dumps(sample.to_dict(), default=str) + "\n").encode())
+                        await window.start(self._score(sample, gatherers, writer))
+                await window.drain()
+            finally:
+                await window.cancel()
+                await gatherers.close()
+                writer.close()
+
+    # what is there already
+
+    def _take_up(self) -> list[Sample]:
+        """Check or begin the folder; return its samples that are not scored yet."""
+        folder, settings = self._folder, {self._metric.name: self._metric.settings()}
+        wanted = json.loads(
+            json.dumps({"metrics": settings, "backends": self._backends.names()}, default=str)
+        )
+        before = folder.read_run()
+        if before is None:
+            if any(not found.name.startswith(".") for found in folder.path.iterdir()):
+                words = "is not empty and holds no run; choose another --out"
+                raise RunFolderError(f"{folder.path}: {words}")
+            self._write_run(Inventory(), "")
+            return []
+        if any(before.get(name) != value for name, value in wanted.items()):
+            raise RunFolderError(
+                f"{folder.path}: holds a run with another metric, other options or backends; "
+                "choose another --out"
+            )
+        _cut_unfinished(folder.samples_path)
+        done = folder.scored()
+        waiting = []
+        for sample in folder.samples():
+            self._ids.add(hash64(sample.id))
+            self._place = _Place.of(sample.metadata.get(PLACE))
+            if not self._place.file:
+                raise RunFolderError(f"{folder.path}: holds a run that was not made by watching")
+            if hash64(sample.id, self._metric.name) not in done:
+                waiting.append(sample)
+        ended = _Place.of(before.get(PLACE))
+        if ended.file and (ended.file != self._place.file or ended.line > self._place.line):
+            self._place = ended
+        self._faulty_before = int(before.get("skipped") or 0)
+        for assessment in folder.assessments():
+            if assessment.score is not None:
+                self._recent.append(self._is_beyond(assessment))
+        folder.drop_outputs()
+        return waiting
+
+    # the file
+
+    async def _arriving(self) -> AsyncIterator[Sample]:
+        """Yield the records of the file, those that come and those that are there."""
+        quiet = 0.0
+        with ExitStack() as stack:
+            file: IO[bytes] = self._source.open("rb")
+            stack.callback(file.close)
+            self._skip_read(file)
+            while not self._ended.is_set():
+                replaced = self._is_replaced(file)  # what stands in the old one is read first
+                before = self._place.line
+                for line in _lines(file, ending=self._options.once):
+                    self._place.read(line)
+                    if sample := self._sample(line):
+                        yield sample
+                        await asyncio.sleep(0)
+                    if self._ended.is_set():
+                        return
+                if replaced:
+                    self._tell(f"{self._source}: was replaced; read from its beginning")
+                    file = self._source.open("rb")
+                    stack.callback(file.close)
+                    self._place = _Place(os.fstat(file.fileno()).st_ino)
+                    continue
+                if self._options.once:
+                    self._tell_unread(file)
+                    return
+                quiet = 0.0 if self._place.line > before else quiet + POLL_S
+                if self._options.idle_s is not None and quiet >= self._options.idle_s:
+                    self._tell_unread(file)
+                    return
+                self._tell_status()
+                await asyncio.sleep(POLL_S)
+                if os.fstat(file.fileno()).st_size < file.tell():
+                    self._tell(f"{self._source}: was cut; read from its beginning")
+                    self._begin_again(file)
+
+    def _tell_unread(self, file: IO[bytes]) -> None:
+        if file.tell() < os.fstat(file.fileno()).st_size:
+            self._tell(f"{self._source}:{self._place.line + 1}: has no end yet and is not read")
+
+    def _skip_read(self, file: IO[bytes]) -> None:
+        """Go behind the last line that was read, if it still stands where it stood."""
+        inode = os.fstat(file.fileno()).st_ino
+        if self._place.file == inode:
+            line = b""
+            for _ in range(self._place.line):
+                line = file.readline()
+            if self._place.line and _mark(line) != self._place.mark:
+                self._tell(f"{self._source}: was cut or rewritten; read from its beginning")
+                self._begin_again(file)
+            return
+        if self._place.file:
+            self._tell(f"{self._source}: is another file now; read from its beginning")
+        self._place = _Place(inode)
+
+    def _begin_again(self, file: IO[bytes]) -> None:
+        """Read the file from its beginning; records that are known already are passed over."""
+        file.seek(0)
+        self._place = _Place(os.fstat(file.fileno()).st_ino)
+        self._reading_again = True
+
+    def _is_replaced(self, file: IO[bytes]) -> bool:
+        try:
+            return self._source.stat().st_ino != os.fstat(file.fileno()).st_ino
+        except FileNotFoundError:
+            return False  # being replaced
+
+    def _tell_status(self) -> None:
+        if time.monotonic() - self._status_at >= STATUS_S:
+            self._status_at = time.monotonic()
+            self._tell(f"{self._found.scored:,} scored, {self._found.beyond:,} beyond")
+
+    def _sample(self, line: bytes) -> Sample | None:
+        """Return the sample of a line; a faulty one is told of and counted."""
+        if not line.strip():
+            return None
+        found = self._read(line)
+        if isinstance(found, Fault):
+            self._note(found)
+            return None
+        sample = found.sample
+        taken = hash64(sample.id) in self._ids
+        if taken and self._reading_again:
+            return None
+        self._reading_again = False
+        problems = self._metric.problems(sample)
+        if "model" not in self._backends.chat:
+            problems += self._metric.problems_without_model(sample)
+        if taken and found.has_id:
+            problems.append(Problem("id", f"{sample.id!r} stands on an earlier record, too"))
+        if problems:
+            self._note(Fault(found.where, tuple(problems)))
+            return None
+        name, number = sample.id, 1
+        while hash64(name) in self._ids:
+            number += 1
+            name = f"{sample.id}-{number}"
+        self._ids.add(hash64(name))
+        return replace(sample, id=name, metadata={**sample.metadata, PLACE: asdict(self._place)})
+
+    def _read(self, line: bytes) -> Located | Fault:
+        where = f"{self._source}:{self._place.line}"
+        try:
+            record = json.loads(line)
+            (found,) = read_samples([record], fields=self._options.fields)
+        except InputError as error:
+            return Fault(where, (Problem("record", str(error)),))
+        except (ValueError, RecursionError) as error:
+            return Fault(where, (Problem("record", f"is no JSON ({error})"),))
+        return (
+            replace(found, where=where) if isinstance(found, Fault) else found._replace(where=where)
+        )
+
+    def _note(self, fault: Fault) -> None:
+        self._found.faulty += 1
+        self._tell(str(fault))
+
+    # scores
+
+    async def _score(self, sample: Sample, gatherers: Gatherers, writer: object) -> None:
+        found = await assess_one(self._metric, sample, gatherers, writer)  # type: ignore[arg-type]
+        if found.score is None:
+            self._found.failed += found.error is not None
+            self._found.scoreless += found.error is None
+            if found.error is not None:
+                self._tell(f"{sample.id}: failed: {found.error}")
+            return
+        self._found.scored += 1
+        beyond = self._is_beyond(found)
+        self._recent.append(beyond)
+        if beyond:
+            self._found.beyond += 1
+            self._tell(f"{sample.id}: {self._metric.name} {found.score:.3f}: {sample.question}")
+        share = sum(self._recent) / len(self._recent)
+        full = len(self._recent) == self._options.window
+        if full and share > self._options.share and self._found.alarm is None:
+            self._found.alarm = share
+            self._ended.set()
+
+    def _is_beyond(self, found: Assessment) -> bool:
+        assert found.score is not None
+        if self._metric.lower_is_better:
+            return found.score > self._options.threshold
+        return found.score < self._options.threshold
+
+    # results
+
+    def _write_run(self, inventory: Inventory, sha256: str) -> None:
+        content = {
+            "input": str(self._source),
+            "trustassay": version("trustassay"),
+            "metrics": {self._metric.name: self._metric.settings()},
+            "backends": self._backends.names(),
+            "seed": self._options.seed,
+            "skipped": self._faulty_before + self._found.faulty,
+            PLACE: asdict(self._place),
+            "samples": {"sha256": sha256, **asdict(inventory)},
+        }
+        self._folder.write_json("run", json.loads(json.dumps(content, default=str)))
+
+    def _fail_the_rest(self) -> None:
+        """Note what an interruption left without a score; the next start tries it again."""
+        known = {assessment.id for assessment in self._folder.assessments()}
+        writer = self._folder.open_assessments()
+        for sample in self._folder.samples() if self._folder.samples_path.exists() else ():
+            if sample.id not in known:
+                words = "interrupted before it was scored"
+                writer.append(encoded(Assessment.failed(sample.id, self._metric.name, words)))
+        writer.close()
+
+    def _write_results(self) -> None:
+        self._fail_the_rest()
+        intake = Intake(faulty=self._faulty_before + self._found.faulty)
+        digest = hashlib.sha256()
+        for sample in self._folder.samples():
+            intake.inventory.add(sample)
+        if self._folder.samples_path.exists():
+            with self._folder.samples_path.open("rb") as file:
+                for block in iter(lambda: file.read(1 << 20), b""):
+                    digest.update(block)
+        self._write_run(intake.inventory, digest.hexdigest())
+        if not intake.inventory.samples:
+            return
+        self._folder.sort_assessments([self._metric.name])
+        metrics: Sequence[Metric] = [self._metric]
+        write_outputs(
+            self._folder,
+            metrics,
+            intake,
+            0.0,
+            seed=self._options.seed,
+            report=True,
+            prices=self._options.prices,
+        )
+
+
+def _mark(line: bytes) -> str:
+    return hashlib.blake2b(line.rstrip(b"\r\n"), digest_size=8).hexdigest()
+
+
+def _lines(file: IO[bytes], *, ending: bool) -> Iterator[bytes]:
+    """Yield the complete lines from here on; one that has no end yet is left for later.
+
+    Where the file is ``ending``, a last line that is a whole record needs no end.
+    """
+    while line := file.readline():
+        if not line.endswith(b"\n") and not (ending and _is_record(line)):
+            file.seek(-len(line), os.SEEK_CUR)
+            return
+        yield line
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _cut_unfinished(path: Path) -> None:
+    """Cut off a last line that a killed process left without an end."""
+    if not path.exists():
+        return
+    with path.open("r+b") as file:
+        sound = 0
+        for line in file:
+            if not line.endswith(b"\n"):
+                file.truncate(sound)
+                return
+            sound += len(line)

@@ -1,0 +1,505 @@
+"""The folder of a run: stopped at any moment it goes on, and another run's it stays."""
+
+import fcntl
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import (
+    YES,
+    Recorder,
+    command,
+    jsonl,
+    lines,
+    record,
+    records,
+    results,
+    run_command,
+    summary_of,
+)
+from trustassay import score
+from trustassay.errors import RunFolderError
+from trustassay.metric import Assessment
+from trustassay.runs.folder import RunFolder
+
+METRICS = ["grounding"]
+
+
+def states(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return for each file when it was written last, and which file it is."""
+    return {p.name: (p.stat().st_mtime_ns, p.stat().st_ino) for p in folder.iterdir()}
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    out = tmp_path / "run"
+    score(records(4), metrics=METRICS, entailer=Recorder(), out=out)
+    return out
+
+
+# ---- whose folder it is ----
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"metrics": ["grounding:threshold=0.75"]}, "metrics.grounding.threshold was 0.5, now 0.7"),
+        ({"metrics": ["grounding:splitter=lines"]}, "splitter was 'sentencex', now 'lines'"),
+        ({"entailer": "lexical"}, "backends.entailer was 'recorder', now 'lexical'"),
+        ({"seed": 5}, "seed was 0, now 5"),
+        ({"limit": 3}, "samples.samples was 4, now 3"),
+        ({"samples": records(5)}, "samples.samples was 4, now 5"),
+        ({"samples": [*records(3), record(9)]}, "samples.sha256 was "),
+    ],
+)
+def test_another_run_is_kept_out_with_what_is_different(
+    finished: Path, change: dict[str, Any], named: str
+) -> None:
+    before = states(finished)
+    options: dict[str, Any] = {"metrics": METRICS, "entailer": Recorder(), **change}
+    samples = options.pop("samples", records(4))
+    with pytest.raises(RunFolderError) as error:
+        score(samples, out=finished, **options)
+    assert named in str(error.value)
+    assert str(error.value).startswith(f"{finished}: holds another run; choose another --out")
+    assert states(finished) == before
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(RunFolderError, match="is not empty and holds no run"):
+        score(records(1), metrics=METRICS, out=tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_an_empty_folder_will_do(tmp_path: Path) -> None:
+    score(records(1), metrics=METRICS, out=tmp_path)
+    assert (tmp_path / "summary.json").exists()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", "{}", '{"samples": 3}', "\ufeff{}", '{"a": "\ud800"}']
+)
+def test_a_damaged_run_json_is_named(finished: Path, content: str) -> None:
+    (finished / "run.json").write_bytes(content.encode("utf-8", "surrogatepass"))
+    with pytest.raises(RunFolderError, match=r"run\.json: damaged"):
+        score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
+
+
+def test_only_one_process_works_in_a_folder(finished: Path) -> None:
+    other = os.open(finished, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with pytest.raises(RunFolderError, match="another process is working in this run"):
+        score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
+    os.close(other)
+    score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
+
+
+@pytest.mark.parametrize("out", ["run", "a/b/run"])
+def test_bad_input_leaves_no_folder_behind(tmp_path: Path, out: str) -> None:
+    with pytest.raises(ValueError, match="question"):
+        score([{"id": "x"}], metrics=METRICS, out=tmp_path / out)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_input_leaves_the_users_own_folders(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(ValueError, match="question"):
+        score([{"id": "x"}], metrics=METRICS, out=tmp_path / "a" / "run")
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+# ---- going on ----
+
+
+def test_a_finished_run_is_left_as_it_is(finished: Path) -> None:
+    before = states(finished)
+    recorder = Recorder()
+    run = score(records(4), metrics=METRICS, entailer=recorder, out=finished)
+    assert run.outcome.scored_before == 4
+    assert not recorder.batches
+    assert states(finished) == before
+    assert run.summary["grounding"]["num_samples"] == 4
+
+
+@pytest.mark.parametrize("name", ["summary.json", "assessments.parquet", "report.html"])
+def test_what_is_missing_at_the_end_is_made_again(finished: Path, name: str) -> None:
+    before = summary_of(finished)
+    (finished / name).unlink()
+    recorder = Recorder()
+    score(records(4), metrics=METRICS, entailer=recorder, out=finished)
+    assert (finished / name).exists()
+    assert not recorder.batches
+    assert summary_of(finished) == before
+
+
+def test_failures_are_tried_again_by_the_same_command(tmp_path: Path) -> None:
+    sick = True
+
+    def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
+        if sick and "umber 2" in hypothesis:
+            raise RuntimeError("not today")
+        return YES
+
+    def once(out: Path) -> Recorder:
+        recorder = Recorder(judge)
+        score(records(4), metrics=METRICS, entailer=recorder, out=out)
+        return recorder
+
+    once(tmp_path / "a")
+    assert summary_of(tmp_path / "a")["metrics"]["grounding"]["failed"] == 1
+    sick = False
+    again = once(tmp_path / "a")
+    assert all("umber 2" in hypothesis for _, hypothesis in again.asked)
+    once(tmp_path / "b")
+    assert results(tmp_path / "a") == results(tmp_path / "b")
+
+
+def test_a_failure_that_stays_stands_there_once(tmp_path: Path) -> None:
+    def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
+        raise RuntimeError("never")
+
+    for _ in range(3):
+        run = score(records(2), metrics=METRICS, entailer=Recorder(judge), out=tmp_path / "run")
+    assert len(lines(tmp_path / "run" / "assessments.jsonl")) == 2
+    assert run.summaries["grounding"].failed == 2
+
+
+@pytest.mark.parametrize("killed_in", ["write_parquet", "write_report"])
+def test_killed_among_the_outputs_of_a_second_try_no_stale_file_remains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_in: str
+) -> None:
+    """The first try leaves a report with a failure; the second is killed after its summary."""
+    sick = True
+
+    def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
+        if sick:
+            raise RuntimeError("unwell-today")
+        return YES
+
+    def run() -> None:
+        score(records(2), metrics=METRICS, entailer=Recorder(judge), out=tmp_path / "run")
+
+    def kill(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    run()
+    sick = False
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(f"trustassay.runs.outputs.{killed_in}", kill)
+        run()
+    run()
+    assert "unwell-today" not in (tmp_path / "run" / "report.html").read_text()
+    again = score(records(2), metrics=METRICS, entailer=Recorder(judge), out=tmp_path / "run")
+    assert again.to_pandas()["error"].isna().all()
+
+
+# ---- torn and damaged lines ----
+
+
+@pytest.mark.parametrize("keep", [0, 1, 20, -2, -1])
+def test_a_torn_last_line_is_cut_off_and_scored_again(finished: Path, keep: int) -> None:
+    expected = results(finished)
+    path = finished / "assessments.jsonl"
+    *whole, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole) + last[:keep])
+    run = score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
+    assert run.outcome.scored_before == 3
+    assert results(finished) == expected
+
+
+@pytest.mark.parametrize(
+    "line", [b"garbage\n", b"\x00\x00\x00\n", b"\xff\n", b"\n", b'{"id": "q1"}\n', b"[1]\n"]
+)
+def test_a_damaged_line_in_the_middle_is_named(finished: Path, line: bytes) -> None:
+    path = finished / "assessments.jsonl"
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + line + b"".join(rest))
+    with pytest.raises(RunFolderError, match=r"assessments\.jsonl:2: damaged"):
+        score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
+
+
+@pytest.mark.parametrize(("sample", "metric"), [("stranger", "grounding"), ("q1", "other")])
+def test_a_line_of_another_run_is_named(finished: Path, sample: str, metric: str) -> None:
+    line = json.dumps(Assessment(sample, metric, 0.5).to_dict()) + "\n"
+    with (finished / "assessments.jsonl").open("a") as file:
+        file.write(line)
+    (finished / "summary.json").unlink()
+    with pytest.raises(RunFolderError, match=r"assessments\.jsonl:5: belongs to no sample"):
+        score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
+
+
+def test_a_damaged_call_store_is_named(finished: Path) -> None:
+    (finished / "calls.sqlite").write_bytes(b"damaged" * 100)
+    (finished / "assessments.jsonl").unlink()
+    with pytest.raises(OSError, match=r"calls\.sqlite: not a store of model calls"):
+        score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
+
+
+def test_ids_of_all_kinds_find_their_place(tmp_path: Path) -> None:
+    ids = ['"', "\\", "ü", "\x00", "a\u2028b", "a\nb", "a\x1fb", "{", "😀", "0", " x ", "\ud800"]
+    samples = [record(i) | {"id": name} for i, name in enumerate(ids)]
+    out = tmp_path / "run"
+    for _ in range(2):
+        run = score(samples, metrics=METRICS, entailer="lexical", out=out)
+        assert [a.id for a in run.assessments] == [*ids[:-1], "\ufffd"]
+    assert run.outcome.scored_before == len(ids)
+
+
+def test_a_json_file_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_json("run", {"a": 1})
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        folder.write_json("run", {"a": 2})
+    assert folder.read_json("run") == {"a": 1}
+
+
+def test_a_folder_reads_what_it_wrote(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.read_json("run") is None
+    folder.write_json("run", {"a": ["ü", None]})
+    assert folder.read_json("run") == {"a": ["ü", None]}
+    with pytest.raises(ValueError, match="JSON"):
+        folder.write_json("run", {"a": float("nan")})
+    assert folder.read_json("run") == {"a": ["ü", None]}
+
+
+# ---- kill -9 ----
+
+SLOW = """
+import os, time
+
+def judge(premise, hypothesis):
+    time.sleep(float(os.environ.get("PAIR_S", "0")))
+    with open("asked.log", "a") as log:
+        log.write(repr((premise, hypothesis)) + "\\n")
+    return len(hypothesis) % 7 / 7
+"""
+
+
+def asked(folder: Path) -> Counter[str]:
+    log = folder / "asked.log"
+    return Counter(log.read_text().splitlines() if log.exists() else ())
+
+
+def stored(out: Path) -> set[str]:
+    """Return the requests whose replies are in the store, as the log writes them."""
+    if not (out / "calls.sqlite").exists():
+        return set()
+    connection = sqlite3.connect(out / "calls.sqlite")
+    try:
+        rows = connection.execute("SELECT request FROM calls").fetchall()
+    except sqlite3.OperationalError:  # killed before the table was made
+        rows = []
+    finally:
+        connection.close()
+    return {repr(tuple(json.loads(request))) for (request,) in rows}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "slow.py").write_text(SLOW)
+    jsonl(tmp_path / "in.jsonl", [record(i, answers=[[f"{i}"]]) for i in range(60)])
+    return tmp_path
+
+
+def more_asked_than(count: int, folder: Path) -> bool:
+    return asked(folder).total() > count
+
+
+def arguments(out: str) -> list[str]:
+    return [
+        *("score", "in.jsonl", "--entailer", "python:slow:judge"),
+        *("--out", out, "--concurrency", "4"),
+    ]
+
+
+def start(place: Path, out: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(*arguments(out)),
+        cwd=place,
+        env=os.environ | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(there: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 20
+    while not there():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_killed_at_ten_random_moments_and_resumed(place: Path) -> None:
+    unbroken = run_command(*arguments("unbroken"), cwd=place)
+    assert unbroken.returncode == 0, unbroken.stderr
+    pairs = set(asked(place))
+    assert set(asked(place).values()) == {1}
+    (place / "asked.log").unlink()
+    out = place / "broken"
+    rng = random.Random(20260101)
+    for kill in range(10):
+        known, before = stored(out), asked(place)
+        process = start(place, "broken", PAIR_S="0.01")
+        if kill % 3:  # the others end somewhere between import and the first question
+            so_far = before.total()
+            wait_for(partial(more_asked_than, so_far, place), process)
+        time.sleep(rng.uniform(0, 0.25))
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        now = asked(place)
+        assert {p: now[p] for p in known} == {p: before[p] for p in known}
+    assert 0 < len(stored(out)) < len(pairs)
+    known, before = stored(out), asked(place)
+    final = run_command(*arguments("broken"), cwd=place)
+    assert final.returncode == 0, final.stderr
+    now = asked(place)
+    assert {p: now[p] for p in known} == {p: before[p] for p in known}
+    assert set(now) == pairs
+    assert results(place / "unbroken") == results(out)
+    assert not [p.name for p in out.iterdir() if p.name.startswith(".") or "-" in p.name]
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from trustassay import score
+
+moment, after = int(sys.argv[1]), sys.argv[2] == "after"
+calls = 0
+replace = pathlib.Path.replace
+
+def killing(self, target):
+    global calls
+    calls += 1
+    if calls == moment and not after:
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(self, target)
+    if calls == moment:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+pathlib.Path.replace = killing
+score("in.jsonl", metrics=["grounding"], entailer="python:slow:judge", out="broken", concurrency=7)
+"""
+MOMENTS = 6
+"""Files put into place by a run: run.json, samples.jsonl, sorted assessments, three outputs."""
+
+
+@pytest.mark.parametrize("after", ["before", "after"])
+def test_killed_as_any_file_is_put_into_place(
+    place: Path, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.syspath_prepend(str(place))
+    jsonl(place / "in.jsonl", records(12))
+
+    def run(out: str) -> None:
+        score("in.jsonl", metrics=METRICS, entailer="python:slow:judge", out=out)
+
+    run("unbroken")
+    processes = []
+    for moment in range(1, MOMENTS + 1):
+        folder = place / str(moment)
+        folder.mkdir()
+        jsonl(folder / "in.jsonl", records(12))
+        (folder / "slow.py").write_text(SLOW)
+        program = [sys.executable, "-c", KILLED, str(moment), after]
+        processes.append(subprocess.Popen(program, cwd=folder))
+    codes = [process.wait(30) for process in processes]
+    # One is not killed where assessments came in input order and needed no sorting.
+    assert codes[:2] == [-signal.SIGKILL] * 2
+    assert codes.count(-signal.SIGKILL) >= MOMENTS - 1
+    for moment in range(1, MOMENTS + 1):
+        run(f"{moment}/broken")
+        assert results(place / f"{moment}/broken") == results(place / "unbroken")
+        assert (place / f"{moment}/broken/report.html").exists()
+        before = states(place / f"{moment}/broken")
+        run(f"{moment}/broken")
+        assert states(place / f"{moment}/broken") == before
+
+
+def test_killed_while_the_input_is_checked(tmp_path: Path) -> None:
+    program = """
+import sys, time
+from trustassay import score
+sys.path.insert(0, %r)
+from tests.support import records
+
+def slowly():
+    for row in records(20):
+        yield row
+        print("read", flush=True)
+        time.sleep(float(sys.argv[1]))
+
+score(slowly(), metrics=["grounding"], out="run")
+"""
+    source = program % str(Path(__file__).parents[2])
+
+    def start(pause: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", source, pause],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    process = start("0.05")
+    assert process.stdout
+    assert [process.stdout.readline() for _ in range(5)]
+    process.kill()
+    process.communicate()
+    assert not (tmp_path / "run" / "run.json").exists()
+    again = start("0")
+    again.communicate(timeout=30)
+    assert again.returncode == 0
+    assert len(lines(tmp_path / "run" / "assessments.jsonl")) == 20
+
+
+def test_a_second_process_is_refused_while_the_first_goes_on(place: Path) -> None:
+    first = start(place, "run", PAIR_S="0.02")
+    wait_for(lambda: asked(place), first)
+    second = run_command(*arguments("run"), cwd=place)
+    first.kill()
+    first.communicate()
+    assert second.returncode == 2
+    assert second.stderr == "trustassay: run: another process is working in this run\n"
+
+
+def test_interrupted_it_ends_with_130_and_goes_on_later(place: Path) -> None:
+    process = start(place, "run", PAIR_S="0.02")
+    wait_for(lambda: len(asked(place)) > 10, process)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "interrupted; the same command goes on where this one stopped" in said
+    assert "Traceback" not in said
+    assert "Warning" not in said
+    assert not (place / "run" / "summary.json").exists()
+    assert stored(place / "run") == set(asked(place))
+    final = run_command(*arguments("run"), cwd=place)
+    assert final.returncode == 0
+    assert set(asked(place).values()) == {1}
+    run_command(*arguments("unbroken"), cwd=place)
+    assert results(place / "run") == results(place / "unbroken")

@@ -1,0 +1,136 @@
+"""The rehearsal: what counts once, what is learnt, what is unsure, and that nothing is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support import Probe, Recorder
+from trustassay import score
+from trustassay.api import plan
+from trustassay.calls.spending import Price, Prices
+from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Probabilities, Reply
+from trustassay.runs.plan import LATENCY_S, PROBE, REPLY_TOKENS, Plan
+from trustassay.sample import Sample
+
+NAME = "openai:m@http://h/v1"
+OPTIONS: dict[str, Any] = {"entailer": Recorder(lambda p, h: (0.5, 0.5, 0)), "cache": None}
+
+
+@dataclass
+class Model:
+    """Replies with an x, which takes 30 and 10 tokens."""
+
+    name: str = NAME
+    limits: EndpointLimits = field(default_factory=lambda: EndpointLimits(concurrency=4))
+    asked: int = 0
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        self.asked += 1
+        return Reply("x", prompt_tokens=30, reply_tokens=10)
+
+
+def samples(n: int) -> list[dict[str, str]]:
+    return [{"id": f"s{i}", "question": f"{i}?".ljust(36), "response": "yes"} for i in range(n)]
+
+
+def asking(*texts: str, **parameters: Any) -> Probe:
+    """Return a metric that puts the question and ``texts`` to the model."""
+
+    async def ask(sample: Sample, models: Models) -> float:
+        for text in (sample.question, *texts):
+            await models.chat(text, **parameters)
+        return 0.5
+
+    return Probe(ask)
+
+
+def planned(metric: Probe, n: int, model: Model | None = None, **options: Any) -> Plan:
+    model = model or Model()
+    before = model.asked
+    found = plan(samples(n), metrics=metric, model=model, **OPTIONS | options)
+    assert model.asked == before
+    return found
+
+
+def test_equal_requests_count_once_and_tokens_are_estimated() -> None:
+    (part,) = planned(asking("to all"), 10).parts
+    assert (part.calls, part.cached) == (11, 0)
+    # 36 characters are 9 tokens, 6 are 1, and a message takes 4 more.
+    assert part.prompt_tokens == 10 * (9 + 4) + (1 + 4)
+    assert part.reply_tokens == 11 * REPLY_TOKENS
+
+
+def test_a_request_that_bounds_its_reply_is_expected_to_take_no_more() -> None:
+    (part,) = planned(asking(max_tokens=7, n=3), 2).parts
+    assert part.reply_tokens == 2 * 3 * 7
+
+
+def test_money_by_the_table_or_unknown() -> None:
+    prices = Prices({"m": Price(1e6, 2e6)})
+    found = planned(asking(), 3, prices=prices)
+    (part,) = found.parts
+    assert found.usd == part.usd == part.prompt_tokens + 2 * part.reply_tokens
+    assert planned(asking(), 3).usd is None
+
+
+def test_time_is_that_of_calls_together_or_what_the_limits_allow() -> None:
+    found = planned(asking(), 10)
+    assert found.seconds == pytest.approx(10 * LATENCY_S / 4)
+    assert not found.parts[0].measured
+    paced = Model(limits=EndpointLimits(concurrency=4, requests_per_minute=2))
+    assert planned(asking(), 10, paced).seconds == pytest.approx(300)
+
+
+def test_what_a_run_has_stored_is_at_hand_and_teaches(tmp_path: Path) -> None:
+    model, out = Model(), tmp_path / "run"
+    score(samples(4), metrics=asking(), model=model, out=out, report=False, **OPTIONS)
+    assert model.asked == 4
+    (part,) = planned(asking(), 6, model, out=out).parts
+    assert (part.calls, part.cached) == (6, 4)
+    assert part.reply_tokens == 2 * 10
+    assert part.measured
+    assert part.seconds < 2 * LATENCY_S / 4
+    assert planned(asking(), 4, model, out=out, prices=Prices({})).usd == 0
+
+
+def test_a_metric_that_stumbles_over_a_stand_in_is_unsure() -> None:
+    async def ask(sample: Sample, models: Models) -> float:
+        reply = await models.chat(sample.question)
+        return float(reply.text)
+
+    found = planned(Probe(ask), 5)
+    assert found.unsure == {"probe": 5}
+    assert found.parts[0].calls == 5
+
+
+def test_a_local_model_is_timed_by_a_few_requests() -> None:
+    class Slow:
+        name = "slow"
+        asked = 0
+
+        def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
+            self.asked += len(pairs)
+            return np.full((len(pairs), 3), 1 / 3)
+
+    slow = Slow()
+    found = plan(samples(100), metrics=Probe(), entailer=slow, cache=None)
+    (part,) = found.parts
+    assert (part.capability, part.calls, part.measured) == ("entailment", 100, True)
+    assert slow.asked == PROBE
+    assert found.usd == 0
+
+
+def test_answers_are_planned_for_samples_without_one() -> None:
+    rows = [{"id": "a", "question": "a?"}, {"id": "b", "question": "b?", "response": "mine"}]
+    found = plan(rows, metrics=Probe(), model=Model(), **OPTIONS)
+    assert [(part.metric, part.capability, part.calls) for part in found.parts] == [
+        ("answering", "chat", 1),
+        ("probe", "entailment", 2),
+    ]
+    assert found.to_dict()["samples"] == 2

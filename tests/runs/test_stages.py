@@ -1,0 +1,169 @@
+"""The stage before scoring: order, how far ahead is asked, failures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import jsonl
+from tests.support import lines as read_lines
+from trustassay.answering import Answering
+from trustassay.backends import resolve
+from trustassay.calls.models import Asking, Backends, Gatherers
+from trustassay.capabilities import Reply
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.stages import AHEAD, Answered, Answers, answer_samples, answered
+from trustassay.sample import Document, Sample
+
+Function = Callable[[str], Any]
+
+
+Work = Callable[[Gatherers], Coroutine[Any, Any, Any]]
+
+
+async def with_model(function: Function, work: Work) -> Any:
+    gatherers = Gatherers(Backends(chat={"model": resolve.chat(function)}), Asking())
+    try:
+        return await work(gatherers)
+    finally:
+        await gatherers.close()
+
+
+def told(
+    function: Function, samples: Sequence[Sample], style: str = "closed-book", repeats: int = 1
+) -> list[Answered]:
+    async def work(gatherers: Gatherers) -> list[Answered]:
+        found = answered(samples, Answering(style), gatherers, 2, repeats=repeats)
+        return [one async for one in found]
+
+    result: list[Answered] = asyncio.run(with_model(function, work))
+    return result
+
+
+def questions(n: int) -> list[Sample]:
+    return [Sample(f"q{i}", f"number {i}?") for i in range(n)]
+
+
+async def number(prompt: str) -> str:
+    """Reply with the last number of the prompt, later to smaller ones."""
+    found = int(prompt.rsplit("number ", 1)[1].split("?", maxsplit=1)[0])
+    await asyncio.sleep(0.01 / (1 + found))
+    if found == 3:
+        raise ValueError("three")
+    return f" {found} \n"
+
+
+def test_samples_come_in_their_order_with_responses_or_reasons() -> None:
+    samples = [*questions(5), Sample("own", "?", response="mine", model="me")]
+    found = told(number, samples)
+    assert [one.sample.id for one in found] == ["q0", "q1", "q2", "q3", "q4", "own"]
+    assert [one.sample.response for one in found] == ["0", "1", "2", None, "4", "mine"]
+    name = resolve.chat(number).name
+    assert [one.sample.model for one in found] == [*([name] * 3), None, name, "me"]
+    assert found[-1].reply is None and found[0].reply is not None
+    assert "three" in str(found[3].error)
+    assert [one.error for one in found if one.sample.id != "q3"] == [None] * 5
+
+
+def test_a_question_that_lacks_documents_keeps_its_place_and_is_not_asked() -> None:
+    asked: list[str] = []
+
+    def function(prompt: str) -> str:
+        asked.append(prompt)
+        return "x"
+
+    passages = (Document("d", "A passage.", "A title"),)
+    samples = [
+        Sample("a", "number 1?", documents=passages),
+        Sample("b", "number 2?"),
+        Sample("c", "number 3?", documents=passages),
+    ]
+    found = told(function, samples, "rag")
+    assert [one.sample.id for one in found] == ["a", "b", "c"]
+    assert "documents" in str(found[1].error)
+    assert len(asked) == 2
+
+
+def test_a_sample_that_names_its_model_keeps_the_name() -> None:
+    (one,) = told(lambda _: "x", [Sample("a", "?", model="theirs")])
+    assert (one.sample.response, one.sample.model) == ("x", "theirs")
+
+
+def test_repeats_are_asked_one_by_one_and_stand_together() -> None:
+    count = iter(range(100))
+    samples = [*questions(2), Sample("own", "?", response="mine")]
+    found = told(lambda _: str(next(count)), samples, repeats=3)
+    places = [(one.sample.id, one.repeat) for one in found]
+    assert places == [*(("q0", i) for i in range(3)), *(("q1", i) for i in range(3)), ("own", 0)]
+    assert sorted(str(one.sample.response) for one in found[:6]) == list("012345")
+
+
+def test_a_slow_answer_does_not_have_the_whole_input_read() -> None:
+    async def work(gatherers: Gatherers) -> int:
+        read = 0
+
+        def samples() -> Any:
+            nonlocal read
+            for sample in questions(500):
+                read += 1
+                yield sample
+
+        stream = answered(samples(), Answering("closed-book"), gatherers, 2)
+        task = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return read
+
+    async def never(prompt: str) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    assert asyncio.run(with_model(never, work)) == 2 * AHEAD + 1
+
+
+def stored(folder: RunFolder, function: Function) -> Answers:
+    async def work(gatherers: Gatherers) -> Answers:
+        return await answer_samples(folder, Answering("closed-book"), gatherers, 4, lambda: None)
+
+    result: Answers = asyncio.run(with_model(function, work))
+    return result
+
+
+def test_answers_are_written_into_the_runs_samples(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    jsonl(folder.samples_path, [sample.to_dict() for sample in questions(5)])
+    found = stored(folder, number)
+    assert (found.asked, found.cut, list(found.failed)) == (4, 0, ["q3"])
+    written = read_lines(folder.samples_path)
+    assert [one.get("response") for one in written] == ["0", "1", "2", None, "4"]
+    again = stored(folder, lambda _: Reply("cut", finish="length"))
+    assert (again.asked, again.cut, again.failed) == (1, 1, {})
+    assert read_lines(folder.samples_path)[3]["response"] == "cut"
+
+
+def test_interrupted_the_samples_stay_as_they_were(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    jsonl(folder.samples_path, [sample.to_dict() for sample in questions(40)])
+    before = folder.samples_path.read_bytes()
+
+    def step() -> None:
+        raise_in[0].cancel()
+
+    raise_in: list[asyncio.Task[Any]] = []
+
+    async def work(gatherers: Gatherers) -> Answers:
+        task = asyncio.current_task()
+        assert task
+        raise_in.append(task)
+        return await answer_samples(folder, Answering("closed-book"), gatherers, 4, step)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(with_model(lambda _: "x", work))
+    assert folder.samples_path.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["samples.jsonl"]
