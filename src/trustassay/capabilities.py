@@ -1,4 +1,4 @@
-"""What a metric may ask of a model: five small protocols and the values they exchange.
+"""What a metric may ask of a model: small protocols and the values they exchange.
 
 A backend implements one of them for batches; a metric sees :class:`Models`, which asks for one
 item at a time and answers with an awaitable. The engine stands between the two.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,15 @@ __all__ = [
     "BatchLimits",
     "ChatModel",
     "ChatRequest",
+    "Choice",
     "Embedder",
     "EndpointLimits",
     "Entailer",
     "Entailment",
     "Entity",
     "EntityLinker",
+    "Likelihood",
+    "LikelihoodModel",
     "LocalChatModel",
     "Message",
     "Models",
@@ -31,7 +34,9 @@ __all__ = [
     "Reply",
     "Retriever",
     "Similarity",
+    "TokenEmbedder",
     "TokenLogprob",
+    "TokenVectors",
     "on_sending",
 ]
 
@@ -132,6 +137,40 @@ class Entity:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Likelihood(NamedTuple):
+    """Natural log-probabilities of the tokens of a continuation, in their order."""
+
+    tokens: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        """The log-probability of the whole continuation; 0 where it has no token."""
+        return sum(self.tokens)
+
+
+class TokenVectors(NamedTuple):
+    """The tokens of a text, n of them, and their vectors, shape (n, d), special tokens included."""
+
+    tokens: tuple[str, ...]
+    vectors: Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which of several options a model chose: ``index``, ``None`` where its reply names none.
+
+    way: ``likelihood`` of each option after the prompt, ``logprobs`` of the letters as the first
+    token of a reply, or the ``letter`` that the reply names.
+    probabilities: of the options, summing to 1; empty where the way gives none.
+    reply: the text of the reply; empty by likelihood.
+    """
+
+    index: int | None
+    way: Literal[likelihood, logprobs, letter]
+    probabilities: tuple[float, ...] = ()
+    reply: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
     """How much a backend takes at once: items, and tokens after padding to the longest item.
@@ -197,6 +236,34 @@ class LocalChatModel(Protocol):
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
         """Answer each of the requests; raises :class:`BackendError`."""
+        ...
+
+
+@runtime_checkable
+class LikelihoodModel(Protocol):
+    """Says how likely it finds a continuation of a prompt."""
+
+    name: str
+
+    def token_loglikelihoods(
+        self, prompt: str | Sequence[Message], options: Sequence[str]
+    ) -> list[list[float]]:
+        """Return, for each option, the natural log-probabilities of its tokens after the prompt.
+
+        Raises:
+            BackendError: prompt and option are longer than the model reads, or the model fails.
+        """
+        ...
+
+
+@runtime_checkable
+class TokenEmbedder(Protocol):
+    """Turns a text into the vectors of its tokens."""
+
+    name: str
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the tokens and vectors of each text."""
         ...
 
 
@@ -283,11 +350,60 @@ class Models(Protocol):
         ...
 
     def chat(
-        self, text: str | Sequence[Message], /, *, role: str = "model", **parameters: Any
+        self,
+        text: str | Sequence[Message],
+        /,
+        *,
+        role: str = "model",
+        name: str = "",
+        **parameters: Any,
     ) -> Awaitable[Reply]:
         """Ask a chat model, by default the one under assessment.
 
-        ``text`` is one user message or a whole chat; ``parameters`` are the other fields of
-        :class:`ChatRequest`.
+        ``text`` is one user message or a whole chat; ``name`` says which model of a role that many
+        have; ``parameters`` are the other fields of :class:`ChatRequest`.
+        """
+        ...
+
+    def names(self, role: str) -> tuple[str, ...]:
+        """Return the names of the models of a role, none where the run has none."""
+        ...
+
+    def search(self, query: str, k: int) -> Awaitable[tuple[Passage, ...]]:
+        """Ask for the ``k`` best passages of a query, best first."""
+        ...
+
+    def link(self, text: str) -> Awaitable[tuple[Entity, ...]]:
+        """Ask for the entities that a text speaks of, in reading order."""
+        ...
+
+    def likelihood(
+        self,
+        prompt: str | Sequence[Message],
+        continuation: str,
+        *,
+        role: str = "model",
+        name: str = "",
+    ) -> Awaitable[Likelihood]:
+        """Ask how likely a model finds ``continuation`` after ``prompt``."""
+        ...
+
+    def token_vectors(self, text: str) -> Awaitable[TokenVectors]:
+        """Ask for the vectors of a text's tokens."""
+        ...
+
+    def choose(
+        self,
+        prompt: str,
+        options: Sequence[str],
+        *,
+        role: str = "model",
+        name: str = "",
+        **parameters: Any,
+    ) -> Awaitable[Choice]:
+        """Ask which of several options follows a prompt that shows them as A, B, C, ...
+
+        By the likelihood of the letters where the model gives it, else by the log-probabilities of
+        the first token, else by the letter that the reply names; the choice says which.
         """
         ...

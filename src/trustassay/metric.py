@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from trustassay.capabilities import Models
 from trustassay.sample import Problem, Sample
 
 __all__ = [
     "Assessment",
+    "Context",
     "Figure",
     "Inventory",
     "Metric",
+    "Need",
+    "Pool",
     "Summary",
 ]
 
@@ -123,22 +126,96 @@ def _reads_as_sentence(text: str) -> bool:
     return len(text.split()) >= 5 and text.rstrip().endswith((".", "!", "?"))
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a metric asks of a run; what cannot be met is refused before anything starts.
+
+    capability: a method of :class:`~trustassay.capabilities.Models`.
+    role: which chat model is asked: ``model`` (the one under assessment), ``judge``, ``generator``,
+    ``references``. many: several models may have the role, each under its own name.
+    optional: the metric does without it where the run has none.
+    """
+
+    capability: str
+    role: str = ""
+    many: bool = False
+    optional: bool = False
+
+
+class Pool(Protocol):
+    """All samples that a metric may look at, in input order and at random access."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Sample: ...
+
+    def __iter__(self) -> Iterator[Sample]: ...
+
+    def index(self, sample_id: str) -> int | None:
+        """Return where the sample of an id stands; ``None`` where there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a metric is given to assess one sample.
+
+    sample: with all that stages have filled in. models: whom it may ask.
+    prepared: what :meth:`Metric.prepare` returned. seed: the run's.
+    """
+
+    sample: Sample
+    models: Models
+    prepared: Any = None
+    seed: int = 0
+
+
 class Metric(ABC):
     """One method. Subclass as a frozen dataclass whose fields are the options.
 
-    A metric holds no client and no result: one instance scores many samples at once.
+    A metric holds no client and no result: one instance scores many samples at once. What it says
+    of itself (``score_range``, ``verdicts``, ...) is read from the instance, so that options can
+    change it: a constant is a class variable, anything else a property or a field.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    needs: ClassVar[frozenset[str]]
-    score_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    lower_is_better: ClassVar[bool] = False
+    fills: ClassVar[tuple[str, ...]] = ()
+    """Fields that are filled before scoring where they are missing and the run has what it takes:
+    ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``."""
     reads_response: ClassVar[bool] = True
     """Whether a sample without a response gets one before it is assessed."""
-    verdicts: ClassVar[Sequence[str]] = ()
-    """The verdicts it may give, the one of trust first; each has its colour in the report."""
-    figures: ClassVar[Mapping[str, Figure]]
+    pool: ClassVar[bool] = False
+    """Whether :meth:`prepare` is called, with all samples, before the first is assessed."""
+
+    @property
+    def score_range(self) -> tuple[float, float]:
+        """The least and the largest score."""
+        return 0.0, 1.0
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a low score is good."""
+        return False
+
+    @property
+    def verdicts(self) -> Sequence[str]:
+        """The verdicts it may give, the one of trust first; each has its colour in the report."""
+        return ()
+
+    @property
+    def stable_below(self) -> float | None:
+        """The score from which an answer is no longer stable, where the metric has such a bound."""
+        return None
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """What the keys of its summary mean, in the order in which they are shown."""
+        return {}
+
+    @abstractmethod
+    def needs(self) -> Sequence[Need]:
+        """Return what the metric asks of a run."""
 
     def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002
         """Return this metric with every ``auto`` option settled for the samples of a run."""
@@ -152,8 +229,16 @@ class Metric(ABC):
         """Return what keeps it from scoring ``sample`` in a run that has no chat model to ask."""
         return []
 
+    async def prepare(self, pool: Pool, models: Models) -> Any:  # noqa: ARG002
+        """Return what :meth:`assess` finds in ``context.prepared``; called once in a process.
+
+        Its calls are stored, planned and taken up again like all others. A failure fails all
+        samples of the metric.
+        """
+        return None
+
     @abstractmethod
-    async def assess(self, sample: Sample, models: Models) -> Assessment:
+    async def assess(self, context: Context) -> Assessment:
         """Score one sample.
 
         Raises:

@@ -13,11 +13,10 @@ between tokens that are all but equally likely.
 from __future__ import annotations
 
 import inspect
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
-
-import numpy as np
 
 from trustassay.backends.decoding import Decoding, Row
 from trustassay.backends.layout import plain, shortened
@@ -134,11 +133,20 @@ class HuggingFaceChat:
     ) -> list[float]:
         """Return, for each option, the sum of the natural log-probabilities of its tokens.
 
-        They follow the prompt, laid out as for a reply; the end of the text is not counted, and an
-        option without tokens has 0. A decoder-only model's prompt and option are tokenised as one
-        text, as it learnt to read them; where a token would reach across the boundary the option
-        is tokenised by itself. So a space before an option belongs to the option. An
-        encoder-decoder model's option is tokenised by itself.
+        As :meth:`token_loglikelihoods`; an option without tokens has 0.
+        """
+        return [math.fsum(row) for row in self.token_loglikelihoods(prompt, options)]
+
+    def token_loglikelihoods(
+        self, prompt: str | Sequence[Message], options: Sequence[str]
+    ) -> list[list[float]]:
+        """Return, for each option, the natural log-probabilities of its tokens.
+
+        They follow the prompt, laid out as for a reply; the end of the text is not counted. A
+        decoder-only model's prompt and option are tokenised as one text, as it learnt to read
+        them; where a token would reach across the boundary the option is tokenised by itself. So a
+        space before an option belongs to the option. An encoder-decoder model's option is
+        tokenised by itself.
 
         Raises:
             BackendError: prompt and option are longer than the model reads, or the model fails.
@@ -150,7 +158,7 @@ class HuggingFaceChat:
             pairs = [self._option(text, special, start, option) for option in options]
             if not self._encodes:
                 pairs = [([*start, *before], tokens) for before, tokens in pairs]
-            return self._sums(start, pairs)
+            return self._after(start, pairs)
 
     # ------------------------------------------------------------------------------- from chats
 
@@ -259,8 +267,10 @@ class HuggingFaceChat:
         arrays = padded(inputs, self._tokenizer)
         return {k: torch.from_numpy(v).to(self._model.device) for k, v in arrays.items()}
 
-    def _sums(self, start: list[int], pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
-        """Return the sum of log-probabilities of the second tokens after the first, for each pair.
+    def _after(
+        self, start: list[int], pairs: Sequence[tuple[list[int], list[int]]]
+    ) -> list[list[float]]:
+        """Return the log-probabilities of the second tokens after the first, for each pair.
 
         What is read is the same for all options of one token, and is read once.
         """
@@ -272,21 +282,23 @@ class HuggingFaceChat:
                 f"{self._limit} that this model reads"
             )
         least = min((len(before) for before, _ in pairs), default=0)
-        sums = np.zeros(len(pairs))
+        found = [[0.0] * len(tokens) for _, tokens in pairs]
         distinct = list(dict.fromkeys(read))
         lengths = [len(ids) + (len(start) if self._encodes else 0) for ids in distinct]
         for batch in batches(lengths, self._batch_tokens):
             place = {distinct[i]: row for row, i in enumerate(batch)}
             wanted = [
-                (i, place[read[i]], len(before) - least + offset, token)
+                ((i, offset), place[read[i]], len(before) - least + offset, token)
                 for i, (before, tokens) in enumerate(pairs)
                 if read[i] in place
                 for offset, token in enumerate(tokens)
             ]
             if wanted:
                 owners, *where = zip(*wanted, strict=True)
-                np.add.at(sums, list(owners), self._logprobs(start, list(place), least, where))
-        return [float(value) for value in sums]
+                values = self._logprobs(start, list(place), least, where)
+                for (i, offset), value in zip(owners, values, strict=True):
+                    found[i][offset] = float(value)
+        return found
 
     def _logprobs(
         self, start: list[int], read: Sequence[tuple[int, ...]], least: int, where: Sequence[Any]

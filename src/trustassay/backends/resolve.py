@@ -6,14 +6,23 @@ A backend's module, and what it needs, is imported when it is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, DEFAULT_SIMILARITY
 from trustassay.backends.encoder import card
 from trustassay.backends.functions import FunctionEntailer, imported
 from trustassay.backends.lexical import LexicalEntailer
-from trustassay.capabilities import ChatModel, Embedder, Entailer, LocalChatModel, Similarity
+from trustassay.capabilities import (
+    ChatModel,
+    Embedder,
+    Entailer,
+    EntityLinker,
+    LocalChatModel,
+    Retriever,
+    Similarity,
+    TokenEmbedder,
+)
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -30,9 +39,13 @@ __all__ = [
     "chat",
     "embedder",
     "entailer",
+    "linker",
+    "retriever",
     "similarity",
+    "token_embedder",
 ]
 
+T = TypeVar("T")
 EntailerChoice = str | Entailer | Callable[[str, str], Any]
 ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]
 EmbedderChoice = str | Embedder
@@ -129,6 +142,69 @@ def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:
         return kinds.LexicalSimilarity()
     names = ["cosine", "consistency", "lexical"]
     raise UnknownNameError(did_you_mean("similarity", choice, names))
+
+
+def retriever(choice: str | Retriever) -> Retriever:
+    """Return the retriever that ``bm25:PATH[?index=FOLDER]`` or ``python:MODULE:OBJECT`` names,
+    or pass one through.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        InputError, BackendError: the corpus or its index cannot be used.
+    """
+    found: Any = choice
+    if isinstance(choice, str):
+        if not choice.startswith("python:"):
+            from trustassay.retrieval.retriever import bm25_retriever_of
+
+            return bm25_retriever_of(choice)
+        found = imported(choice.removeprefix("python:"))
+    return _of_type(found, Retriever, "a retriever is an object with name and search")
+
+
+def linker(choice: str | EntityLinker) -> EntityLinker:
+    """Return the linker that ``python:MODULE:OBJECT`` names, or pass one through.
+
+    Raises:
+        UnknownNameError: another scheme.
+        BackendError: it cannot be loaded.
+    """
+    found: Any = choice
+    if isinstance(choice, str):
+        if not choice.startswith("python:"):
+            raise UnknownNameError(did_you_mean("linker", choice, ["python:MODULE:OBJECT"]))
+        found = imported(choice.removeprefix("python:"))
+    return _of_type(found, EntityLinker, "a linker is an object with name and link")
+
+
+def token_embedder(choice: str | TokenEmbedder) -> TokenEmbedder:
+    """Return the embedder of tokens that a URI names, or pass one through.
+
+    ``hf:ID-or-path[?layer=N&...]`` with the options of
+    :class:`~trustassay.backends.token_vectors.HuggingFaceTokenEmbedder`; ``python:MODULE:OBJECT``.
+
+    Raises:
+        UnknownNameError: another scheme or option.
+        BackendError: it cannot be loaded.
+    """
+    found: Any = choice
+    if isinstance(choice, str):
+        scheme, _, rest = choice.partition(":")
+        if scheme == "hf":
+            from trustassay.backends.token_vectors import HuggingFaceTokenEmbedder
+
+            model, options = _model_and_options(rest, _HF_EMBEDDER_OPTIONS | {"layer": int})
+            return HuggingFaceTokenEmbedder(model, **options)
+        if scheme != "python":
+            raise UnknownNameError(did_you_mean("token embedder", choice, ["hf:ID", "python:..."]))
+        found = imported(rest)
+    return _of_type(found, TokenEmbedder, "an embedder of tokens has name and token_vectors")
+
+
+def _of_type(found: Any, kind: type[T], words: str) -> T:
+    if isinstance(found, type) or not isinstance(found, kind):
+        raise BackendError(f"{words}, not {found!r:.60}")
+    return found
 
 
 def _embedded(rest: str) -> Entailer:

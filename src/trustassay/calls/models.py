@@ -3,186 +3,93 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from trustassay.calls.choosing import choose
+from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.kinds import capabilities, capability
+from trustassay.calls.kinds.chat import chat_request
+from trustassay.capabilities import ChatRequest, Choice, Likelihood, LikelihoodModel, Message, Reply
 
-from trustassay.calls.counting import Tally, chat_parts, fields_of
-from trustassay.calls.endpoints import AsyncEmbedder, ChatCaller, EmbeddingCaller, Endpoints
-from trustassay.calls.gathering import Codec, Counts, Gatherer, Policy
-from trustassay.calls.spending import Budget, Prices, Purse
-from trustassay.calls.store import Calls, CallStore
-from trustassay.capabilities import (
-    BatchLimits,
-    ChatModel,
-    ChatRequest,
-    Embedder,
-    EndpointLimits,
-    Entailer,
-    Entailment,
-    LocalChatModel,
-    Message,
-    Reply,
-    Similarity,
-    TokenLogprob,
-)
-from trustassay.errors import BackendError
-from trustassay.sample import clean
-
-__all__ = [
-    "Asking",
-    "Backends",
-    "Gatherers",
-    "SampleModels",
-    "any_shared",
-    "chat_request",
-    "check_budget",
-    "is_remote",
-]
-
-T = TypeVar("T")
-R = TypeVar("R")
-Pair = tuple[str, str]
-Vector = NDArray[np.float32]
-DIGITS = 6
-"""Digits of a reply's numbers that are kept; what a batch's padding changes lies beyond them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Backends:
-    """The backends of a run; one that no metric needs may be ``None``.
-
-    ``chat`` holds chat models by their role; ``model`` is the one under assessment.
-    """
-
-    entailer: Entailer | None = None
-    embedder: Embedder | AsyncEmbedder | None = None
-    similarity: Similarity | None = None
-    chat: Mapping[str, ChatModel | LocalChatModel] = field(default_factory=dict)
-
-    def names(self) -> dict[str, str]:
-        """Return the backend's name for each capability and role at hand."""
-        found = {name: getattr(self, name) for name in ("entailer", "embedder", "similarity")}
-        return {name: backend.name for name, backend in {**found, **self.chat}.items() if backend}
-
-    def asked(self) -> list[Any]:
-        """Return those backends that may be endpoints, also the one behind a similarity."""
-        behind = getattr(self.similarity, "endpoint_embedder", None)
-        return [b for b in (self.embedder, behind, *self.chat.values()) if b]
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """What the gatherers of a run share: where calls are kept, and what they may cost."""
-
-    own: CallStore | None = None
-    shared: CallStore | None = None
-    policy: Policy = field(default_factory=Policy)
-    prices: Prices = field(default_factory=Prices)
-    budget: Budget | None = None
-    concurrency: int | None = None
-    tally: Tally | None = None
-
-
-class Gatherers:
-    """One gatherer for each backend of a run; made inside the event loop."""
-
-    def __init__(self, backends: Backends, asking: Asking) -> None:
-        make = _Maker(asking, _paid(backends))
-        self._backends = backends
-        self.endpoints = make.endpoints
-        self.entailment = make.entailment(backends.entailer) if backends.entailer else None
-        self.embedding = make.embedding(backends.embedder) if backends.embedder else None
-        self.vectors_compared = self._vectors_compared(make)
-        self.similarity = (
-            make.similarity(backends.similarity, self.vectors_compared)
-            if backends.similarity
-            else None
-        )
-        models = {model.name: model for model in backends.chat.values()}
-        by_name = {name: make.chat(model) for name, model in models.items()}
-        self.chat = {role: by_name[model.name] for role, model in backends.chat.items()}
-
-    def _vectors_compared(self, make: _Maker) -> Gatherer[str, Vector] | None:
-        """Return where a similarity by an endpoint's vectors asks for them, if it is one."""
-        behind = getattr(self._backends.similarity, "endpoint_embedder", None)
-        if not (behind and hasattr(self._backends.similarity, "ascores")):
-            return None
-        make.endpoints.of(behind, behind.endpoint_limits)
-        if self.embedding and self.embedding.backend == behind.name:
-            return self.embedding
-        return make.embedding(behind)
-
-    def _all(self) -> dict[str, Gatherer[Any, Any]]:
-        own = {
-            "entailment": self.entailment,
-            "embedding": self.embedding,
-            "similarity": self.similarity,
-        }
-        if self.vectors_compared is not self.embedding:
-            own["embedding for similarity"] = self.vectors_compared
-        chats = {f"chat {gatherer.backend}": gatherer for gatherer in self.chat.values()}
-        return {name: gatherer for name, gatherer in {**own, **chats}.items() if gatherer}
-
-    def counts(self) -> dict[str, Counts]:
-        """Return what was asked of each capability, and each chat model, in this process."""
-        return {name: gatherer.counts for name, gatherer in self._all().items()}
-
-    async def close(self) -> None:
-        """Stop all, and close the connections."""
-        for gatherer in self._all().values():
-            await gatherer.close()
-        for backend in self._backends.asked():
-            if close := getattr(backend, "close", None):
-                await close()
+__all__ = ["SampleModels"]
 
 
 class SampleModels:
-    """The models as one sample's assessment sees them; counts what it asks for."""
+    """The models as one sample's assessment sees them; counts what it asks for.
+
+    Every capability is a method by its name; its arguments make the request, as
+    :class:`~trustassay.capabilities.Models` says of those of this package.
+    """
 
     def __init__(self, gatherers: Gatherers) -> None:
         self._gatherers = gatherers
         self.calls: Counter[str] = Counter()
         self.usage: dict[str, Counter[str]] = {}
 
-    def entail(self, premise: str, hypothesis: str) -> asyncio.Future[Entailment]:
-        """Ask whether ``premise`` entails ``hypothesis``."""
-        return self._ask("entailment", self._gatherers.entailment, (premise, hypothesis))
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        found = capabilities().get(name)
+        if found is None:
+            raise AttributeError(f"models have no {name!r}; known: {', '.join(capabilities())}")
+        return lambda *given, **options: self.ask(found.name, found.item(*given, **options))
 
-    def embed(self, text: str) -> asyncio.Future[Vector]:
-        """Ask for the vector of a text."""
-        return self._ask("embedding", self._gatherers.embedding, text)
-
-    def compare(self, text: str, reference: str) -> asyncio.Future[float]:
-        """Ask how much ``text`` says the same as ``reference``."""
-        return self._ask("similarity", self._gatherers.similarity, (text, reference))
+    def names(self, role: str) -> tuple[str, ...]:
+        """Return the names of the models of a role."""
+        return self._gatherers.backends.named(role)
 
     def chat(
-        self, text: str | Sequence[Message], /, *, role: str = "model", **parameters: Any
-    ) -> asyncio.Future[Reply]:
+        self,
+        text: str | Sequence[Message],
+        /,
+        *,
+        role: str = "model",
+        name: str = "",
+        **parameters: Any,
+    ) -> Awaitable[Reply]:
         """Ask a chat model; ``parameters`` are the other fields of a request."""
-        return self.request(chat_request(text, **parameters), role)
+        return self.request(chat_request(text, **parameters), role, name)
 
-    def request(self, request: ChatRequest, role: str = "model") -> asyncio.Future[Reply]:
+    def request(
+        self, request: ChatRequest, role: str = "model", name: str = ""
+    ) -> asyncio.Future[Reply]:
         """Ask a chat model with a request that is made already."""
-        gatherer = self._gatherers.chat.get(role)
-        future = self._ask(role, gatherer, request, capability="chat")
-        assert gatherer
-        future.add_done_callback(partial(self._count, gatherer.backend))
+        future: asyncio.Future[Reply] = self.ask("chat", request, role, name)
+        backend = self._gatherers.find("chat", role, name).backend
+        future.add_done_callback(partial(self._count, backend))
         return future
 
-    def _ask(
-        self, backend: str, gatherer: Gatherer[T, R] | None, item: T, capability: str = ""
-    ) -> asyncio.Future[R]:
-        if gatherer is None:
-            raise BackendError(f"this run has no {_BACKENDS.get(backend, backend)}")
-        self.calls[capability or backend] += 1
+    def likelihood(
+        self,
+        prompt: str | Sequence[Message],
+        continuation: str,
+        *,
+        role: str = "model",
+        name: str = "",
+    ) -> Awaitable[Likelihood]:
+        """Ask how likely a model finds ``continuation`` after ``prompt``."""
+        item = capability("likelihood").item(prompt, continuation)
+        return self.ask("likelihood", item, role, name)
+
+    def choose(
+        self,
+        prompt: str,
+        options: Sequence[str],
+        *,
+        role: str = "model",
+        name: str = "",
+        **parameters: Any,
+    ) -> Awaitable[Choice]:
+        """Ask which of several options follows a prompt that shows them as A, B, C, ..."""
+        backend = self._gatherers.backends.find("chat", role, name)
+        likely = isinstance(backend, LikelihoodModel)
+        return choose(self, prompt, options, likely, role=role, name=name, **parameters)
+
+    def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
+        """Ask for one thing by the name of its capability."""
+        gatherer = self._gatherers.find(name, role, which)
+        self.calls[capability(name).stored_as] += 1
         return gatherer.ask(item)
 
     def _count(self, backend: str, future: asyncio.Future[Reply]) -> None:
@@ -196,184 +103,3 @@ class SampleModels:
         usage["uncounted"] += reply.prompt_tokens is None or reply.reply_tokens is None
         for name in reply.dropped:
             usage[f"without {name}"] += 1
-
-
-def chat_request(text: str | Sequence[Message], **parameters: Any) -> ChatRequest:
-    """Return the request that one user message or a whole chat makes."""
-    if isinstance(text, str):
-        return ChatRequest.of(text, **parameters)
-    return ChatRequest(tuple(text), **parameters)
-
-
-def check_budget(backends: Backends, prices: Prices, budget: Budget | None) -> None:
-    """Raise :class:`BackendError` where a budget cannot be kept, before anything is begun."""
-    Purse(budget, prices, {}, _paid(backends))
-
-
-def is_remote(backend: Any) -> bool:
-    """Whether a backend is an endpoint: asked one call at a time, many at once."""
-    return hasattr(backend, "avectors") or isinstance(backend, ChatModel)
-
-
-def any_shared(backends: Backends) -> bool:
-    """Whether other runs may take the replies of any backend."""
-    return any(map(_is_shared, backends.asked()))
-
-
-def _is_shared(backend: Any) -> bool:
-    """Whether other runs may take a backend's replies: an endpoint's, but not a function's."""
-    return is_remote(backend) and getattr(backend, "shared", True)
-
-
-def _paid(backends: Backends) -> list[str]:
-    """Return the names of those backends whose calls cost something: the endpoints."""
-    return list(dict.fromkeys(b.name for b in backends.asked() if is_remote(b)))
-
-
-_BACKENDS = {"entailment": "entailer", "embedding": "embedder"}
-
-
-class _Maker:
-    """Makes gatherers that share stores, endpoints and a purse."""
-
-    def __init__(self, asking: Asking, paid: Collection[str]) -> None:
-        self._asking = asking
-        self.endpoints = Endpoints(asking.concurrency)
-        spent = asking.own.usage("chat") if asking.own else {}
-        self._purse = Purse(asking.budget, asking.prices, spent, paid)
-
-    def entailment(self, entailer: Entailer) -> Gatherer[Pair, Entailment]:
-        def compute(pairs: list[Pair]) -> list[Entailment]:
-            scores = np.asarray(entailer.scores(pairs), dtype=float)
-            if scores.shape != (len(pairs), 3) or not np.all((scores >= 0) & (scores <= 1)):
-                raise BackendError(
-                    f"{entailer.name} did not return three probabilities for each pair"
-                )
-            if not np.allclose(scores.sum(axis=1), 1, atol=1e-3):
-                raise BackendError(f"{entailer.name} returned probabilities that do not sum to 1")
-            return [Entailment(*row) for row in scores.tolist()]
-
-        codec: Codec[Pair, Entailment] = Codec(
-            parts=lambda pair: pair,
-            reply_to_json=_numbers,
-            reply_from_json=lambda text: Entailment(*json.loads(text)),
-        )
-        return self._gatherer("entailment", entailer, compute, codec)
-
-    def embedding(self, embedder: Embedder | AsyncEmbedder) -> Gatherer[str, Vector]:
-        codec: Codec[str, Vector] = Codec(
-            parts=lambda text: (text,),
-            reply_to_json=lambda vector: _numbers(vector.tolist()),
-            reply_from_json=lambda text: np.array(json.loads(text), dtype=np.float32),
-        )
-        if not isinstance(embedder, Embedder):  # then it is an endpoint
-            endpoint = self.endpoints.of(embedder, embedder.endpoint_limits)
-            remote = EmbeddingCaller(embedder, endpoint, self._purse)
-            return self._gatherer("embedding", embedder, remote, codec, remote=True)
-
-        def compute(texts: list[str]) -> list[Vector]:
-            vectors = np.asarray(embedder.vectors(texts), dtype=np.float32)
-            if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
-                raise BackendError(f"{embedder.name} did not return a vector for each text")
-            return list(vectors)
-
-        return self._gatherer("embedding", embedder, compute, codec)
-
-    def chat(self, model: ChatModel | LocalChatModel) -> Gatherer[ChatRequest, Reply]:
-        codec: Codec[ChatRequest, Reply] = Codec(
-            parts=chat_parts,
-            reply_to_json=lambda reply: json.dumps(_cleaned(fields_of(reply))),
-            reply_from_json=lambda text: _reply(json.loads(text)),
-            tokens=lambda reply: (reply.prompt_tokens, reply.reply_tokens),
-        )
-        if isinstance(model, LocalChatModel):
-            return self._gatherer("chat", model, model.replies, codec)
-        endpoint = self.endpoints.of(model, getattr(model, "limits", EndpointLimits()))
-        return self._gatherer(
-            "chat",
-            model,
-            ChatCaller(model, endpoint, self._purse, self._asking.tally),
-            codec,
-            remote=True,
-            items=1,
-        )
-
-    def similarity(
-        self, similarity: Similarity, vectors: Gatherer[str, Vector] | None
-    ) -> Gatherer[Pair, float]:
-        """Make one; ``vectors`` are those of an endpoint that the similarity is made of."""
-
-        def checked(found: Any, pairs: list[Pair]) -> list[float]:
-            scores = np.asarray(found, dtype=float)
-            if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
-                raise BackendError(f"{similarity.name} did not return a number for each pair")
-            numbers: list[float] = scores.tolist()
-            return numbers
-
-        def compute(pairs: list[Pair]) -> list[float]:
-            return checked(similarity.scores(pairs), pairs)
-
-        async def by_vectors(pairs: list[Pair]) -> tuple[list[float], float]:
-            assert vectors
-            found = await similarity.ascores(pairs, vectors.ask)  # type: ignore[attr-defined]
-            return checked(found, pairs), 0.0  # the seconds count for the vectors
-
-        codec: Codec[Pair, float] = Codec(
-            parts=lambda pair: pair,
-            reply_to_json=lambda score: _numbers([score]),
-            reply_from_json=lambda text: float(json.loads(text)[0]),
-        )
-        if vectors:  # one pair at a time: the vectors are what is gathered
-            return self._gatherer("similarity", similarity, by_vectors, codec, remote=True, items=1)
-        return self._gatherer("similarity", similarity, compute, codec)
-
-    def _gatherer(
-        self,
-        capability: str,
-        backend: Any,
-        compute: Any,
-        codec: Codec[T, R],
-        *,
-        remote: bool = False,
-        items: int | None = None,
-    ) -> Gatherer[T, R]:
-        limits = getattr(backend, "limits", BatchLimits())
-        asking = self._asking
-        calls = Calls(asking.own, asking.shared if _is_shared(backend) else None)
-        return Gatherer(
-            capability,
-            backend.name,
-            compute,
-            codec,
-            limits=BatchLimits(items=items, tokens=None) if items else limits,
-            store=calls if getattr(backend, "stored", True) else None,
-            policy=asking.policy,
-            remote=remote,
-        )
-
-
-def _numbers(values: Sequence[float]) -> str:
-    return json.dumps([round(value, DIGITS) for value in values])
-
-
-def _cleaned(value: Any) -> Any:
-    """Return a reply's fields without what no file can hold, lone surrogates."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {name: _cleaned(part) for name, part in value.items()}
-    return [_cleaned(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _reply(fields: dict[str, Any]) -> Reply:
-    logprobs = fields["logprobs"]
-    return Reply(
-        **fields
-        | {
-            "others": tuple(fields["others"]),
-            "dropped": tuple(fields["dropped"]),
-            "logprobs": None
-            if logprobs is None
-            else tuple(TokenLogprob(t, p, tuple(map(tuple, others))) for t, p, others in logprobs),
-        }
-    )

@@ -83,8 +83,8 @@ def dataset(  # noqa: PLR0913 - one argument an option
     trustassay dataset questions.csv --retriever "bm25:wiki.tsv?index=wiki.bm25" --out data.jsonl
     """
     with errors_for_people():
+        from trustassay.retrieval.retriever import bm25_retriever_of
         from trustassay.workflows import dataset as datasets
-        from trustassay.workflows.dataset.retrieving import bm25_retriever_of
 
         if (corpus is None) == (retriever is None):
             raise ValueError("name the documents by --corpus or by --retriever, by just one")

@@ -11,7 +11,7 @@ from trustassay.data.formats import InputError
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.retrieval.bm25 import build_index
 from trustassay.workflows.dataset import retrieving
-from trustassay.workflows.dataset.retrieving import bm25_retriever, bm25_retriever_of
+from trustassay.retrieval.retriever import bm25_retriever, bm25_retriever_of
 
 
 @pytest.fixture

@@ -1,0 +1,97 @@
+"""What the calls need to know of one thing that a metric may ask for.
+
+Everything about a capability stands in one file of :mod:`trustassay.calls.kinds`: how it is asked,
+batched, stored, checked, planned and shown, and which backends serve it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from trustassay.calls.counting import Tally
+from trustassay.calls.endpoints import Endpoints
+from trustassay.calls.gathering import Codec, Gatherer
+from trustassay.calls.spending import Purse
+from trustassay.errors import BackendError
+from trustassay.sample import clean
+
+__all__ = ["Capability", "Shared", "cleaned", "numbers"]
+
+Item = TypeVar("Item")
+Reply = TypeVar("Reply")
+Remote = Callable[[list[Any]], Awaitable[tuple[Sequence[Any], float]]]
+
+DIGITS = 6
+"""Digits of a reply's numbers that are kept; what a batch's padding changes lies beyond them."""
+
+
+class Shared(Protocol):
+    """What all capabilities of a run share when their backends are endpoints."""
+
+    endpoints: Endpoints
+    purse: Purse
+    tally: Tally | None
+
+    def gatherer(self, capability: str, backend: Any) -> Gatherer[Any, Any]:
+        """Return the one gatherer of a capability and a backend."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capability(Generic[Item, Reply]):
+    """One thing that a metric may ask of a model.
+
+    name: the method of :class:`~trustassay.capabilities.Models`, and the word in a
+    :class:`~trustassay.metric.Need`.
+    stored_as: the word in stored calls and in what is counted.
+    backend: who serves it; the word in ``run.json``, for the option and for messages.
+    item: makes a request from the method's arguments.
+    compute: asks a backend for a batch, and checks what it returns.
+    codec: how requests and replies are identified and stored.
+    stand_in: what a plan takes for the reply.
+    load: makes a backend from what the user named, a URI or an object.
+    default: what is loaded where a metric needs the capability and nobody named a backend.
+    option: the command line's option, for messages.
+    served_by: the capability whose backends serve this one, too, where they can: those that are
+    of the type ``able``.
+    remote: returns how an endpoint is asked, or ``None`` for a backend in this process.
+    remote_items: requests that one call to an endpoint takes; ``None`` as the backend's limits say.
+    """
+
+    name: str
+    stored_as: str
+    backend: str
+    item: Callable[..., Item]
+    compute: Callable[[Any, list[Item]], Sequence[Reply]]
+    codec: Codec[Item, Reply]
+    stand_in: Callable[[Item], Reply]
+    load: Callable[[Any], Any]
+    default: str | None = None
+    option: str = ""
+    served_by: str = ""
+    able: type | None = None
+    remote: Callable[[Any, Shared], Remote | None] = lambda _backend, _shared: None
+    remote_items: int | None = None
+
+    def check(self, backend: Any) -> None:
+        """Raise :class:`BackendError` where a backend cannot serve this capability."""
+        if self.able is not None and not isinstance(backend, self.able):
+            name = getattr(backend, "name", backend)
+            raise BackendError(f"{name} cannot be asked to {self.name}: it has no {self.stored_as}")
+
+
+def numbers(values: Sequence[float]) -> str:
+    """Return numbers as the JSON in which they are stored."""
+    return json.dumps([round(value, DIGITS) for value in values])
+
+
+def cleaned(value: Any) -> Any:
+    """Return a reply's fields without what no file can hold, lone surrogates."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {name: cleaned(part) for name, part in value.items()}
+    return [cleaned(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,122 @@
+"""The gatherers of a run, one for each capability and backend; they share stores and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from trustassay.calls.backends import Backends, is_shared, paid_names, place_of
+from trustassay.calls.counting import Tally
+from trustassay.calls.endpoints import Endpoints
+from trustassay.calls.gathering import Counts, Gatherer, Policy
+from trustassay.calls.kinds import capability
+from trustassay.calls.spending import Budget, Prices, Purse
+from trustassay.calls.store import Calls, CallStore
+from trustassay.capabilities import BatchLimits
+from trustassay.errors import BackendError
+
+__all__ = ["Asking", "Gatherers", "check_budget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What the gatherers of a run share: where calls are kept, and what they may cost."""
+
+    own: CallStore | None = None
+    shared: CallStore | None = None
+    policy: Policy = field(default_factory=Policy)
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
+    concurrency: int | None = None
+    tally: Tally | None = None
+
+
+class Gatherers:
+    """Finds the gatherer for a request, and makes it when it is first needed.
+
+    Made and used inside one event loop; models of several roles that are the same model have one
+    gatherer, so that equal requests are asked once.
+    """
+
+    def __init__(self, backends: Backends, asking: Asking) -> None:
+        self.backends = backends
+        self.endpoints = Endpoints(asking.concurrency)
+        self.tally = asking.tally
+        spent = asking.own.usage("chat") if asking.own else {}
+        self.purse = Purse(asking.budget, asking.prices, spent, paid_names(backends))
+        self._asking = asking
+        self._made: dict[tuple[str, str], Gatherer[Any, Any]] = {}
+        for place, backend in backends.held.items():
+            self.gatherer(place.capability, backend)
+
+    def find(self, name: str, role: str = "", which: str = "") -> Gatherer[Any, Any]:
+        """Return the gatherer of a capability; ``which`` says which model of a role.
+
+        Raises:
+            BackendError: the run has no such backend, or it cannot serve the capability.
+        """
+        backend = self.backends.held.get(place_of(name, role, which))
+        if backend is None:
+            raise BackendError(self._missing(name, role, which))
+        return self.gatherer(name, backend)
+
+    def gatherer(self, name: str, backend: Any) -> Gatherer[Any, Any]:
+        """Return the one gatherer of a capability and a backend."""
+        made = self._made.get((name, backend.name))
+        if made is None:
+            made = self._made[name, backend.name] = self._make(name, backend)
+        return made
+
+    def counts(self) -> dict[str, Counts]:
+        """Return what was asked of each capability and backend in this process."""
+        several: dict[str, list[str]] = {}
+        for name, backend in self._made:
+            several.setdefault(capability(name).stored_as, []).append(backend)
+        return {
+            word if len(several[word]) == 1 and word != "chat" else f"{word} {backend}": made.counts
+            for (name, backend), made in self._made.items()
+            for word in [capability(name).stored_as]
+        }
+
+    async def close(self) -> None:
+        """Stop all, and close the connections."""
+        for made in self._made.values():
+            await made.close()
+        for backend in self.backends.endpoints():
+            if close := getattr(backend, "close", None):
+                await close()
+
+    def _make(self, name: str, backend: Any) -> Gatherer[Any, Any]:
+        found = capability(name)
+        found.check(backend)
+        remote = found.remote(backend, self)
+        limits = getattr(backend, "limits", BatchLimits())
+        if not isinstance(limits, BatchLimits):
+            limits = BatchLimits()
+        if remote and found.remote_items:
+            limits = BatchLimits(items=found.remote_items, tokens=None)
+        asking = self._asking
+        calls = Calls(asking.own, asking.shared if is_shared(backend) else None)
+        return Gatherer(
+            found.stored_as,
+            backend.name,
+            remote or (lambda items: found.compute(backend, items)),
+            found.codec,
+            limits=limits,
+            store=calls if getattr(backend, "stored", True) else None,
+            policy=asking.policy,
+            remote=remote is not None,
+        )
+
+    def _missing(self, name: str, role: str, which: str) -> str:
+        names = self.backends.named(role)
+        if which and names:
+            return f"this run has no {role} {which!r} (it has {', '.join(filter(None, names))})"
+        if names and "" not in names:
+            return f"this run has several of {role}: name one of {', '.join(names)}"
+        return f"this run has no {role or capability(name).backend}"
+
+
+def check_budget(backends: Backends, prices: Prices, budget: Budget | None) -> None:
+    """Raise :class:`BackendError` where a budget cannot be kept, before anything is begun."""
+    Purse(budget, prices, {}, paid_names(backends))

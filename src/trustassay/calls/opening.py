@@ -1,0 +1,77 @@
+"""Opens what calls need, and closes it again: a store, the file that runs share, the gatherers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trustassay.calls.backends import Backends, any_shared
+from trustassay.calls.counting import Tally
+from trustassay.calls.gatherers import Asking, Gatherers
+from trustassay.calls.gathering import Policy
+from trustassay.calls.spending import Budget, Prices
+from trustassay.calls.store import CallStore, default_cache, open_cache
+
+__all__ = ["CallOptions", "open_calls"]
+
+
+@dataclass(frozen=True)
+class CallOptions:
+    """How models are asked.
+
+    cache: folder of the file of calls that runs share; ``None`` for no such file.
+    prices: what models cost. budget: the most that may be spent.
+    policy: what is done to be fast.
+    at_once: calls to one endpoint under way at once, in place of what its backend says.
+    """
+
+    cache: Path | None = field(default_factory=default_cache)
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
+    policy: Policy = field(default_factory=Policy)
+    at_once: int | None = None
+
+
+@asynccontextmanager
+async def open_calls(
+    backends: Backends,
+    options: CallOptions,
+    own: Path | None = None,
+    count: Callable[[CallStore], Tally] | None = None,
+) -> AsyncIterator[Gatherers]:
+    """Open the calls of a run or of anything else that asks models.
+
+    Args:
+        backends: who is asked.
+        options: how.
+        own: the file in which all calls are kept; ``None`` keeps none but in the shared one.
+        count: makes what counts the requests, from the file of the calls.
+
+    Raises:
+        OSError: a file of calls cannot be opened.
+        BackendError: the budget cannot be kept.
+    """
+    async with AsyncExitStack() as stack:
+        store = shared = None
+        if own is not None:
+            store = CallStore(own)
+            stack.callback(store.close)
+        if options.cache is not None and any_shared(backends):
+            shared = open_cache(options.cache)
+            stack.callback(shared.close, alone=False)
+        gatherers = Gatherers(
+            backends,
+            Asking(
+                store,
+                shared,
+                options.policy,
+                options.prices,
+                options.budget,
+                options.at_once,
+                count(store) if count and store else None,
+            ),
+        )
+        stack.push_async_callback(gatherers.close)
+        yield gatherers

@@ -1,0 +1,179 @@
+"""From what metrics need, and what a user named, to the backends of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trustassay.calls.backends import MODEL, Backends, Place, place_of
+from trustassay.calls.kinds import capabilities, capability
+from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.metric import Metric, Need
+
+__all__ = ["ROLES", "check_needs", "named_models", "settle"]
+
+ROLES: Mapping[str, tuple[str, str]] = {
+    MODEL: ("--model", "the model under assessment"),
+    "judge": ("--judge", "a model that judges"),
+    "generator": ("--generator", "a model that makes wrong and corrected answers"),
+    "references": ("--reference", "models whose answers are compared"),
+}
+"""The roles of chat models: the command line's option, and who that is."""
+_NAMED = re.compile(r"(?P<name>[\w.-]+)=(?P<uri>.+)", re.DOTALL)
+
+
+async def settle(metrics: Sequence[Metric], named: Mapping[str, Any]) -> Backends:
+    """Return the backends that metrics need, those named and the defaults, loaded.
+
+    ``named`` holds, by a capability's backend (``entailer``, ``token_embedder``) or a chat model's
+    role, a URI or an object; for a role also a list of them, or a mapping of models by name.
+    ``None`` names nobody. A ``model`` is loaded also where no metric needs it, since it answers
+    samples without a response.
+
+    Raises:
+        UnknownNameError: a metric needs a capability or role that does not exist, or ``named``
+            holds an unknown word.
+        ValueError: a need is not met; somebody is named whom no metric asks; several models where
+            the metric takes one.
+        BackendError: a backend cannot be loaded, or cannot do what is needed.
+    """
+    given = {word: choice for word, choice in named.items() if choice is not None}
+    _check_words(given)
+    needs = check_needs(metrics)
+    wanted: dict[Place, tuple[str, Any]] = {}
+    for metric, need in needs:
+        for place, choice in _choices(metric, need, given).items():
+            wanted[place] = (place.capability, choice)
+    if MODEL in given:
+        wanted |= {
+            Place("chat", MODEL, name): ("chat", choice)
+            for name, choice in named_models(given[MODEL], MODEL, many=False).items()
+        }
+    used = {_word(place) for place in wanted}
+    if unused := [word for word in given if word not in used]:
+        names = " and ".join(metric.name for metric in metrics)
+        raise ValueError(f"{_option(unused[0])} is given, but {names} does not ask for it")
+    held = {
+        place: await asyncio.to_thread(capability(name).load, choice)
+        for place, (name, choice) in wanted.items()
+    }
+    for metric, need in needs:
+        backends = [b for p, b in held.items() if p[:2] == place_of(need.capability, need.role)[:2]]
+        for backend in backends:
+            _check_able(metric, need, backend)
+    return Backends(held)
+
+
+def check_needs(metrics: Iterable[Metric]) -> list[tuple[Metric, Need]]:
+    """Return what metrics need; raises :class:`UnknownNameError` for what does not exist."""
+    found = []
+    for metric in metrics:
+        for need in metric.needs():
+            if need.capability not in {*capabilities(), "choose"}:
+                words = did_you_mean("capability", need.capability, [*capabilities(), "choose"])
+                raise UnknownNameError(f"metric {metric.name} needs an {words}")
+            served_by_chat = need.capability == "choose" or (
+                place_of(need.capability).capability == "chat"
+            )
+            if served_by_chat and need.role not in ROLES:
+                words = did_you_mean("role of a chat model", need.role, ROLES)
+                raise UnknownNameError(f"metric {metric.name} needs an {words}")
+            chat = "chat" if need.capability == "choose" else need.capability
+            found.append((metric, dataclasses.replace(need, capability=chat)))
+    return found
+
+
+def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
+    """Return the models of a role by name: the one given, under no name, or several.
+
+    Several come as a mapping, or as a list of URIs and objects; in a list ``NAME=URI`` gives a
+    name, else the model's own is taken, numbered where two would share it.
+
+    Raises:
+        ValueError: several where there may be one, or two of one name.
+    """
+    if isinstance(choice, Mapping):
+        found = dict(choice)
+    elif isinstance(choice, Sequence) and not isinstance(choice, str):
+        found = {}
+        for one in choice:
+            name, model = _name_and_model(one)
+            if name in found:
+                name = next(f"{name}-{n}" for n in range(2, 10**6) if f"{name}-{n}" not in found)
+            found[name] = model
+    else:
+        return {"": choice} if not many else dict([_name_and_model(choice)])
+    if not many:
+        if len(found) != 1:
+            raise ValueError(f"{_option(role)}: expected one model, got {len(found)}")
+        return {"": next(iter(found.values()))}
+    return found
+
+
+def _name_and_model(choice: Any) -> tuple[str, Any]:
+    """Read ``NAME=URI``, or find a name in a URI or an object."""
+    if not isinstance(choice, str):
+        return str(getattr(choice, "name", None) or getattr(choice, "__name__", "model")), choice
+    if (found := _NAMED.fullmatch(choice)) and ":" not in found["name"]:
+        return found["name"], found["uri"]
+    _, _, rest = choice.partition(":")
+    return re.split(r"@(?=https?://)|\?", rest)[0].rsplit("/", 1)[-1] or choice, choice
+
+
+def _choices(metric: Metric, need: Need, given: Mapping[str, Any]) -> dict[Place, Any]:
+    """Return whom a need takes, by place; nothing for an optional need that nobody meets."""
+    place = place_of(need.capability, need.role)
+    word = _word(place)
+    if word in given:
+        if not need.role:
+            return {place: given[word]}
+        models = named_models(given[word], need.role, many=need.many)
+        return {place._replace(name=name): model for name, model in models.items()}
+    default = capability(place.capability).default
+    if need.optional:
+        return {}
+    if default is None:
+        who = ROLES[need.role][1] if need.role else capability(place.capability).backend
+        raise ValueError(f"{metric.name}: needs {_article(who)} to ask ({_option(word)})")
+    return {place: default}
+
+
+def _check_able(metric: Metric, need: Need, backend: Any) -> None:
+    try:
+        capability(need.capability).check(backend)
+    except BackendError as error:
+        raise BackendError(f"{metric.name}: {error}") from None
+
+
+def _word(place: Place) -> str:
+    """Return the word by which a user names who serves a place."""
+    return place.role or capability(place.capability).backend.replace(" ", "_")
+
+
+def _words() -> dict[str, str]:
+    """Return the words by which users name backends, and the option for each."""
+    others = [found for found in capabilities().values() if not found.served_by]
+    return {role: option for role, (option, _) in ROLES.items()} | {
+        found.backend.replace(" ", "_"): found.option or found.backend
+        for found in others
+        if found.name != "chat"
+    }
+
+
+def _option(word: str) -> str:
+    return _words()[word]
+
+
+def _check_words(given: Mapping[str, Any]) -> None:
+    for word in given:
+        if word not in _words():
+            raise UnknownNameError(did_you_mean("backend", word, _words()))
+
+
+def _article(words: str) -> str:
+    if words.startswith(("the ", "a ", "an ")) or words.startswith("models "):
+        return words
+    return f"an {words}" if words[0] in "aeiou" else f"a {words}"
