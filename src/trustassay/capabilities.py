@@ -166,7 +166,7 @@ class Choice:
     """
 
     index: int | None
-    way: Literal[likelihood, logprobs, letter]
+    way: Literal["likelihood", "logprobs", "letter"]
     probabilities: tuple[float, ...] = ()
     reply: str = ""
 

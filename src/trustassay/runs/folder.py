@@ -4,6 +4,8 @@
 ``samples.jsonl``       the samples in canonical form and input order
 ``assessments.jsonl``   one line for each assessment; grows as they finish, sorted at the end
 ``calls.sqlite``        every model call and its reply
+``pool.jsonl``          the samples of ``--pool``, where there is one
+``prepared.json``       the requests that metrics made before the first sample, where they did
 ``summary.json``, ``assessments.parquet``, ``report.html``   made at the end
 """
 
@@ -39,6 +41,7 @@ class RunFolder:
         self.samples_path = path / "samples.jsonl"
         self.assessments_path = path / "assessments.jsonl"
         self.calls_path = path / "calls.sqlite"
+        self.pool_path = path / "pool.jsonl"
         self.parquet_path = path / "assessments.parquet"
         self.report_path = path / "report.html"
         self._lock: int | None = None
@@ -113,6 +116,16 @@ class RunFolder:
         part = self.path / f".{name}.json.part"
         part.write_text(text, encoding="utf-8")
         part.replace(self.path / f"{name}.json")
+
+    def write_prepared(self, prepared: Mapping[str, Any]) -> None:
+        """Write down the requests that metrics made while they prepared, where they made any."""
+        made = {
+            name: {"calls": dict(one.calls), "usage": dict(one.usage)}
+            for name, one in prepared.items()
+            if one.calls
+        }
+        if made:
+            self.write_json("prepared", made)
 
     def finished(self, *, report: bool) -> bool:
         """Whether everything that is made at the end of a run is there."""

@@ -13,17 +13,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from trustassay.answering import Answering
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.metric import Inventory, Metric
 from trustassay.runs.hashing import HashSet, hash64
+from trustassay.runs.stages import Stage
 from trustassay.sample import Problem, Sample
 
-__all__ = ["BadInputError", "Intake", "Source", "take_in"]
+__all__ = ["YIELD_EVERY", "BadInputError", "Check", "Intake", "Source", "checks_of", "take_in"]
 
 Source = str | os.PathLike[str] | Iterable[Mapping[str, Any] | Sample]
 FAULTS_KEPT = 1000
-BREATH = 256
+YIELD_EVERY = 256
+"""Samples after which the event loop may do something else."""
+Check = Callable[[Sample], list[Problem]]
 
 
 class BadInputError(ValueError):
@@ -50,22 +52,19 @@ class Intake:
             self.faults.append(fault)
 
 
-async def take_in(  # noqa: PLR0913 - one caller names them all
+async def take_in(
     source: Source,
-    metrics: Sequence[Metric],
     target: Path,
+    check: Check,
     *,
     fields: Mapping[str, str],
-    limit: int | None,
-    skip_bad: bool,
-    step: Callable[[], None],
-    answering: Answering | None = None,
-) -> tuple[Intake, list[Metric]]:
+    limit: int | None = None,
+    skip_bad: bool = False,
+    step: Callable[[], None] = lambda: None,
+) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
-    Every ``auto`` option of the metrics is settled by what the samples bring; the metrics so
-    resolved are returned. ``step`` is called for each sample. With ``answering`` a sample need not
-    have a response, but what it takes to get one.
+    ``check`` returns what is wrong with a sample beyond its form; ``step`` is called for each.
 
     Raises:
         BadInputError: samples have faults, and ``skip_bad`` is off; ``target`` is not there then.
@@ -76,7 +75,7 @@ async def take_in(  # noqa: PLR0913 - one caller names them all
     records = islice(read_samples(source, fields=fields), limit)
     try:
         with target.open("wb") as file:
-            async for sample in _sound(records, metrics, intake, step, answering):
+            async for sample in _sound(records, check, intake, step):
                 line = (json.dumps(sample.to_dict(), default=str) + "\n").encode()
                 intake.inventory.add(sample)
                 digest.update(line)
@@ -89,39 +88,50 @@ async def take_in(  # noqa: PLR0913 - one caller names them all
         target.unlink(missing_ok=True)
         raise
     intake.sha256 = digest.hexdigest()
-    return intake, [metric.resolved(intake.inventory) for metric in metrics]
+    return intake
+
+
+def checks_of(metrics: Sequence[Metric], stages: Sequence[Stage], *, asked: bool) -> Check:
+    """Return the check of a run's samples: what keeps them from being filled, and then scored.
+
+    ``asked`` says whether the run has a model under assessment to ask.
+    """
+
+    def check(sample: Sample) -> list[Problem]:
+        found: list[Problem] = []
+        as_filled = sample
+        for stage in stages:
+            if stage.lacks(sample):
+                found += stage.problems(as_filled)
+                as_filled = stage.stand_in(as_filled)
+        for metric in metrics:
+            found += metric.problems(as_filled)
+            if not asked:
+                found += metric.problems_without_model(sample)
+        return found
+
+    return check
 
 
 async def _sound(
-    records: Iterable[Located | Fault],
-    metrics: Sequence[Metric],
-    intake: Intake,
-    step: Callable[[], None],
-    answering: Answering | None,
+    records: Iterable[Located | Fault], check: Check, intake: Intake, step: Callable[[], None]
 ) -> AsyncIterator[Sample]:
     """Yield the samples without fault, each with an id of its own; note the faults of others."""
-    reading = any(metric.reads_response for metric in metrics) or not metrics
     ids = HashSet()
     repeats: Counter[str] = Counter()
     for number, record in enumerate(records):
         step()
-        if number % BREATH == 0:
+        if number % YIELD_EVERY == 0:
             await asyncio.sleep(0)  # lets an interruption through
         if isinstance(record, Fault):
             intake.note(record)
             continue
-        sample, given = record.sample, record.has_id
-        problems, as_answered = [], sample
-        if sample.response is None and answering and reading:
-            problems = answering.problems(sample)
-            as_answered = replace(sample, response="")
-        for metric in metrics:
-            problems += metric.problems(as_answered)
-            if answering is None:
-                problems += metric.problems_without_model(sample)
+        sample = record.sample
+        problems = check(sample)
         if hash64(sample.id) in ids:
-            if given:
-                problems.append(Problem("id", f"{sample.id!r} stands on an earlier record, too"))
+            if record.has_id:
+                words = f"{sample.id!r} is already used by an earlier record"
+                problems.append(Problem("id", words))
             else:
                 sample = replace(sample, id=_next_free(sample.id, ids, repeats))
         if problems:

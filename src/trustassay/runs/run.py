@@ -5,79 +5,40 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import math
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-from trustassay.answering import Answering
-from trustassay.calls.gathering import Counts, Policy
+from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.gatherers import Gatherers, check_budget
+from trustassay.calls.gathering import Counts
 from trustassay.calls.limits import Endpoint
-from trustassay.calls.models import (
-    Asking,
-    Backends,
-    Gatherers,
-    SampleModels,
-    any_shared,
-    check_budget,
-)
-from trustassay.calls.spending import Budget, Prices
-from trustassay.calls.store import CallStore, copy_calls, default_cache, open_cache
-from trustassay.errors import AssessmentError, BackendError, RunFolderError
+from trustassay.calls.opening import open_calls
+from trustassay.calls.store import copy_calls
+from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress
+from trustassay.runs.assessing import assess_one
+from trustassay.runs.filling import Outcome, fill_samples
 from trustassay.runs.folder import AssessmentWriter, RunFolder, encoded
 from trustassay.runs.hashing import HashSet, hash64
-from trustassay.runs.intake import BREATH, Intake, Source, take_in
+from trustassay.runs.intake import YIELD_EVERY, Intake, Source, checks_of, take_in
+from trustassay.runs.options import RunOptions
 from trustassay.runs.outputs import write_outputs
-from trustassay.runs.stages import Answers, answer_samples
+from trustassay.runs.preparing import Prepared, prepare
+from trustassay.runs.stages import Stage, settings_of, stages_of
+from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Sample, clean
 
-__all__ = ["RunOptions", "RunOutcome", "Window", "assess_one", "execute"]
+__all__ = ["RunOutcome", "execute"]
 
 
 MANY = 20_000
 """Samples from which writing the results takes long enough to be announced."""
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How a run is carried out. Only ``fields``, ``limit``, ``seed`` and ``answering`` can change
-    a result.
-
-    concurrency: samples in flight at once, per metric.
-    report: write ``report.html`` at the end.
-    calls_from: a store of calls to start from.
-    answering: how samples without a response are answered, where the run has a model.
-    cache: folder of the file of calls that runs share; ``None`` for no such file.
-    budget: the most that the run may spend on chat models, all its starts together.
-    """
-
-    fields: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    seed: int = 0
-    skip_bad: bool = False
-    concurrency: int = 256
-    report: bool = True
-    progress: bool = False
-    calls_from: Path | None = None
-    policy: Policy = field(default_factory=Policy)
-    answering: Answering = field(default_factory=Answering)
-    cache: Path | None = field(default_factory=default_cache)
-    prices: Prices = field(default_factory=Prices)
-    budget: Budget | None = None
-
-    def __post_init__(self) -> None:
-        for option, least in (("concurrency", 1), ("limit", 1), ("seed", 0)):
-            value = getattr(self, option)
-            if value is not None and value < least:
-                raise ValueError(f"{option}: expected {least} or more, got {value}")
 
 
 @dataclass(frozen=True)
@@ -88,7 +49,7 @@ class RunOutcome:
     intake: Intake
     scored_before: int
     counts: Mapping[str, Counts]
-    answers: Answers
+    filled: Outcome
     endpoints: Mapping[str, Endpoint]
     seconds: float
 
@@ -108,32 +69,38 @@ async def execute(
         asyncio.CancelledError: interrupted; what was finished is on disk.
     """
     started = time.monotonic()
-    check_budget(backends, options.prices, options.budget)
+    check_budget(backends, options.calls.prices, options.calls.budget)
     created = [path for path in (folder.path, *folder.path.parents) if not path.exists()]
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:
-        intake, metrics = await _begin(source, metrics, backends, folder, options)
+        run = await _begin(source, metrics, backends, folder, options)
         done = folder.scored()
         scored_before = len(done)
-        work = await _work(metrics, backends, folder, options, done, intake)
+        work = await _work(run, done)
         if work.counts or not folder.finished(report=options.report):
-            folder.sort_assessments([metric.name for metric in metrics])
+            folder.sort_assessments([metric.name for metric in run.metrics])
             seconds = time.monotonic() - started
-            if options.progress and intake.inventory.samples >= MANY:
+            if options.progress and run.intake.inventory.samples >= MANY:
                 print("writing summary, table and report", file=sys.stderr, flush=True)
             write_outputs(
                 folder,
-                metrics,
-                intake,
+                run.metrics,
+                run.intake,
                 seconds,
                 seed=options.seed,
                 report=options.report,
-                prices=options.prices,
+                prices=options.calls.prices,
             )
         seconds = time.monotonic() - started
         return RunOutcome(
-            metrics, intake, scored_before, work.counts, work.answers, work.endpoints, seconds
+            run.metrics,
+            run.intake,
+            scored_before,
+            work.counts,
+            work.filled,
+            work.endpoints,
+            seconds,
         )
     finally:
         folder.unlock()
@@ -143,38 +110,50 @@ async def execute(
             path.rmdir()
 
 
+@dataclass(frozen=True)
+class _Run:
+    """A run that has begun: its input is checked, its settings are written down."""
+
+    metrics: Sequence[Metric]
+    stages: Sequence[Stage]
+    backends: Backends
+    folder: RunFolder
+    options: RunOptions
+    intake: Intake
+
+
 async def _begin(
     source: Source,
     metrics: Sequence[Metric],
     backends: Backends,
     folder: RunFolder,
     options: RunOptions,
-) -> tuple[Intake, list[Metric]]:
+) -> _Run:
     """Check the input and write ``run.json``, or check that the folder holds this very run."""
     before = folder.read_run()
     if before is None and any(p for p in folder.path.iterdir() if not p.name.startswith(".")):
         raise RunFolderError(f"{folder.path}: is not empty and holds no run; choose another --out")
+    stages = stages_of(metrics, backends, options.filling)
     part = folder.path / ".samples.jsonl.part"
     with Progress("checking the input", shown=options.progress) as progress:
-        intake, resolved = await take_in(
+        intake = await take_in(
             source,
-            metrics,
             part,
+            checks_of(metrics, stages, asked=backends.find("chat", MODEL) is not None),
             fields=options.fields,
             limit=options.limit,
             skip_bad=options.skip_bad,
-            answering=options.answering if "model" in backends.chat else None,
             step=progress.step,
         )
-    answering = {}
-    if intake.inventory.responses < intake.inventory.samples and _answers(metrics, backends):
-        answering = {"answering": options.answering.settings()}
+    resolved = [metric.resolved(intake.inventory) for metric in metrics]
+    pool = await _take_in_pool(metrics, folder, options)
     settings = _as_stored(
         {
             "trustassay": version("trustassay"),
             "metrics": {metric.name: metric.settings() for metric in resolved},
             "backends": backends.names(),
-            **answering,
+            **_stage_settings(stages, intake),
+            **pool,
             "seed": options.seed,
             "skipped": intake.faulty,
             "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
@@ -197,7 +176,32 @@ async def _begin(
         part.unlink()
     else:
         part.replace(folder.samples_path)
-    return intake, resolved
+    return _Run(resolved, stages, backends, folder, options, intake)
+
+
+async def _take_in_pool(
+    metrics: Sequence[Metric], folder: RunFolder, options: RunOptions
+) -> dict[str, Any]:
+    """Write the pool into the folder where it is a file of its own; return its setting."""
+    if options.pool is None or not any(metric.pool for metric in metrics):
+        return {}
+    part = folder.path / ".pool.jsonl.part"
+    with Progress("checking the pool", shown=options.progress) as progress:
+        found = await take_in(
+            options.pool, part, lambda _: [], fields=options.fields, step=progress.step
+        )
+    part.replace(folder.pool_path)
+    return {"pool": {"sha256": found.sha256, "samples": found.inventory.samples}}
+
+
+def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
+    """Return what decides what stages fill in, where a sample lacks it."""
+    inventory = intake.inventory
+    settings = settings_of(stages)
+    if inventory.responses == inventory.samples:
+        settings.pop("response", None)
+    found = {"answering": settings.pop("response")} if "response" in settings else {}
+    return {**found, "filling": settings} if settings else found
 
 
 def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,196 +225,96 @@ class _Work:
     """What was done in this process."""
 
     counts: Mapping[str, Counts] = field(default_factory=dict)
-    answers: Answers = field(default_factory=Answers)
+    filled: Outcome = field(default_factory=Outcome)
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
 
-async def _work(
-    metrics: Sequence[Metric],
-    backends: Backends,
-    folder: RunFolder,
-    options: RunOptions,
-    done: HashSet,
-    intake: Intake,
-) -> _Work:
-    """Answer and score what is not scored yet."""
-    total = intake.inventory.samples * len(metrics)
+async def _work(run: _Run, done: HashSet) -> _Work:
+    """Fill and score what is not scored yet."""
+    total = run.intake.inventory.samples * len(run.metrics)
     if len(done) >= total:
         return _Work()
+    folder, options = run.folder, run.options
     folder.drop_outputs()
     work = _Work()
-    with ExitStack() as stack:
-        own = CallStore(folder.calls_path)
-        stack.callback(own.close)
-        shared = _shared(options.cache, backends)
-        if shared:
-            stack.callback(shared.close, alone=False)
-        gatherers = Gatherers(
-            backends, Asking(own, shared, options.policy, options.prices, options.budget)
-        )
+    async with open_calls(run.backends, options.calls, folder.calls_path) as gatherers:
         try:
-            missing = intake.inventory.samples - intake.inventory.responses
-            if missing and _answers(metrics, backends):
-                with Progress("answering", missing, shown=options.progress) as progress:
-                    work.answers = await answer_samples(
-                        folder, options.answering, gatherers, options.concurrency, progress.step
+            lacking = _lacking(run)
+            if lacking:
+                with Progress("answering", lacking, shown=options.progress) as progress:
+                    work.filled = await fill_samples(
+                        folder, run.stages, gatherers, options.concurrency, progress.step
                     )
+            pool = folder.pool_path if folder.pool_path.exists() else folder.samples_path
+            prepared = await prepare(run.metrics, pool, gatherers)
+            folder.write_prepared(prepared)
             with Progress("scoring", total, shown=options.progress) as progress:
                 progress.step(len(done))
-                await _score(metrics, folder, gatherers, options, done, work.answers, progress)
+                await _score(run, gatherers, done, work.filled, prepared, progress)
         finally:
-            await gatherers.close()
-        work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
+            work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
     return work
 
 
-def _answers(metrics: Sequence[Metric], backends: Backends) -> bool:
-    """Whether samples without a response are answered before they are scored."""
-    return "model" in backends.chat and any(metric.reads_response for metric in metrics)
-
-
-def _shared(folder: Path | None, backends: Backends) -> CallStore | None:
-    """Open the file that runs share, where something is asked of an endpoint."""
-    if folder is None or not any_shared(backends):
-        return None
-    return open_cache(folder)
+def _lacking(run: _Run) -> int:
+    """Return how many samples a stage would fill."""
+    if not run.stages:
+        return 0
+    if [stage.field for stage in run.stages] == ["response"]:
+        return run.intake.inventory.samples - run.intake.inventory.responses
+    return sum(any(stage.lacks(one) for stage in run.stages) for one in run.folder.samples())
 
 
 async def _score(
-    metrics: Sequence[Metric],
-    folder: RunFolder,
+    run: _Run,
     gatherers: Gatherers,
-    options: RunOptions,
     done: HashSet,
-    answers: Answers,
+    filled: Outcome,
+    prepared: Mapping[str, Prepared],
     progress: Progress,
 ) -> None:
-    """Score every (sample, metric) that is not in ``done``, a bounded window at a time."""
-    writer = folder.open_assessments()
-    window = Window(options.concurrency * len(metrics))
+    """Score every (sample, metric) that is not in ``done``, a bounded number at a time."""
+    writer = run.folder.open_assessments()
+    limiter = TaskLimiter(run.options.concurrency * len(run.metrics))
     try:
-        for number, sample in enumerate(folder.samples()):
-            if number % BREATH == 0:
+        for number, sample in enumerate(run.folder.samples()):
+            if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)  # lets an interruption through
-            for metric in metrics:
+            for metric in run.metrics:
                 if hash64(sample.id, metric.name) in done:
                     continue
-                if sample.id in answers.failed:
-                    words = f"no response: {answers.failed[sample.id]}"
-                    writer.append(encoded(Assessment.failed(sample.id, metric.name, words)))
+                error = prepared[metric.name].error or _unfilled(metric, sample, filled)
+                if error:
+                    writer.append(encoded(Assessment.failed(sample.id, metric.name, error)))
                     progress.step()
                 else:
-                    await window.start(_assess(metric, sample, gatherers, writer, progress))
-        await window.drain()
+                    value = prepared[metric.name].value
+                    work = _assess(metric, sample, gatherers, writer, value, run, progress)
+                    await limiter.start(work)
+        await limiter.drain()
     finally:
-        await window.cancel()
+        await limiter.cancel()
         writer.close()
 
 
-async def assess_one(
-    metric: Metric, sample: Sample, gatherers: Gatherers, writer: AssessmentWriter
-) -> Assessment:
-    """Assess one sample, write the result down, and return it; a failure is a result, too.
-
-    A failure counts no calls: how many were made before it depends on what else was going on.
-    """
-    models = SampleModels(gatherers)
-    try:
-        found = await metric.assess(sample, models)
-        _check(found, sample, metric)
-        usage = {name: dict(sorted(usage.items())) for name, usage in sorted(models.usage.items())}
-        calls = dict(sorted(models.calls.items()))
-        found = dataclasses.replace(found, calls=calls, usage=usage)
-        line = encoded(found)
-    except (AssessmentError, BackendError) as error:
-        found = Assessment.failed(sample.id, metric.name, str(error))
-        line = encoded(found)
-    except (Exception, asyncio.CancelledError) as error:
-        if _being_cancelled():
-            raise
-        words = f"{metric.name} failed: {type(error).__name__}: {error}"
-        found = Assessment.failed(sample.id, metric.name, words)
-        line = encoded(found)
-    writer.append(line)
-    return found
-
-
-async def _assess(
+async def _assess(  # noqa: PLR0913, PLR0917 - one caller
     metric: Metric,
     sample: Sample,
     gatherers: Gatherers,
     writer: AssessmentWriter,
+    prepared: Any,
+    run: _Run,
     progress: Progress,
 ) -> None:
-    await assess_one(metric, sample, gatherers, writer)
+    await assess_one(metric, sample, gatherers, writer, prepared, run.options.seed)
     progress.step()
 
 
-def _being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def _check(found: Any, sample: Sample, metric: Metric) -> None:
-    """Hold what a metric returned against its contract.
-
-    Raises:
-        AssessmentError: it breaks it; nothing of it may reach the summary or the files.
-    """
-    if not isinstance(found, Assessment):
-        raise AssessmentError(f"{metric.name} returned {found!r:.60} in place of an Assessment")
-    if (found.id, found.metric) != (sample.id, metric.name):
-        raise AssessmentError(f"{metric.name} spoke of {found.id!r} and {found.metric!r}")
-    low, high = metric.score_range
-    numbers = (
-        [*found.parts.values()] if found.score is None else [found.score, *found.parts.values()]
-    )
-    for number in numbers:
-        if not isinstance(number, int | float) or not math.isfinite(number):
-            raise AssessmentError(f"{metric.name} counts with {number!r:.60}, which is no number")
-    if found.score is not None and not low <= found.score <= high:
-        raise AssessmentError(f"{metric.name} gave {found.score}, outside of {low:g} to {high:g}")
-    for name in ("verdict", "reason", "error"):
-        if not isinstance(getattr(found, name), str | None):
-            raise AssessmentError(f"{metric.name} gave a {name} that is no text")
-
-
-class Window:
-    """At most ``size`` tasks at once; the first unexpected error stops the intake of more."""
-
-    def __init__(self, size: int) -> None:
-        self._free = asyncio.Semaphore(size)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._error: BaseException | None = None
-
-    async def start(self, work: Any) -> None:
-        """Start ``work`` as soon as there is room for it."""
-        try:
-            await self._free.acquire()
-            if self._error:
-                raise self._error
-        except BaseException:
-            work.close()
-            raise
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._free.release()
-        if not task.cancelled() and task.exception():
-            self._error = self._error or task.exception()
-
-    async def drain(self) -> None:
-        """Wait for all tasks."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-        if self._error:
-            raise self._error
-
-    async def cancel(self) -> None:
-        """End all tasks."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+def _unfilled(metric: Metric, sample: Sample, filled: Outcome) -> str | None:
+    """Return why a sample that a stage failed to fill cannot be scored, if it cannot."""
+    if not filled.failed:
+        return None
+    fields = ("response",) * metric.reads_response + ("documents",)
+    if (words := filled.why_not(sample.id, fields)) and metric.problems(sample):
+        return words
+    return None

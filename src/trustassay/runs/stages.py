@@ -1,113 +1,258 @@
-"""The stage before scoring: samples without a response get the model's."""
+"""What fills samples before they are scored: responses, references, pairs of answers, documents.
+
+A stage asks for what a sample lacks. What it is told is written into the run's samples; from then
+on they are samples like others: scored, planned, taken up again and scored anew without asking.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol
 
 from trustassay.answering import Answering
-from trustassay.calls.models import Gatherers, SampleModels
-from trustassay.capabilities import Reply
+from trustassay.answering.pairs import Pairing, pairs_in
+from trustassay.calls.backends import MODEL, Backends
+from trustassay.capabilities import ChatRequest, Models, Reply
 from trustassay.errors import BackendError
-from trustassay.runs.folder import RunFolder
-from trustassay.sample import Sample
+from trustassay.metric import Metric
+from trustassay.sample import Document, Problem, Sample
 
-__all__ = ["Answered", "Answers", "answer_samples", "answered"]
+__all__ = [
+    "Documents",
+    "Filled",
+    "Filling",
+    "Pairs",
+    "References",
+    "Responses",
+    "Stage",
+    "stages_of",
+]
 
-AHEAD = 4
-"""Samples that are asked about beyond the window, so that a slow one does not hold up others."""
+
+class StageModels(Models, Protocol):
+    """The models as a stage sees them: they also take a request that is made already."""
+
+    def request(
+        self, request: ChatRequest, role: str = "model", name: str = ""
+    ) -> asyncio.Future[Reply]:
+        """Ask a chat model."""
+        ...
 
 
-@dataclass(slots=True)
-class Answers:
-    """What became of the questions; ``failed`` says by id why there is no answer."""
+@dataclass(frozen=True)
+class Filling:
+    """How samples are filled.
 
-    asked: int = 0
-    cut: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
+    answering: how the model, and the references, are asked for answers.
+    pairing: how the generator is asked for wrong and corrected answers.
+    documents: how many passages are retrieved for a question.
+    """
+
+    answering: Answering = field(default_factory=Answering)
+    pairing: Pairing = field(default_factory=Pairing)
+    documents: int = 5
+
+    def __post_init__(self) -> None:
+        if self.documents < 1:
+            raise ValueError(f"documents: expected 1 or more, got {self.documents}")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """A sample, with a response unless ``error`` says why there is none."""
+class Filled:
+    """A sample after a stage, and what the stage could not get for it, in words.
+
+    asked: calls that were answered. cut: of them, replies cut at the most tokens.
+    """
 
     sample: Sample
+    failures: tuple[str, ...] = ()
+    asked: int = 0
+    cut: int = 0
+
+
+class Stage(ABC):
+    """Fills one field of samples, or two that come together."""
+
+    field: ClassVar[str]
+    """The field, as in :attr:`~trustassay.metric.Metric.fills`."""
+
+    @abstractmethod
+    def lacks(self, sample: Sample) -> bool:
+        """Whether a sample is to be filled."""
+
+    def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
+        """Return what keeps a sample that lacks the field from being filled."""
+        return []
+
+    @abstractmethod
+    def stand_in(self, sample: Sample) -> Sample:
+        """Return a sample as metrics may take it to be when they check it before it is filled."""
+
+    @abstractmethod
+    async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        """Ask for what a sample lacks."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return what decides the result, as JSON values."""
+
+
+@dataclass(frozen=True)
+class Responses(Stage):
+    """Asks the model under assessment for the response; ``name`` is written beside it."""
+
+    field: ClassVar[str] = "response"
+    answering: Answering
+    name: str
     repeat: int = 0
-    reply: Reply | None = None
-    error: str | None = None
+
+    def lacks(self, sample: Sample) -> bool:
+        return sample.response is None
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        return self.answering.problems(sample)
+
+    def stand_in(self, sample: Sample) -> Sample:
+        return replace(sample, response="") if sample.response is None else sample
+
+    async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        try:
+            reply = await models.request(self.answering.request(sample, self.repeat))
+        except BackendError as error:
+            return Filled(sample, (str(error),))
+        model = sample.model or self.name
+        found = replace(sample, response=reply.text.strip(), model=model)
+        return Filled(found, asked=1, cut=reply.finish == "length")
+
+    def settings(self) -> dict[str, Any]:
+        return self.answering.settings()
 
 
-async def answered(
-    samples: Iterable[Sample],
-    answering: Answering,
-    gatherers: Gatherers,
-    concurrency: int,
-    step: Callable[[], None] = lambda: None,
-    repeats: int = 1,
-) -> AsyncIterator[Answered]:
-    """Yield the samples in their order, those without a response with the model's.
+@dataclass(frozen=True)
+class References(Stage):
+    """Asks every reference model for its answer; those that fail are missing from the sample."""
 
-    With ``repeats`` each is asked so many times and yielded as often. A question that lacks what
-    its style needs is not asked.
+    field: ClassVar[str] = "references"
+    answering: Answering
+    names: tuple[str, ...]
+
+    def lacks(self, sample: Sample) -> bool:
+        return any(name not in sample.references for name in self.names)
+
+    def stand_in(self, sample: Sample) -> Sample:
+        missing = {name: ("",) for name in self.names}
+        return replace(sample, references={**missing, **sample.references})
+
+    async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        missing = [name for name in self.names if name not in sample.references]
+        request = self.answering.request(sample)
+        replies = await asyncio.gather(
+            *(models.request(request, "references", name) for name in missing),
+            return_exceptions=True,
+        )
+        found, failures, cut = dict(sample.references), [], 0
+        for name, reply in zip(missing, replies, strict=True):
+            if isinstance(reply, BackendError):
+                failures.append(f"{name}: {reply}")
+            elif isinstance(reply, BaseException):
+                raise reply
+            else:
+                found[name] = (reply.text.strip(),)
+                cut += reply.finish == "length"
+        ordered = {name: found[name] for name in [*self.names, *found] if name in found}
+        asked = len(missing) - len(failures)
+        return Filled(replace(sample, references=ordered), tuple(failures), asked, cut)
+
+    def settings(self) -> dict[str, Any]:
+        return {"names": list(self.names), **self.answering.settings()}
+
+
+@dataclass(frozen=True)
+class Pairs(Stage):
+    """Asks the generator for wrong answers, each with one that puts it right."""
+
+    field: ClassVar[str] = "wrong_answers"
+    pairing: Pairing
+
+    def lacks(self, sample: Sample) -> bool:
+        return not (sample.wrong_answers and sample.corrected_answers)
+
+    def stand_in(self, sample: Sample) -> Sample:
+        if not self.lacks(sample):
+            return sample
+        return replace(sample, wrong_answers=("",), corrected_answers=("",))
+
+    async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        try:
+            reply = await models.request(self.pairing.request(sample), "generator")
+        except BackendError as error:
+            return Filled(sample, (str(error),))
+        pairs = pairs_in(reply.text)
+        cut = reply.finish == "length"
+        if not pairs.wrong:
+            words = "the generator's reply holds no pair of a wrong and a corrected answer"
+            return Filled(sample, (words,), asked=1, cut=cut)
+        found = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
+        return Filled(found, asked=1, cut=cut)
+
+    def settings(self) -> dict[str, Any]:
+        return self.pairing.settings()
+
+
+@dataclass(frozen=True)
+class Documents(Stage):
+    """Retrieves passages for the question."""
+
+    field: ClassVar[str] = "documents"
+    k: int
+
+    def lacks(self, sample: Sample) -> bool:
+        return sample.documents is None
+
+    def stand_in(self, sample: Sample) -> Sample:
+        return replace(sample, documents=()) if sample.documents is None else sample
+
+    async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        try:
+            passages = await models.search(sample.question, self.k)
+        except BackendError as error:
+            return Filled(sample, (str(error),))
+        documents = tuple(Document(one.id, one.text, one.title) for one in passages)
+        return Filled(replace(sample, documents=documents), asked=1)
+
+    def settings(self) -> dict[str, Any]:
+        return {"documents": self.k}
+
+
+def stages_of(
+    metrics: Collection[Metric], backends: Backends, filling: Filling
+) -> tuple[Stage, ...]:
+    """Return the stages that metrics want and backends can do, in the order of their work.
+
+    Documents come first, since responses may be asked for with them.
     """
-    name = gatherers.chat["model"].backend
-    models = SampleModels(gatherers)
-    under_way: deque[tuple[Answered, asyncio.Future[Reply] | None]] = deque()
-    for sample in samples:
-        if sample.response is None and (problems := answering.problems(sample)):
-            under_way.append((Answered(sample, error="; ".join(map(str, problems))), None))
-            continue
-        for repeat in range(repeats if sample.response is None else 1):
-            future = None
-            if sample.response is None:
-                request = answering.request(sample, repeat)
-                future = models.request(request)
-                future.add_done_callback(lambda _: step())
-            under_way.append((Answered(sample, repeat), future))
-        while len(under_way) > concurrency * AHEAD:
-            yield await _finished(*under_way.popleft(), name)
-    while under_way:
-        yield await _finished(*under_way.popleft(), name)
+    wanted = {name for metric in metrics for name in metric.fills}
+    found: list[Stage] = []
+    if "documents" in wanted and backends.find("search"):
+        found.append(Documents(filling.documents))
+    model = backends.find("chat", MODEL)
+    if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
+        found.append(Responses(filling.answering, model.name))
+    if "references" in wanted and (names := backends.named("references")):
+        found.append(References(_closed_book(filling.answering), names))
+    if wanted & {"wrong_answers", "corrected_answers"} and backends.find("chat", "generator"):
+        found.append(Pairs(filling.pairing))
+    return tuple(found)
 
 
-async def _finished(asked: Answered, future: asyncio.Future[Reply] | None, name: str) -> Answered:
-    if future is None:
-        return asked
-    try:
-        reply = await future
-    except BackendError as error:
-        return replace(asked, error=str(error))
-    model = asked.sample.model or name
-    sample = replace(asked.sample, response=reply.text.strip(), model=model)
-    return replace(asked, sample=sample, reply=reply)
+def _closed_book(answering: Answering) -> Answering:
+    """Return how references are asked: from what they know, where the user named no style."""
+    return replace(answering, style="closed-book") if answering.style == "auto" else answering
 
 
-async def answer_samples(
-    folder: RunFolder,
-    answering: Answering,
-    gatherers: Gatherers,
-    concurrency: int,
-    step: Callable[[], None],
-) -> Answers:
-    """Write the model's responses into the run's samples, all of them in one go.
-
-    A stopped run finds what it was told by then among its calls. A sample whose question was not
-    answered stays without a response, and is asked about again by the next run.
-    """
-    answers = Answers()
-    part = folder.path / ".samples.jsonl.part"
-    try:
-        with part.open("wb") as file:
-            async for found in answered(folder.samples(), answering, gatherers, concurrency, step):
-                answers.asked += found.reply is not None
-                answers.cut += found.reply is not None and found.reply.finish == "length"
-                if found.error is not None:
-                    answers.failed[found.sample.id] = found.error
-                file.write((json.dumps(found.sample.to_dict(), default=str) + "\n").encode())
-        part.replace(folder.samples_path)
-    finally:
-        part.unlink(missing_ok=True)
-    return answers
+def settings_of(stages: Sequence[Stage]) -> dict[str, Any]:
+    """Return what decides the results of stages, by field, as it stands in ``run.json``."""
+    return {stage.field: stage.settings() for stage in stages}

@@ -1,0 +1,86 @@
+"""One sample and one metric: assessed, held against the contract, written down."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+from typing import Any, cast
+
+from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.models import SampleModels
+from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError, BackendError
+from trustassay.metric import Assessment, Context, Metric
+from trustassay.runs.folder import AssessmentWriter, encoded
+from trustassay.sample import Sample
+
+__all__ = ["assess_one"]
+
+
+async def assess_one(
+    metric: Metric,
+    sample: Sample,
+    gatherers: Gatherers,
+    writer: AssessmentWriter,
+    prepared: Any = None,
+    seed: int = 0,
+) -> Assessment:
+    """Assess one sample, write the result down, and return it; a failure is a result, too.
+
+    A failure counts no calls: how many were made before it depends on what else was going on.
+    """
+    models = SampleModels(gatherers)
+    try:
+        found = await metric.assess(Context(sample, cast(Models, models), prepared, seed))
+        _check(found, sample, metric)
+        usage = {name: dict(sorted(usage.items())) for name, usage in sorted(models.usage.items())}
+        calls = dict(sorted(models.calls.items()))
+        found = dataclasses.replace(found, calls=calls, usage=usage)
+        line = encoded(found)
+    except (AssessmentError, BackendError) as error:
+        found = Assessment.failed(sample.id, metric.name, str(error))
+        line = encoded(found)
+    except (Exception, asyncio.CancelledError) as error:
+        if _being_cancelled():
+            raise
+        words = f"{metric.name} failed: {type(error).__name__}: {error}"
+        found = Assessment.failed(sample.id, metric.name, words)
+        line = encoded(found)
+    writer.append(line)
+    return found
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _check(found: Any, sample: Sample, metric: Metric) -> None:
+    """Hold what a metric returned against its contract.
+
+    Raises:
+        AssessmentError: it breaks it; nothing of it may reach the summary or the files.
+    """
+    name = metric.name
+    if not isinstance(found, Assessment):
+        raise AssessmentError(f"{name}: expected an Assessment, got {found!r:.60}")
+    if (found.id, found.metric) != (sample.id, name):
+        raise AssessmentError(
+            f"{name}: returned an assessment for {found.id!r} of {found.metric!r}, expected one "
+            f"for {sample.id!r} of {name!r}"
+        )
+    numbers = dict(found.parts) if found.score is None else {**found.parts, "score": found.score}
+    for part, number in numbers.items():
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            what = "score" if part == "score" else f"part {part!r}"
+            raise AssessmentError(f"{name}: {what} must be a finite number, got {number!r:.60}")
+    low, high = metric.score_range
+    if found.score is not None and not low <= found.score <= high:
+        raise AssessmentError(
+            f"{name}: the score must lie between {low:g} and {high:g}, got {found.score}"
+        )
+    for field in ("verdict", "reason", "error"):
+        value = getattr(found, field)
+        if not isinstance(value, str | None):
+            raise AssessmentError(f"{name}: {field} must be text, got {value!r:.60}")

@@ -1,0 +1,66 @@
+"""How a run is carried out."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trustassay.calls.opening import CallOptions
+from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.runs.stages import Filling
+
+__all__ = ["RunOptions", "run_options"]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run is carried out. Only ``fields``, ``limit``, ``seed``, ``pool`` and ``filling`` can
+    change a result.
+
+    concurrency: samples in flight at once, per metric.
+    report: write ``report.html`` at the end.
+    calls_from: a store of calls to start from.
+    pool: a file of samples for metrics that look beyond their own sample; else the run's.
+    filling: how what samples lack is asked for. calls: how models are asked.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+    seed: int = 0
+    skip_bad: bool = False
+    concurrency: int = 256
+    report: bool = True
+    progress: bool = False
+    calls_from: Path | None = None
+    pool: str | os.PathLike[str] | None = None
+    filling: Filling = field(default_factory=Filling)
+    calls: CallOptions = field(default_factory=CallOptions)
+
+    def __post_init__(self) -> None:
+        for option, least in (("concurrency", 1), ("limit", 1), ("seed", 0)):
+            value = getattr(self, option)
+            if value is not None and value < least:
+                raise ValueError(f"{option}: expected {least} or more, got {value}")
+
+
+def run_options(**options: Any) -> RunOptions:
+    """Return the options of a run from keywords, those of ``filling`` and ``calls`` among them.
+
+    Raises:
+        UnknownNameError: an option that does not exist.
+    """
+    parts = {"filling": Filling, "calls": CallOptions}
+    known = {f.name: "" for f in dataclasses.fields(RunOptions) if f.name not in parts}
+    for part, kind in parts.items():
+        known |= {f.name: part for f in dataclasses.fields(kind)}
+    given: dict[str, dict[str, Any]] = {"": {}, **{part: {} for part in parts}}
+    for name, value in options.items():
+        if name not in known:
+            raise UnknownNameError(did_you_mean("option", name, known))
+        given[known[name]][name] = value
+    own = given.pop("")
+    return RunOptions(**own, **{part: parts[part](**values) for part, values in given.items()})

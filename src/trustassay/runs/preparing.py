@@ -1,0 +1,60 @@
+"""What metrics prepare once a run, with all samples before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.models import SampleModels
+from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError, BackendError
+from trustassay.metric import Metric
+from trustassay.runs.pool import StoredPool
+
+__all__ = ["Prepared", "prepare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a metric prepared, or why it could not, and the requests that it made."""
+
+    value: Any = None
+    error: str | None = None
+    calls: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+async def prepare(
+    metrics: Sequence[Metric], pool_path: Path, gatherers: Gatherers
+) -> dict[str, Prepared]:
+    """Return what each metric prepared, by name; those that look at no pool prepare nothing.
+
+    A failure is a value: it fails the samples of its metric, and those of no other.
+    """
+    found = {metric.name: Prepared() for metric in metrics}
+    looking = [metric for metric in metrics if metric.pool]
+    if not looking:
+        return found
+    pool = StoredPool(pool_path)
+    try:
+        for metric in looking:
+            found[metric.name] = await _prepared(metric, pool, gatherers)
+    finally:
+        pool.close()
+    return found
+
+
+async def _prepared(metric: Metric, pool: StoredPool, gatherers: Gatherers) -> Prepared:
+    models = SampleModels(gatherers)
+    try:
+        value = await metric.prepare(pool, cast(Models, models))
+    except (AssessmentError, BackendError) as error:
+        return Prepared(error=f"could not be prepared: {error}")
+    except Exception as error:
+        words = f"{metric.name} failed while it prepared: {type(error).__name__}: {error}"
+        return Prepared(error=words)
+    usage = {name: dict(sorted(one.items())) for name, one in sorted(models.usage.items())}
+    return Prepared(value, None, dict(sorted(models.calls.items())), usage)
