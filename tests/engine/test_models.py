@@ -16,7 +16,7 @@ from tests.llm_server import LlmServer
 from trustassay import score
 from trustassay.capabilities import Models, Vectors
 from trustassay.engine.api import plan
-from trustassay.engine.plan import LATENCY_S
+from trustassay.engine.estimates import LATENCY
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.sample import Sample
 
@@ -158,7 +158,7 @@ def test_a_similarity_by_an_endpoints_vectors_is_planned_without_asking(tmp_path
         options: dict[str, Any] = {"similarity": similarity, "cache": tmp_path / "cache"}
         (part,) = plan(SAMPLES, metrics=Alike(), **options).parts
         assert (part.capability, part.calls, part.cached) == ("embedding", 2, 0)
-        assert (part.seconds, part.measured) == (2 * LATENCY_S, False)
+        assert (part.seconds, part.measured) == (2 * LATENCY.middle, False)
         assert server.requests() == []
         score(SAMPLES, metrics=Alike(), **options)
         (part,) = plan(SAMPLES, metrics=Alike(), **options).parts
