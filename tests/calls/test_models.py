@@ -17,7 +17,7 @@ from trustassay import score
 from trustassay.api import plan
 from trustassay.capabilities import Models, Vectors
 from trustassay.metric import Assessment, Figure, Metric, Summary
-from trustassay.runs.plan import LATENCY_S
+from trustassay.runs.estimates import LATENCY
 from trustassay.sample import Sample
 
 
@@ -158,7 +158,7 @@ def test_a_similarity_by_an_endpoints_vectors_is_planned_without_asking(tmp_path
         options: dict[str, Any] = {"similarity": similarity, "cache": tmp_path / "cache"}
         (part,) = plan(SAMPLES, metrics=Alike(), **options).parts
         assert (part.capability, part.calls, part.cached) == ("embedding", 2, 0)
-        assert (part.seconds, part.measured) == (2 * LATENCY_S, False)
+        assert (part.seconds, part.measured) == (2 * LATENCY.middle, False)
         assert server.requests() == []
         score(SAMPLES, metrics=Alike(), **options)
         (part,) = plan(SAMPLES, metrics=Alike(), **options).parts

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Cli
 from tests.cli.serving import LEXICAL, one_server, question, questions, server, uri
 from tests.llm_server import LlmServer
@@ -65,6 +67,51 @@ def test_an_unknown_price_is_said_to_be_unknown(
     said = cli("plan", "q.jsonl", "--model", uri(server), *LEXICAL, "--json")
     assert "unknown" in said.err
     assert json.loads(said.out)["usd"] is None
+
+
+def test_what_a_run_then_takes_lies_in_the_range_and_the_next_is_learnt(
+    cli: Cli,
+    tmp_path: Path,
+    server: LlmServer,
+) -> None:
+    """Replies are short, where they might be 300 tokens long."""
+    jsonl(tmp_path / "a.jsonl", [question(i) for i in range(40)])
+    jsonl(tmp_path / "b.jsonl", [question(i) for i in range(100, 160)])
+    (tmp_path / "p.json").write_text('{"test": {"prompt": 1000, "reply": 20000}}')
+    options = ("--model", uri(server), *LEXICAL, "--prices", "p.json", "--json")
+    seen = []
+    for name in ("a.jsonl", "b.jsonl"):
+        said = cli("plan", name, *options)
+        (part,) = [p for p in json.loads(said.out)["parts"] if p["capability"] == "chat"]
+        assert part["basis"] in said.err
+        taken = json.loads(cli("score", name, *options).out)["usage"]["models"][part["backend"]]
+        for amount in ("prompt_tokens", "reply_tokens", "usd"):
+            low, high = part[f"{amount}_range"]
+            assert low <= taken[amount] <= high, amount
+        seen.append((part, said.err))
+    (guessed, first), (learnt, second) = seen
+    assert (guessed["guess"], learnt["guess"]) == (True, False)
+    assert guessed["basis"] == "guess: no reply of this model is stored yet"
+    assert learnt["basis"] == "learnt from 40 stored replies"
+    assert "(a guess); nothing was asked" in first
+    assert "guess" not in second
+    low, high = learnt["reply_tokens_range"]
+    assert high < 2 * low
+    assert learnt["usd_range"][1] < guessed["usd_range"][1] / 10
+
+
+def test_figures_are_whole_where_the_terminal_is_narrow(
+    cli: Cli,
+    tmp_path: Path,
+    server: LlmServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    questions(tmp_path / "q.jsonl", 3000)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("COLUMNS", "40")
+    said = cli("plan", "q.jsonl", "--model", uri(server), *LEXICAL)
+    assert "…" not in said.err
+    assert "reply tokens: 3,000 to 900,000" in said.err
 
 
 def test_it_may_look_at_a_run_that_is_under_way_or_done(

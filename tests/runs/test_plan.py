@@ -15,7 +15,8 @@ from trustassay import score
 from trustassay.api import plan
 from trustassay.calls.spending import Price, Prices
 from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Probabilities, Reply
-from trustassay.runs.plan import LATENCY_S, PROBE, REPLY_TOKENS, Plan
+from trustassay.runs.estimates import LATENCY, OPEN_REPLY, REPLY_TOKENS, stretch
+from trustassay.runs.plan import PROBE, REPLY_TOKENS, Plan
 from trustassay.sample import Sample
 
 NAME = "openai:m@http://h/v1"
@@ -64,11 +65,16 @@ def test_equal_requests_count_once_and_tokens_are_estimated() -> None:
     # 36 characters are 9 tokens, 6 are 1, and a message takes 4 more.
     assert part.prompt_tokens == 10 * (9 + 4) + (1 + 4)
     assert part.reply_tokens == 11 * REPLY_TOKENS
+    low, high = part.prompt_tokens_range
+    assert low < part.prompt_tokens < high
+    assert part.reply_tokens_range == (11, 11 * OPEN_REPLY)
+    assert part.basis == "guess: no reply of this model is stored yet"
 
 
 def test_a_request_that_bounds_its_reply_is_expected_to_take_no_more() -> None:
     (part,) = planned(asking(max_tokens=7, n=3), 2).parts
     assert part.reply_tokens == 2 * 3 * 7
+    assert part.reply_tokens_range == (2 * 3, 2 * 3 * 7)
 
 
 def test_money_by_the_table_or_unknown() -> None:
@@ -76,15 +82,19 @@ def test_money_by_the_table_or_unknown() -> None:
     found = planned(asking(), 3, prices=prices)
     (part,) = found.parts
     assert found.usd == part.usd == part.prompt_tokens + 2 * part.reply_tokens
+    ends = zip(part.prompt_tokens_range, part.reply_tokens_range, strict=True)
+    assert found.usd_range == tuple(prompt + 2 * reply for prompt, reply in ends)
     assert planned(asking(), 3).usd is None
+    assert planned(asking(), 3).usd_range is None
 
 
 def test_time_is_that_of_calls_together_or_what_the_limits_allow() -> None:
     found = planned(asking(), 10)
-    assert found.seconds == pytest.approx(10 * LATENCY_S / 4)
+    assert found.seconds == pytest.approx(10 * LATENCY.middle / 4)
     assert not found.parts[0].measured
     paced = Model(limits=EndpointLimits(concurrency=4, requests_per_minute=2))
     assert planned(asking(), 10, paced).seconds == pytest.approx(300)
+    assert found.seconds_range == pytest.approx((10 * LATENCY.low / 4, 10 * LATENCY.high / 4))
 
 
 def test_what_a_run_has_stored_is_at_hand_and_teaches(tmp_path: Path) -> None:
@@ -95,8 +105,35 @@ def test_what_a_run_has_stored_is_at_hand_and_teaches(tmp_path: Path) -> None:
     assert (part.calls, part.cached) == (6, 4)
     assert part.reply_tokens == 2 * 10
     assert part.measured
-    assert part.seconds < 2 * LATENCY_S / 4
+    low, high = part.reply_tokens_range
+    assert (low, high) == (20 / stretch(4), 20 * stretch(4))
+    assert (part.learnt_from, part.guess) == (4, False)
+    assert part.basis == "learnt from 4 stored replies"
+    assert part.seconds < 2 * LATENCY.middle / 4
     assert planned(asking(), 4, model, out=out, prices=Prices({})).usd == 0
+
+
+def test_requests_of_other_kinds_are_said_to_be_learnt_from_other_prompts(tmp_path: Path) -> None:
+    model, out = Model(), tmp_path / "run"
+    score(samples(6), metrics=asking(), model=model, out=out, report=False, **OPTIONS)
+
+    async def ask(sample: Sample, models: Models) -> float:
+        await models.chat(sample.question)
+        await models.chat(sample.question, max_tokens=20)
+        return 0.5
+
+    (part,) = planned(Probe(ask), 8, model, out=out).parts
+    assert (part.calls, part.cached) == (16, 6)
+    assert part.basis == "learnt from 6 stored replies to other prompts for 8 of 10 calls"
+
+
+def test_what_is_made_of_replies_counts_once_for_each() -> None:
+    async def ask(sample: Sample, models: Models) -> float:
+        reply = await models.chat(sample.question)
+        return (await models.entail(reply.text, "It is so.")).entailment
+
+    counts = {part.capability: part.calls for part in planned(Probe(ask), 5).parts}
+    assert counts == {"chat": 5, "entailment": 5}
 
 
 def test_a_metric_that_stumbles_over_a_stand_in_is_unsure() -> None:

@@ -33,6 +33,7 @@ from trustassay.errors import BackendError
 __all__ = [
     "CallStore",
     "CallStoreError",
+    "CallTaken",
     "Calls",
     "StoredCall",
     "Usage",
@@ -85,6 +86,16 @@ class StoredCall(NamedTuple):
     prompt_tokens: int | None = None
     reply_tokens: int | None = None
     cached: int = 0
+
+
+class CallTaken(NamedTuple):
+    """What a stored call took."""
+
+    key: bytes
+    request: str
+    seconds: float
+    prompt_tokens: int | None
+    reply_tokens: int | None
 
 
 class Usage(NamedTuple):
@@ -243,6 +254,17 @@ class CallStore:
         query = "SELECT capability, backend, COUNT(*) FROM calls GROUP BY 1, 2"
         with self._in_use():
             return {(c, b): n for c, b, n in self._connection.execute(query)}
+
+    def latest(self, capability: str, backend: str, most: int) -> list[CallTaken]:
+        """Return what the latest calls to a backend took, at most so many of them."""
+        columns = ", ".join(CallTaken._fields)
+        query = f"""
+            SELECT {columns} FROM calls WHERE capability = ? AND backend = ?
+            ORDER BY rowid DESC LIMIT ?
+            """
+        with self._in_use():
+            rows = self._connection.execute(query, [capability, backend, most]).fetchall()
+        return [CallTaken(*row) for row in rows]
 
     def usage(self, capability: str) -> dict[str, Usage]:
         """Return what was asked of each backend of a capability."""

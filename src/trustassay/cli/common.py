@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from trustassay.calls.limits import Endpoint
     from trustassay.metric import Figure, Summary
     from trustassay.runs.intake import BadInputError
-    from trustassay.runs.plan import Plan
     from trustassay.runs.run import RunOutcome
 
 FAULTS_SHOWN = 20
@@ -228,37 +227,6 @@ def answering(
         raise BadInputError(faults, len(faults))
     samples = [found.sample for found in shown if not isinstance(found, Fault)]
     return Answering(style, prompt, samples, temperature, max_tokens)
-
-
-def show_plan(plan: Plan, *, as_json: bool) -> None:
-    """Print what a run would ask."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from trustassay.progress import duration
-
-    table = Table(box=None, pad_edge=False)
-    for name in ("metric", "asks"):
-        table.add_column(name, no_wrap=True)
-    for name in ("calls", "at hand", "tokens", "and back", "USD", "time"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("of", overflow="fold")
-    for part in plan.parts:
-        is_chat = part.capability == "chat"
-        tokens = (f"{part.prompt_tokens:,}", f"{part.reply_tokens:,}") if is_chat else ("", "")
-        usd = ("unknown" if part.usd is None else f"{part.usd:.2f}") if is_chat else ""
-        time = duration(part.seconds) + ("" if part.measured or not part.calls else "?")
-        counts = (f"{part.calls:,}", f"{part.cached:,}")
-        table.add_row(part.metric, part.capability, *counts, *tokens, usd, time, part.backend)
-    console = Console(stderr=True, highlight=False, markup=False)
-    console = console if console.is_terminal else Console(stderr=True, width=160, markup=False)
-    console.print(table)
-    price = "" if plan.usd is None else f", {plan.usd:.2f} USD"
-    say(f"{plan.samples:,} samples{price}, {duration(plan.seconds)}; nothing was asked")
-    for metric, count in plan.unsure.items():
-        say(f"{metric}: {count:,} samples may ask for more; that depends on the replies")
-    if as_json:
-        print(json.dumps(plan.to_dict(), indent=2, ensure_ascii=False))
 
 
 def show(run: Run, *, as_json: bool) -> None:

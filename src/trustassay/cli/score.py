@@ -10,6 +10,7 @@ import typer
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
+from trustassay.cli.plan import show_plan
 
 
 def score(  # noqa: PLR0913 - one argument an option
@@ -87,7 +88,7 @@ def score(  # noqa: PLR0913 - one argument an option
             **common.spending(cache, prices, budget),
         }
         if dry_run:
-            common.show_plan(api.plan(source, **options), as_json=as_json)
+            show_plan(api.plan(source, **options), as_json=as_json)
             return
         run = api.score(source, **options)
         if open_report:
@@ -119,7 +120,8 @@ def plan(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Say what a run would ask: calls, tokens, money and time for each metric. Asks nothing.
 
-    What is stored already counts as it was answered, and costs nothing.
+    What is stored already counts as it was answered, and costs nothing. Tokens, money and time are
+    ranges: learnt from stored replies of the same model, or guesses that are marked as such.
 
     \b
     trustassay plan asked.jsonl --model openai:gpt-4o-mini --prices prices.json

@@ -2,7 +2,9 @@
 
 The plan is a rehearsal: every metric assesses every sample, but the models are stand-ins. What is
 stored already answers as it did; everything else gets a stand-in reply and is counted. A metric
-whose calls depend on what it is told may ask for more or less in the end.
+whose calls depend on what it is told may ask for more or less in the end. Tokens and seconds of the
+calls are ranges, learnt from what is stored of the same model; see
+:mod:`trustassay.runs.estimates`.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,13 +22,14 @@ from typing import Any
 import numpy as np
 
 from trustassay.calls.models import Asking, Backends, Gatherers, chat_request, is_remote
-from trustassay.calls.spending import Tokens, estimated_tokens
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore
 from trustassay.capabilities import ChatRequest, EndpointLimits, Entailment, Message, Reply
 from trustassay.metric import Metric
 from trustassay.progress import Progress
+from trustassay.runs.estimates import LATENCY, Estimates, Range, stretch
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import BREATH, Source, take_in
+from trustassay.runs.planned import Part, Plan, Planned
 from trustassay.runs.run import RunOptions
 from trustassay.sample import Sample
 
@@ -34,69 +37,9 @@ __all__ = ["Plan", "Planned", "plan"]
 
 PROBE = 32
 """Requests of a local model that are really computed, to learn its speed."""
-REPLY_TOKENS = 100
-"""Tokens of a reply to expect where nothing is stored to learn from."""
-LATENCY_S = 2.0
-"""Seconds of a call to expect where nothing is stored to learn from."""
-STAND_IN = "A stand-in reply."
+STAND_IN = "A stand-in reply to request {}."
+"""Different for each request, as replies are: so what is made of them counts each."""
 ANSWERING = "answering"
-
-
-@dataclass(slots=True)
-class Planned:
-    """What one metric would ask of one backend.
-
-    ``cached`` of the ``calls`` are at hand already; tokens, money and time are for the others.
-    ``usd`` is ``None`` where no price is known, ``measured`` says whether the time is.
-    """
-
-    metric: str
-    capability: str
-    backend: str
-    calls: int = 0
-    cached: int = 0
-    prompt_tokens: int = 0
-    reply_tokens: int = 0
-    usd: float | None = None
-    seconds: float = 0.0
-    measured: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a run would ask, by metric and backend; a request that two share counts for the first.
-
-    ``unsure`` counts samples for each metric whose rehearsal ended early, at a stand-in reply.
-    """
-
-    samples: int
-    parts: Sequence[Planned]
-    unsure: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def usd(self) -> float | None:
-        """The price of all, if all prices are known."""
-        prices = [part.usd for part in self.parts if part.capability == "chat"]
-        return None if None in prices else sum(filter(None, prices))
-
-    @property
-    def seconds(self) -> float:
-        """The time of all, one backend after the other."""
-        return sum(part.seconds for part in self.parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "samples": self.samples,
-            "parts": [part.to_dict() for part in self.parts],
-            "unsure": dict(self.unsure),
-            "usd": self.usd,
-            "seconds": round(self.seconds, 1),
-        }
 
 
 async def plan(
@@ -170,19 +113,9 @@ class _Rehearsal:
         self._backends, self._gatherers = backends, gatherers
         self._calls, self._options = calls, options
         self._asked: set[bytes] = set()
-        self._parts: dict[tuple[str, str, str], Planned] = {}
+        self._parts: dict[tuple[str, str, str], Part] = {}
         self._probes: dict[tuple[str, str], list[Any]] = {}
-        self._reply_tokens = {
-            backend: usage.reply_tokens / (usage.calls - usage.uncounted)
-            for backend, usage in self._usage().items()
-            if usage.calls > usage.uncounted
-        }
-
-    def _usage(self) -> dict[str, Any]:
-        known: dict[str, Any] = {}
-        for store in (self._calls.shared, self._calls.own):
-            known |= store.usage("chat") if store else {}
-        return {name: usage for name, usage in known.items() if usage.calls}
+        self._estimates = Estimates(filter(None, (calls.shared, calls.own)))
 
     async def sample(self, sample: Sample, metrics: Sequence[Metric]) -> None:
         """Rehearse one sample."""
@@ -205,12 +138,9 @@ class _Rehearsal:
         if stored is not None:
             return stored
         if part is not None:
-            expected = self._reply_tokens.get(gatherer.backend, REPLY_TOKENS)
-            tokens = estimated_tokens(replace(request, max_tokens=None), round(expected))
-            part.prompt_tokens += tokens.prompt
-            part.reply_tokens += min(tokens.reply, (request.max_tokens or tokens.reply) * request.n)
-        others = (STAND_IN,) * (request.n - 1)
-        return Reply(STAND_IN, others=others)
+            part.add(self._estimates.of(gatherer.backend, request))
+        text = STAND_IN.format(len(self._asked))
+        return Reply(text, others=(text,) * (request.n - 1))
 
     def ask(self, metric: str, capability: str, gatherer: Any, item: Any, stand_in: Any) -> Any:
         """Count a request of a local model, and return what is stored for it, or a stand-in."""
@@ -223,11 +153,11 @@ class _Rehearsal:
 
     def _counted(
         self, metric: str, capability: str, gatherer: Any, item: Any
-    ) -> tuple[Planned | None, Any]:
+    ) -> tuple[Part | None, Any]:
         """Return the part in which the request counts, if it is a new one, and a stored reply."""
         key, stored = gatherer.look_up(item, self._calls)
         part = self._parts.setdefault(
-            (metric, capability, gatherer.backend), Planned(metric, capability, gatherer.backend)
+            (metric, capability, gatherer.backend), Part(metric, capability, gatherer.backend)
         )
         if key in self._asked:
             return None, stored
@@ -238,36 +168,37 @@ class _Rehearsal:
 
     def priced(self) -> list[Planned]:
         """Return the parts with money and time."""
-        speeds = {which: self._seconds_each(*which, some) for which, some in self._probes.items()}
-        known = self._usage()
-        for part in self._parts.values():
-            new = part.calls - part.cached
-            speed = speeds.get((part.capability, part.backend))
-            if part.capability != "chat":
-                part.measured = speed is not None
-                part.seconds = new * (LATENCY_S if speed is None else speed) if new else 0.0
-            else:
-                tokens = Tokens(part.prompt_tokens, part.reply_tokens)
-                part.usd = self._options.prices.usd(part.backend, tokens) if new else 0.0
-                usage = known.get(part.backend)
-                each = usage.seconds / usage.calls if usage else LATENCY_S
-                part.seconds = self._chat_seconds(part.backend, new, tokens, each)
-                part.measured = usage is not None
-        return list(self._parts.values())
+        return [
+            part.chat(self._options.prices, self._together(part))
+            if part.capability == "chat"
+            else self._measured(part)
+            for part in self._parts.values()
+        ]
 
-    def _chat_seconds(self, backend: str, calls: int, tokens: Tokens, each: float) -> float:
-        """Return the longest of what latency and the endpoint's limits make of so many calls."""
-        model = next(m for m in self._backends.chat.values() if m.name == backend)
+    def _measured(self, part: Part) -> Planned:
+        """Return the part of a model that is no chat model, by computing some of its requests."""
+        probes = self._probes.get((part.capability, part.backend), ())
+        speed = self._seconds_each(part.capability, part.backend, probes) if probes else None
+        if speed is None:
+            return part.local(LATENCY.times(part.new), 0)
+        factor = stretch(len(probes))
+        each = Range(speed / factor, speed, speed * factor)
+        return part.local(each.times(part.new), len(probes))
+
+    def _together(self, part: Part) -> Range:
+        """Return the longest of what latency and the endpoint's limits make of a part's calls."""
+        model = next(m for m in self._backends.chat.values() if m.name == part.backend)
         limits = getattr(model, "limits", None)
         if not isinstance(limits, EndpointLimits):
-            return calls * each
-        at_once = min(limits.concurrency, max(calls, 1))
-        rates = [
-            (calls, limits.requests_per_minute),
-            (sum(tokens), limits.tokens_per_minute),
-        ]
-        paced = [60 * amount / rate for amount, rate in rates if rate]
-        return max([calls * each / at_once, *paced])
+            return part.seconds
+        calls = Range(part.new, part.new, part.new)
+        tokens = part.prompt + part.reply
+        found = part.seconds.times(1 / min(limits.concurrency, max(part.new, 1)))
+        rates = ((calls, limits.requests_per_minute), (tokens, limits.tokens_per_minute))
+        for amount, rate in rates:
+            if rate:
+                found = found.at_least(amount.times(60 / rate))
+        return found
 
     def _seconds_each(self, capability: str, backend: str, probes: Sequence[Any]) -> float | None:
         """Return the seconds of one request of a local model, by computing some.

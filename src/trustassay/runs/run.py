@@ -297,7 +297,7 @@ async def _score(
         writer.close()
 
 
-async def _assess(  # noqa: PLR0913, PLR0917 - one caller
+async def _assess(
     metric: Metric,
     sample: Sample,
     gatherers: Gatherers,

@@ -143,7 +143,7 @@ class References(Stage):
         return any(name not in sample.references for name in self.names)
 
     def stand_in(self, sample: Sample) -> Sample:
-        missing = {name: ("",) for name in self.names}
+        missing = dict.fromkeys(self.names, ("",))
         return replace(sample, references={**missing, **sample.references})
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:

@@ -1,0 +1,261 @@
+"""What calls to chat models will take, as ranges: learnt from stored replies, or guessed."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from trustassay.calls.spending import estimated_tokens
+from trustassay.calls.store import CallStore, CallTaken
+from trustassay.capabilities import ChatRequest
+
+__all__ = [
+    "LATENCY",
+    "NOTHING",
+    "OPEN_REPLY",
+    "REPLY_TOKENS",
+    "Estimate",
+    "Estimates",
+    "Range",
+    "Source",
+    "stretch",
+]
+
+ENOUGH = 4
+"""Stored replies from which is learnt; fewer say too little."""
+RECENT = 2000
+"""Stored replies that are looked at, the latest ones."""
+NEAR = 40
+"""Replies to prompts of like length from which these alone are looked at."""
+OUTER = (10, 90)
+"""Percentiles of what is stored that bound a range."""
+OPEN_REPLY = 1000
+"""Tokens of a guessed reply at most, where the request sets no bound."""
+
+_SHORT = re.compile(
+    r"yes[ /]+(or )?no|true[ /]+(or )?false|(one|a|single) (word|number|letter|digit|label)"
+    r"|only the (word|number|letter|digit|label|name|answer)",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(one|a single) ([\w-]+ )?sentence", re.IGNORECASE)
+REPLY_TOKENS = 100
+"""Tokens of a reply of which nothing is known, nor its prompt says anything."""
+_EDGE = 400
+"""Characters at both ends of a prompt in which it says how it wants to be answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A quantity that lies between ``low`` and ``high``, likely near ``middle``."""
+
+    low: float = 0.0
+    middle: float = 0.0
+    high: float = 0.0
+
+    def __add__(self, other: Range) -> Range:
+        return Range(self.low + other.low, self.middle + other.middle, self.high + other.high)
+
+    def times(self, factor: float) -> Range:
+        """Return so many times as much."""
+        return Range(self.low * factor, self.middle * factor, self.high * factor)
+
+    def at_least(self, other: Range) -> Range:
+        """Return the larger of each value."""
+        return Range(
+            max(self.low, other.low), max(self.middle, other.middle), max(self.high, other.high)
+        )
+
+    def within(self, low: float, high: float) -> Range:
+        """Return the range with every value moved into the bounds."""
+        return Range(*(min(max(value, low), high) for value in (self.low, self.middle, self.high)))
+
+
+NOTHING = Range()
+LATENCY = Range(0.3, 2.0, 10.0)
+"""Seconds of a call to expect where nothing is stored to learn from."""
+
+
+def stretch(n: int) -> float:
+    """Return the factor by which a range that was seen on ``n`` values is made wider.
+
+    1 + 2 / √n: the values to come are others than those seen, and few say little of them.
+    """
+    return 1 + 2 / math.sqrt(n)
+
+
+def seen(values: Sequence[float]) -> Range:
+    """Return where the mean of further values like these is to be expected.
+
+    The 10th to the 90th percentile and the mean itself, stretched; the mean in the middle.
+    """
+    low, high = np.percentile(values, OUTER)
+    middle, factor = float(np.mean(values)), stretch(len(values))
+    return Range(min(low, middle) / factor, middle, max(high, middle) * factor)
+
+
+class Source(NamedTuple):
+    """Where an estimate is from: from so many replies to ``like`` requests, from those to ``other``
+    requests to the same model, or, if they are too few, from ``none``."""
+
+    kind: str
+    replies: int
+
+
+class Estimate(NamedTuple):
+    """What one call will take."""
+
+    prompt_tokens: Range
+    reply_tokens: Range
+    seconds: Range
+    source: Source
+
+
+class _Kind(NamedTuple):
+    """What makes requests alike: the prompt's file and version, and the bound of the reply."""
+
+    prompt: str
+    max_tokens: int | None
+    n: int
+
+
+class _Stored(NamedTuple):
+    """A stored call in numbers.
+
+    length: of the prompt, in characters. ratio: the prompt's tokens to those estimated.
+    tokens: of one reply. cut: the reply is as long as was allowed.
+    """
+
+    kind: _Kind
+    length: int
+    ratio: float | None
+    tokens: float
+    seconds: float
+    cut: bool
+
+
+class Estimates:
+    """Estimates calls by what ``stores`` hold of the same model."""
+
+    def __init__(self, stores: Iterable[CallStore]) -> None:
+        self._stores = list(stores)
+        self._models: dict[str, _Model] = {}
+
+    def of(self, backend: str, request: ChatRequest) -> Estimate:
+        """Return what a request to a model will take."""
+        if backend not in self._models:
+            self._models[backend] = _Model(self._latest(backend))
+        return self._models[backend].estimate(request)
+
+    def _latest(self, backend: str) -> list[_Stored]:
+        taken = {
+            call.key: call
+            for store in self._stores
+            for call in store.latest("chat", backend, RECENT)
+        }
+        return [found for call in taken.values() if (found := _read(call))]
+
+
+def _read(call: CallTaken) -> _Stored | None:
+    """Return a stored call in numbers; ``None`` where the model did not count, or it is damaged."""
+    if call.reply_tokens is None:
+        return None
+    try:
+        fields = json.loads(json.loads(call.request)[0])
+        characters = [len(content) for _, content in fields["messages"]]
+        kind = _Kind(fields["prompt"], fields["max_tokens"], fields["n"])
+        tokens = call.reply_tokens / kind.n
+    except (ValueError, LookupError, TypeError, ZeroDivisionError):
+        return None
+    thought = _quarter(sum(characters), len(characters))
+    ratio = None if call.prompt_tokens is None else call.prompt_tokens / thought
+    cut = kind.max_tokens is not None and tokens >= kind.max_tokens
+    return _Stored(kind, sum(characters), ratio, tokens, call.seconds, cut)
+
+
+def _quarter(characters: int, messages: int) -> int:
+    return max(1, characters // 4 + 4 * messages)
+
+
+class _Learnt(NamedTuple):
+    """What replies teach: tokens, seconds, and whether many were as long as was allowed."""
+
+    tokens: Range
+    seconds: Range
+    cut: bool
+    source: Source
+
+
+class _Model:
+    """What is stored of one model."""
+
+    def __init__(self, stored: Sequence[_Stored]) -> None:
+        self._stored = stored
+        self._found: dict[tuple[_Kind, int], _Learnt] = {}
+
+    def estimate(self, request: ChatRequest) -> Estimate:
+        if len(self._stored) < ENOUGH:
+            source = Source("none", len(self._stored))
+            return Estimate(_guessed_prompt(request), guessed_reply(request), LATENCY, source)
+        kind = _Kind(request.prompt, request.max_tokens, request.n)
+        length = sum(len(message.content) for message in request.messages)
+        size = max(1, length).bit_length()
+        if (kind, size) not in self._found:
+            self._found[kind, size] = self._learnt(kind, length)
+        tokens, seconds, cut, source = self._found[kind, size]
+        most = float(request.max_tokens or math.inf)
+        if cut:  # nobody knows how long they would have been
+            tokens = Range(tokens.low, tokens.middle, max(tokens.high, guessed_reply(request).high))
+        replies = tokens.within(1, most).times(request.n)
+        return Estimate(self._prompt(request), replies, seconds, source)
+
+    def _learnt(self, kind: _Kind, length: int) -> _Learnt:
+        found: Sequence[_Stored] = [stored for stored in self._stored if stored.kind == kind]
+        source = Source("like", len(found))
+        if len(found) < ENOUGH:
+            found, source = self._stored, Source("other", len(self._stored))
+        near = [stored for stored in found if length / 2 <= stored.length <= 2 * length]
+        found = near if len(near) >= NEAR else found
+        cut = sum(stored.cut for stored in found) > len(found) / 10
+        tokens, seconds = ([getattr(s, name) for s in found] for name in ("tokens", "seconds"))
+        return _Learnt(seen(tokens), seen(seconds), cut, source)
+
+    def _prompt(self, request: ChatRequest) -> Range:
+        if self._ratio is None:
+            return _guessed_prompt(request)
+        return self._ratio.times(max(1, estimated_tokens(request).prompt))
+
+    @cached_property
+    def _ratio(self) -> Range | None:
+        ratios = [stored.ratio for stored in self._stored if stored.ratio is not None]
+        return seen(ratios) if len(ratios) >= ENOUGH else None
+
+
+def _guessed_prompt(request: ChatRequest) -> Range:
+    """Return the tokens of a prompt: one for six characters to one for three bytes.
+
+    The first is English of long words, the second a script in which a character is a token.
+    """
+    texts = [message.content for message in request.messages]
+    low = sum(map(len, texts)) / 6
+    high = sum(len(text.encode("utf-8", "replace")) for text in texts) / 3 + 8 * len(texts)
+    middle = float(estimated_tokens(request).prompt)
+    return Range(low, min(max(middle, low), high), high)
+
+
+def guessed_reply(request: ChatRequest) -> Range:
+    """Return the tokens of a reply of which nothing is known: 1 to what the request allows.
+
+    In the middle is what the prompt asks for: a word, a sentence, or a paragraph.
+    """
+    most = float(request.max_tokens or OPEN_REPLY)
+    text = request.messages[-1].content if request.messages else ""
+    ends = f"{text[:_EDGE]}\n{text[-_EDGE:]}"
+    middle = 5 if _SHORT.search(ends) else 40 if _SENTENCE.search(ends) else REPLY_TOKENS
+    return Range(1, min(middle, most), most).times(request.n)
