@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.models import SampleModels
-from trustassay.runs.folder import RunFolder
+from trustassay.runs.folder import RunFolder, encoded_sample
 from trustassay.runs.stages import Stage, StageModels
 from trustassay.sample import Sample
 
@@ -121,7 +120,7 @@ async def fill_samples(
         with part.open("wb") as file:
             async for found in filled(folder.samples(), stages, models, at_once, step):
                 outcome.note(found)
-                file.write((json.dumps(found.sample.to_dict(), default=str) + "\n").encode())
+                file.write(encoded_sample(found.sample))
         part.replace(folder.samples_path)
     finally:
         part.unlink(missing_ok=True)

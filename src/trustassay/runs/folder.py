@@ -27,7 +27,7 @@ from trustassay.metric import Assessment
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.sample import Sample
 
-__all__ = ["AssessmentWriter", "RunFolder", "StoredAssessments", "encoded"]
+__all__ = ["AssessmentWriter", "RunFolder", "StoredAssessments", "encoded", "encoded_sample"]
 
 SCORED = b'"error": null'
 _decode = json.JSONDecoder().raw_decode
@@ -225,6 +225,11 @@ class RunFolder:
     def assessments(self, metric: str | None = None) -> StoredAssessments:
         """Return the assessments, of one metric or all, as a sequence that reads from disk."""
         return StoredAssessments(self, metric)
+
+
+def encoded_sample(sample: Sample) -> bytes:
+    """Return the line of a sample."""
+    return json.dumps(sample.to_dict(), default=str).encode() + b"\n"
 
 
 def encoded(assessment: Assessment) -> bytes:

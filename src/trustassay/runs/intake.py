@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.metric import Inventory, Metric
+from trustassay.runs.folder import encoded_sample
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.stages import Stage
 from trustassay.sample import Problem, Sample
@@ -76,7 +76,7 @@ async def take_in(
     try:
         with target.open("wb") as file:
             async for sample in _sound(records, check, intake, step):
-                line = (json.dumps(sample.to_dict(), default=str) + "\n").encode()
+                line = encoded_sample(sample)
                 intake.inventory.add(sample)
                 digest.update(line)
                 file.write(line)

@@ -12,25 +12,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
-
-from trustassay.calls.models import Asking, Backends, Gatherers, chat_request, is_remote
+from trustassay.calls.backends import MODEL, Backends, is_remote
+from trustassay.calls.gatherers import Asking, Gatherers
+from trustassay.calls.kinds import capabilities, capability
+from trustassay.calls.kinds.compare import vectors_behind
+from trustassay.calls.models import SampleModels
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore
-from trustassay.capabilities import ChatRequest, EndpointLimits, Entailment, Message, Reply
-from trustassay.metric import Metric
+from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Reply
+from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
 from trustassay.runs.estimates import LATENCY, Estimates, Range, stretch
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import BREATH, Source, take_in
+from trustassay.runs.folder import RunFolder, encoded_sample
+from trustassay.runs.intake import YIELD_EVERY, Source, checks_of, take_in
+from trustassay.runs.options import RunOptions
 from trustassay.runs.planned import Part, Plan, Planned
-from trustassay.runs.run import RunOptions
+from trustassay.runs.pool import StoredPool
+from trustassay.runs.stages import Stage, stages_of
 from trustassay.sample import Sample
 
 __all__ = ["Plan", "Planned", "plan"]
@@ -40,6 +43,7 @@ PROBE = 32
 STAND_IN = "A stand-in reply to request {}."
 """Different for each request, as replies are: so what is made of them counts each."""
 ANSWERING = "answering"
+"""How a plan calls the stage that asks for responses; others have the name of their field."""
 
 
 async def plan(
@@ -54,39 +58,66 @@ async def plan(
     Raises:
         InputError, BadInputError: the input has faults.
     """
-    with ExitStack() as stack:
-        place = Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-")))
-        folder = RunFolder(place)
+    async with AsyncExitStack() as stack:
+        folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
+        stages = stages_of(metrics, backends, options.filling)
         with Progress("checking the input", shown=options.progress) as progress:
-            intake, metrics = await take_in(
+            intake = await take_in(
                 source,
-                metrics,
                 folder.samples_path,
+                checks_of(metrics, stages, asked=backends.find("chat", MODEL) is not None),
                 fields=options.fields,
                 limit=options.limit,
                 skip_bad=options.skip_bad,
-                answering=options.answering if "model" in backends.chat else None,
                 step=progress.step,
             )
-        calls = Calls(_opened(stack, out), _opened_cache(stack, options.cache))
+        metrics = [metric.resolved(intake.inventory) for metric in metrics]
+        calls = Calls(_opened(stack, out), _opened_cache(stack, options.calls.cache))
         # The gatherers are not started on anything: they only know how requests are keyed.
-        gatherers = Gatherers(backends, Asking(policy=options.policy))
-        try:
-            rehearsal = _Rehearsal(backends, gatherers, calls, options)
-            total = intake.inventory.samples
-            with Progress("rehearsing", total, shown=options.progress) as progress:
-                for number, sample in enumerate(folder.samples()):
-                    if number % BREATH == 0:
-                        await asyncio.sleep(0)
-                    await rehearsal.sample(sample, metrics)
-                    progress.step()
-        finally:
-            await gatherers.close()
+        gatherers = Gatherers(backends, Asking(policy=options.calls.policy))
+        stack.push_async_callback(gatherers.close)
+        rehearsal = _Rehearsal(gatherers, calls, options)
+        filled = RunFolder(folder.path / "filled")
+        filled.path.mkdir()
+        await _rehearse(rehearsal, metrics, stages, folder, filled, intake.inventory.samples)
         parts = await asyncio.to_thread(rehearsal.priced)
-        return Plan(total, parts, dict(rehearsal.unsure))
+        return Plan(intake.inventory.samples, parts, dict(rehearsal.unsure))
 
 
-def _opened(stack: ExitStack, folder: Path | None) -> CallStore | None:
+async def _rehearse(
+    rehearsal: _Rehearsal,
+    metrics: Sequence[Metric],
+    stages: Sequence[Stage],
+    folder: RunFolder,
+    filled: RunFolder,
+    total: int,
+) -> None:
+    """Go through the steps of a run: fill, prepare, assess."""
+    options = rehearsal.options
+    with Progress("rehearsing", total, shown=options.progress) as progress:
+        if not any(metric.pool for metric in metrics):
+            for number, sample in enumerate(folder.samples()):
+                if number % YIELD_EVERY == 0:
+                    await asyncio.sleep(0)
+                await rehearsal.assess(await rehearsal.fill(sample, stages), metrics)
+                progress.step()
+            return
+        with filled.samples_path.open("wb") as file:
+            for sample in folder.samples():
+                file.write(encoded_sample(await rehearsal.fill(sample, stages)))
+        path = filled.samples_path
+        if options.pool is not None:
+            path = filled.pool_path
+            await take_in(options.pool, path, lambda _: [], fields=options.fields)
+        prepared = await rehearsal.prepare(metrics, path)
+        for number, sample in enumerate(filled.samples()):
+            if number % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+            await rehearsal.assess(sample, metrics, prepared)
+            progress.step()
+
+
+def _opened(stack: AsyncExitStack, folder: Path | None) -> CallStore | None:
     path = folder and RunFolder(folder).calls_path
     if not (path and path.exists()):
         return None
@@ -95,7 +126,7 @@ def _opened(stack: ExitStack, folder: Path | None) -> CallStore | None:
     return store
 
 
-def _opened_cache(stack: ExitStack, cache: Path | None) -> CallStore | None:
+def _opened_cache(stack: AsyncExitStack, cache: Path | None) -> CallStore | None:
     if not (cache and (cache / CACHE_FILE).exists()):
         return None
     store = CallStore(cache / CACHE_FILE)
@@ -106,50 +137,71 @@ def _opened_cache(stack: ExitStack, cache: Path | None) -> CallStore | None:
 class _Rehearsal:
     """Counts what is asked, once each."""
 
-    def __init__(
-        self, backends: Backends, gatherers: Gatherers, calls: Calls, options: RunOptions
-    ) -> None:
+    def __init__(self, gatherers: Gatherers, calls: Calls, options: RunOptions) -> None:
         self.unsure: Counter[str] = Counter()
-        self._backends, self._gatherers = backends, gatherers
-        self._calls, self._options = calls, options
+        self.options = options
+        self._gatherers, self._calls = gatherers, calls
         self._asked: set[bytes] = set()
         self._parts: dict[tuple[str, str, str], Part] = {}
         self._probes: dict[tuple[str, str], list[Any]] = {}
         self._estimates = Estimates(filter(None, (calls.shared, calls.own)))
 
-    async def sample(self, sample: Sample, metrics: Sequence[Metric]) -> None:
-        """Rehearse one sample."""
-        reading = any(metric.reads_response for metric in metrics)
-        if sample.response is None and reading and "model" in self._backends.chat:
-            request = self._options.answering.request(sample)
-            reply = self.chat(ANSWERING, request, "model")
-            sample = replace(sample, response=reply.text)
+    async def fill(self, sample: Sample, stages: Sequence[Stage]) -> Sample:
+        """Rehearse the stages of one sample, and return what they would make of it."""
+        for stage in stages:
+            if stage.lacks(sample) and not stage.problems(sample):
+                name = ANSWERING if stage.field == "response" else stage.field
+                found = await stage.fill(sample, cast(Any, _StandIns(self, name, self._gatherers)))
+                sample = stage.stand_in(found.sample) if found.failures else found.sample
+        return sample
+
+    async def prepare(self, metrics: Sequence[Metric], path: Path) -> dict[str, Any]:
+        """Rehearse what metrics do before the first sample, and return what they prepared."""
+        pool = StoredPool(path)
+        prepared: dict[str, Any] = {}
+        try:
+            for metric in metrics:
+                if metric.pool:
+                    models = cast(Models, _StandIns(self, metric.name, self._gatherers))
+                    try:
+                        prepared[metric.name] = await metric.prepare(pool, models)
+                    except Exception:
+                        self.unsure[metric.name] += len(pool)
+        finally:
+            pool.close()
+        return prepared
+
+    async def assess(
+        self, sample: Sample, metrics: Sequence[Metric], prepared: Mapping[str, Any] = {}
+    ) -> None:
+        """Rehearse the scoring of one sample."""
         for metric in metrics:
+            models = cast(Models, _StandIns(self, metric.name, self._gatherers))
+            context = Context(sample, models, prepared.get(metric.name), self.options.seed)
             try:
-                await metric.assess(sample, _StandIns(self, metric.name))
+                await metric.assess(context)
             except Exception:  # a stand-in's reply is not what a metric hopes for
                 self.unsure[metric.name] += 1
 
-    def chat(self, metric: str, request: ChatRequest, role: str) -> Reply:
+    def reply_to(self, metric: str, name: str, gatherer: Any, item: Any) -> Any:
         """Count a request, and return what is stored for it, or a stand-in."""
-        gatherer = self._gatherers.chat[role]
-        stored: Reply | None
-        part, stored = self._counted(metric, "chat", gatherer, request)
+        found = capability(name)
+        part, stored = self._counted(metric, found.stored_as, gatherer, item)
         if stored is not None:
             return stored
+        if name == "chat":
+            return self._chat(part, gatherer.backend, item)
         if part is not None:
-            part.add(self._estimates.of(gatherer.backend, request))
-        text = STAND_IN.format(len(self._asked))
-        return Reply(text, others=(text,) * (request.n - 1))
-
-    def ask(self, metric: str, capability: str, gatherer: Any, item: Any, stand_in: Any) -> Any:
-        """Count a request of a local model, and return what is stored for it, or a stand-in."""
-        part, stored = self._counted(metric, capability, gatherer, item)
-        if stored is None and part is not None:
-            probes = self._probes.setdefault((capability, gatherer.backend), [])
+            probes = self._probes.setdefault((name, gatherer.backend), [])
             if len(probes) < PROBE:
                 probes.append(item)
-        return stand_in if stored is None else stored
+        return found.stand_in(item)
+
+    def _chat(self, part: Part | None, backend: str, request: ChatRequest) -> Reply:
+        if part is not None:
+            part.add(self._estimates.of(backend, request))
+        text = STAND_IN.format(len(self._asked))
+        return Reply(text, others=(text,) * (request.n - 1))
 
     def _counted(
         self, metric: str, capability: str, gatherer: Any, item: Any
@@ -169,7 +221,7 @@ class _Rehearsal:
     def priced(self) -> list[Planned]:
         """Return the parts with money and time."""
         return [
-            part.chat(self._options.prices, self._together(part))
+            part.chat(self.options.calls.prices, self._together(part))
             if part.capability == "chat"
             else self._measured(part)
             for part in self._parts.values()
@@ -177,8 +229,9 @@ class _Rehearsal:
 
     def _measured(self, part: Part) -> Planned:
         """Return the part of a model that is no chat model, by computing some of its requests."""
-        probes = self._probes.get((part.capability, part.backend), ())
-        speed = self._seconds_each(part.capability, part.backend, probes) if probes else None
+        name = next(n for n in capabilities() if capability(n).stored_as == part.capability)
+        probes = self._probes.get((name, part.backend), ())
+        speed = self._seconds_each(name, part.backend, probes) if probes else None
         if speed is None:
             return part.local(LATENCY.times(part.new), 0)
         factor = stretch(len(probes))
@@ -187,7 +240,7 @@ class _Rehearsal:
 
     def _together(self, part: Part) -> Range:
         """Return the longest of what latency and the endpoint's limits make of a part's calls."""
-        model = next(m for m in self._backends.chat.values() if m.name == part.backend)
+        model = self._backend("chat", part.backend)
         limits = getattr(model, "limits", None)
         if not isinstance(limits, EndpointLimits):
             return part.seconds
@@ -200,63 +253,41 @@ class _Rehearsal:
                 found = found.at_least(amount.times(60 / rate))
         return found
 
-    def _seconds_each(self, capability: str, backend: str, probes: Sequence[Any]) -> float | None:
+    def _seconds_each(self, name: str, backend: str, probes: Sequence[Any]) -> float | None:
         """Return the seconds of one request of a local model, by computing some.
 
         ``None`` for an endpoint, which is not asked.
         """
-        work: dict[str, Callable[[Any], Any]] = {}
-        if self._backends.entailer:
-            work["entailment"] = self._backends.entailer.scores
-        if self._backends.similarity and not self._gatherers.vectors_compared:
-            work["similarity"] = self._backends.similarity.scores
-        embedder = self._backends.embedder
-        if embedder and embedder.name == backend and not is_remote(embedder):
-            work["embedding"] = embedder.vectors  # type: ignore[union-attr]
-        if capability not in work:
+        found = capability(name)
+        model = self._backend(found.served_by or name, backend)
+        if is_remote(model) or vectors_behind(model):
             return None
         started = time.perf_counter()
-        work[capability](probes)
+        found.compute(model, list(probes))
         return (time.perf_counter() - started) / len(probes)
 
+    def _backend(self, name: str, backend: str) -> Any:
+        held = self._gatherers.backends.held.items()
+        return next(m for place, m in held if place.capability == name and m.name == backend)
 
-class _StandIns:
-    """The models of one rehearsal, as a metric sees them."""
 
-    def __init__(self, rehearsal: _Rehearsal, metric: str) -> None:
+class _StandIns(SampleModels):
+    """The models of one rehearsal, as a metric sees them: what is asked is counted, not sent."""
+
+    def __init__(self, rehearsal: _Rehearsal, metric: str, gatherers: Gatherers) -> None:
+        super().__init__(gatherers)
         self._rehearsal, self._metric = rehearsal, metric
-        self._gatherers = rehearsal._gatherers
 
-    def entail(self, premise: str, hypothesis: str) -> Awaitable[Entailment]:
-        """Return even odds."""
-        item, stand_in = (premise, hypothesis), Entailment(0.5, 0.25, 0.25)
-        return self._given("entailment", self._gatherers.entailment, item, stand_in)
-
-    def embed(self, text: str) -> Awaitable[Any]:
-        """Return a vector."""
-        vector = np.ones(2, dtype=np.float32) / np.sqrt(np.float32(2))
-        return self._given("embedding", self._gatherers.embedding, text, vector)
-
-    def compare(self, text: str, reference: str) -> Awaitable[float]:
-        """Return a middling likeness."""
-        if vectors := self._gatherers.vectors_compared:  # those are what is asked for
-            for one in (text, reference):
-                self._rehearsal.ask(self._metric, "embedding", vectors, one, None)
-            return _done(0.5)
-        return self._given("similarity", self._gatherers.similarity, (text, reference), 0.5)
-
-    def chat(
-        self, text: str | Sequence[Message], /, *, role: str = "model", **parameters: Any
-    ) -> Awaitable[Reply]:
-        """Return a stand-in reply."""
-        request = chat_request(text, **parameters)
-        return _done(self._rehearsal.chat(self._metric, request, role))
-
-    def _given(self, capability: str, gatherer: Any, item: Any, stand_in: Any) -> Awaitable[Any]:
-        return _done(self._rehearsal.ask(self._metric, capability, gatherer, item, stand_in))
-
-
-def _done(value: Any) -> asyncio.Future[Any]:
-    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    future.set_result(value)
-    return future
+    def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
+        """Return what is stored for a request, or a stand-in."""
+        gatherer = self._gatherers.find(name, role, which)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        similarity = self._gatherers.backends.find(name, role, which)
+        if name == "compare" and (behind := vectors_behind(similarity)):
+            vectors = self._gatherers.gatherer("embed", behind)
+            for text in item:  # those are what is asked for
+                self._rehearsal.reply_to(self._metric, "embed", vectors, text)
+            future.set_result(capability(name).stand_in(item))
+        else:
+            future.set_result(self._rehearsal.reply_to(self._metric, name, gatherer, item))
+        return future

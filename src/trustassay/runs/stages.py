@@ -110,15 +110,19 @@ class Responses(Stage):
     repeat: int = 0
 
     def lacks(self, sample: Sample) -> bool:
+        """Whether a sample is to be filled."""
         return sample.response is None
 
     def problems(self, sample: Sample) -> list[Problem]:
+        """Return what keeps a sample from being filled."""
         return self.answering.problems(sample)
 
     def stand_in(self, sample: Sample) -> Sample:
+        """Return a sample as metrics may take it to be before it is filled."""
         return replace(sample, response="") if sample.response is None else sample
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        """Ask for what a sample lacks."""
         try:
             reply = await models.request(self.answering.request(sample, self.repeat))
         except BackendError as error:
@@ -128,6 +132,7 @@ class Responses(Stage):
         return Filled(found, asked=1, cut=reply.finish == "length")
 
     def settings(self) -> dict[str, Any]:
+        """Return what decides the result, as JSON values."""
         return self.answering.settings()
 
 
@@ -140,13 +145,16 @@ class References(Stage):
     names: tuple[str, ...]
 
     def lacks(self, sample: Sample) -> bool:
+        """Whether a sample is to be filled."""
         return any(name not in sample.references for name in self.names)
 
     def stand_in(self, sample: Sample) -> Sample:
+        """Return a sample as metrics may take it to be before it is filled."""
         missing = dict.fromkeys(self.names, ("",))
         return replace(sample, references={**missing, **sample.references})
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        """Ask for what a sample lacks."""
         missing = [name for name in self.names if name not in sample.references]
         request = self.answering.request(sample)
         replies = await asyncio.gather(
@@ -167,6 +175,7 @@ class References(Stage):
         return Filled(replace(sample, references=ordered), tuple(failures), asked, cut)
 
     def settings(self) -> dict[str, Any]:
+        """Return what decides the result, as JSON values."""
         return {"names": list(self.names), **self.answering.settings()}
 
 
@@ -178,14 +187,17 @@ class Pairs(Stage):
     pairing: Pairing
 
     def lacks(self, sample: Sample) -> bool:
+        """Whether a sample is to be filled."""
         return not (sample.wrong_answers and sample.corrected_answers)
 
     def stand_in(self, sample: Sample) -> Sample:
+        """Return a sample as metrics may take it to be before it is filled."""
         if not self.lacks(sample):
             return sample
         return replace(sample, wrong_answers=("",), corrected_answers=("",))
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        """Ask for what a sample lacks."""
         try:
             reply = await models.request(self.pairing.request(sample), "generator")
         except BackendError as error:
@@ -199,6 +211,7 @@ class Pairs(Stage):
         return Filled(found, asked=1, cut=cut)
 
     def settings(self) -> dict[str, Any]:
+        """Return what decides the result, as JSON values."""
         return self.pairing.settings()
 
 
@@ -210,12 +223,15 @@ class Documents(Stage):
     k: int
 
     def lacks(self, sample: Sample) -> bool:
+        """Whether a sample is to be filled."""
         return sample.documents is None
 
     def stand_in(self, sample: Sample) -> Sample:
+        """Return a sample as metrics may take it to be before it is filled."""
         return replace(sample, documents=()) if sample.documents is None else sample
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        """Ask for what a sample lacks."""
         try:
             passages = await models.search(sample.question, self.k)
         except BackendError as error:
@@ -224,6 +240,7 @@ class Documents(Stage):
         return Filled(replace(sample, documents=documents), asked=1)
 
     def settings(self) -> dict[str, Any]:
+        """Return what decides the result, as JSON values."""
         return {"documents": self.k}
 
 

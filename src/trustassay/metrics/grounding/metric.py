@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from trustassay.capabilities import Entailment, Models
+from trustassay.capabilities import Entailment
 from trustassay.errors import UnknownNameError, did_you_mean
-from trustassay.metric import Assessment, Figure, Inventory, Metric, Summary
+from trustassay.metric import Assessment, Context, Figure, Inventory, Metric, Need, Summary
 from trustassay.metrics.grounding.assessing import Assessing
 from trustassay.metrics.grounding.keys import FIGURES
 from trustassay.metrics.grounding.refusal import Detector, detector
@@ -43,7 +43,7 @@ class Grounding(Metric):
 
     name: ClassVar[str] = "grounding"
     title: ClassVar[str] = "Grounding of cited answers (Trust-Eval)"
-    needs: ClassVar[frozenset[str]] = frozenset({"entailer"})
+    fills: ClassVar[tuple[str, ...]] = ("documents",)
     verdicts: ClassVar[tuple[str, ...]] = ("answered", "refused")
     figures: ClassVar[dict[str, Figure]] = FIGURES
 
@@ -136,9 +136,13 @@ class Grounding(Metric):
             return [(claim,) for claim in sample.claims] or [a[:1] for a in sample.answers]
         return list(sample.answers)
 
-    async def assess(self, sample: Sample, models: Models) -> Assessment:
+    def needs(self) -> Sequence[Need]:
+        """An entailer; a retriever finds documents for samples that bring none."""
+        return (Need("entail"), Need("search", optional=True))
+
+    async def assess(self, context: Context) -> Assessment:
         """Score one answer; the trace of every decision stands in the evidence."""
-        return await Assessing(self, sample, models).result()
+        return await Assessing(self, context.sample, context.models).result()
 
     def entails(self, judgement: Entailment) -> bool:
         """Whether a judgement counts as entailed."""

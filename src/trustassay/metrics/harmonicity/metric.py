@@ -14,7 +14,7 @@ import numpy as np
 
 from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Figure, Metric, Summary
+from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import Answer, Asking, recorded
 from trustassay.metrics.harmonicity.perturbations import Family, family
@@ -102,8 +102,9 @@ class Perturbing(Metric):
             return [Problem("response", "is missing (expected the answer to the plain prompt)")]
         return []
 
-    async def assess(self, sample: Sample, models: Models) -> Assessment:
+    async def assess(self, context: Context) -> Assessment:
         """Ask, compare, and tell; every answer stands in the evidence."""
+        sample, models = context.sample, context.models
         if sample.resamples:
             original, answers = recorded(sample)
             refused: Sequence[str] = ()
@@ -170,7 +171,6 @@ class Harmonicity(Perturbing):
 
     name: ClassVar[str] = "harmonicity"
     title: ClassVar[str] = "Harmonic robustness (gamma)"
-    needs: ClassVar[frozenset[str]] = frozenset({"embedder"})
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     score_part: ClassVar[str] = "gamma"
 
@@ -187,6 +187,10 @@ class Harmonicity(Perturbing):
             raise ValueError("first: expected 2 or more")
         if self.replicates < 1:
             raise ValueError("replicates: expected 1 or more")
+
+    def needs(self) -> Sequence[Need]:
+        """An embedder, and a model to ask where samples bring no resamples."""
+        return (Need("embed"), Need("chat", "model", optional=True))
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         if self.precision is None and not self.decided:
@@ -253,11 +257,14 @@ class SemanticHarmonicity(Perturbing):
 
     name: ClassVar[str] = "semantic_harmonicity"
     title: ClassVar[str] = "Harmonic robustness of meaning (entailment)"
-    needs: ClassVar[frozenset[str]] = frozenset({"entailer"})
     figures: ClassVar[Mapping[str, Figure]] = SEMANTIC_FIGURES
     score_part: ClassVar[str] = "divergence"
 
     stable_below: float = 0.5
+
+    def needs(self) -> Sequence[Need]:
+        """An entailer, and a model to ask where samples bring no resamples."""
+        return (Need("entail"), Need("chat", "model", optional=True))
 
     async def _compared(
         self,
