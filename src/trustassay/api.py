@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import tempfile
@@ -13,18 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trustassay.backends import resolve
-from trustassay.calls.models import Backends
-from trustassay.capabilities import ChatRequest, Embedder, Reply, Similarity
+from trustassay.calls.backends import MODEL
+from trustassay.capabilities import ChatRequest, Reply
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Metric, Summary
 from trustassay.registry import metric_from_text
 from trustassay.runs.folder import RunFolder, StoredAssessments
 from trustassay.runs.intake import Source
+from trustassay.runs.options import run_options
 from trustassay.runs.outputs import write_report
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
-from trustassay.runs.run import RunOptions, RunOutcome, execute
+from trustassay.runs.run import RunOutcome, execute
+from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
 from trustassay.workflows.watch import Watched, WatchOptions
 from trustassay.workflows.watch import watch as follow_file
 
@@ -92,16 +93,13 @@ async def ascore(
     *,
     metrics: Metrics,
     out: str | os.PathLike[str] | None = None,
-    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
-    embedder: str | Embedder = resolve.DEFAULT_EMBEDDER,
-    similarity: str | Similarity = resolve.DEFAULT_SIMILARITY,
-    model: resolve.ChatChoice | None = None,
     **options: Any,
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
     chosen = _chosen(metrics)
-    backends = await _loaded(chosen, entailer, embedder, similarity, model)
-    settings = RunOptions(**({"report": out is not None} | options))
+    named, others = _split(options)
+    settings = run_options(**({"report": out is not None} | others))
+    backends = await settle(chosen, named)
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
     try:
@@ -116,35 +114,11 @@ async def ascore(
     return run
 
 
-async def _loaded(
-    metrics: Sequence[Metric],
-    entailer: resolve.EntailerChoice,
-    embedder: str | Embedder,
-    similarity: str | Similarity,
-    model: resolve.ChatChoice | None,
-) -> Backends:
-    """Return the backends that the metrics need, and the model if there is one.
-
-    Raises:
-        ValueError: a metric needs a model, and there is none.
-    """
-    needed = frozenset().union(*(metric.needs for metric in metrics))
-    if "model" in needed and model is None:
-        asking = [metric.name for metric in metrics if "model" in metric.needs]
-        raise ValueError(f"{' and '.join(asking)}: needs a model to ask (--model)")
-    wanted: dict[str, tuple[Callable[[Any], Any], Any]] = {
-        "entailer": (resolve.entailer, entailer),
-        "embedder": (resolve.embedder, embedder),
-        "similarity": (resolve.similarity, similarity),
-    }
-    loaded = {
-        name: await asyncio.to_thread(load, choice)
-        for name, (load, choice) in wanted.items()
-        if name in needed
-    }
-    if model is not None:
-        loaded["chat"] = {"model": await asyncio.to_thread(resolve.chat, model)}
-    return Backends(**loaded)
+def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the backends that are named among the options, and the other options."""
+    words = set(backend_words())
+    named = {name: value for name, value in options.items() if name in words}
+    return named, {name: value for name, value in options.items() if name not in words}
 
 
 def plan(
@@ -152,10 +126,6 @@ def plan(
     *,
     metrics: Metrics,
     out: str | os.PathLike[str] | None = None,
-    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
-    embedder: str | Embedder = resolve.DEFAULT_EMBEDDER,
-    similarity: str | Similarity = resolve.DEFAULT_SIMILARITY,
-    model: resolve.ChatChoice | None = None,
     **options: Any,
 ) -> Plan:
     """Return what :func:`score` with the same arguments would ask; nothing is asked or written.
@@ -166,26 +136,26 @@ def plan(
 
     async def rehearse() -> Plan:
         chosen = _chosen(metrics)
-        backends = await _loaded(chosen, entailer, embedder, similarity, model)
-        folder = None if out is None else Path(out)
-        return await rehearsed(samples, chosen, backends, RunOptions(**options), folder)
+        named, others = _split(options)
+        settings = run_options(**others)
+        backends = await settle(chosen, named)
+        return await rehearsed(samples, chosen, backends, settings, out and Path(out))
 
     return run_anywhere(rehearse)
 
 
-def watch(  # noqa: PLR0913 - one argument a choice
+def watch(
     source: str | os.PathLike[str],
     *,
     metric: Metric | str,
     out: str | os.PathLike[str],
     options: WatchOptions,
     tell: Callable[[str], None] = print,
-    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
-    embedder: str | Embedder = resolve.DEFAULT_EMBEDDER,
-    similarity: str | Similarity = resolve.DEFAULT_SIMILARITY,
-    model: resolve.ChatChoice | None = None,
+    **named: Any,
 ) -> Watched:
     """Score the records of a growing file as they arrive; see :mod:`trustassay.workflows.watch`.
+
+    ``named`` are backends, as of :func:`score`.
 
     Raises:
         As :func:`score`.
@@ -193,7 +163,7 @@ def watch(  # noqa: PLR0913 - one argument a choice
 
     async def follow() -> Watched:
         chosen = _chosen(metric)
-        backends = await _loaded(chosen, entailer, embedder, similarity, model)
+        backends = await settle(chosen, named)
         folder = RunFolder(Path(out))
         return await follow_file(Path(source), chosen[0], backends, folder, options, tell)
 
@@ -207,25 +177,30 @@ def score(samples: Source, *, metrics: Metrics, **options: Any) -> Run:
         samples: a path, or an iterable of samples or of mappings in any recognised layout.
         metrics: metrics or their names as on the command line, a list or a single one
             (``"grounding:profile=paper"``).
-        entailer: a URI, an object with ``name`` and ``scores``, or a plain function of premise
-            and hypothesis.
-        embedder: a URI, or an object with ``name`` and ``vectors``.
-        similarity: ``cosine``, ``consistency``, ``lexical``, or an object with ``name`` and
-            ``scores``.
-        model: a chat model: a URI such as ``openai:MODEL[@BASE_URL]``, an object with ``name`` and
-            ``reply``, or a function of the prompt. It is asked for the response of samples that
-            have none, and by metrics that need it.
         out: the run's folder; a second call with the same settings goes on where the first
             stopped. Without it the folder is temporary, and no report is written until asked for.
-        options: fields of :class:`~trustassay.runs.run.RunOptions`: ``fields``, ``limit``,
-            ``seed``, ``skip_bad``, ``concurrency``, ``progress``, ``answering``, ``cache``,
-            ``prices``, ``budget``.
+        options: who is asked, and fields of :class:`~trustassay.runs.options.RunOptions`,
+            :class:`~trustassay.runs.stages.Filling` and
+            :class:`~trustassay.calls.opening.CallOptions`.
+
+    Who is asked, each a URI or an object of the right protocol:
+
+    ``entailer`` (or a function of premise and hypothesis), ``embedder``, ``similarity``
+    (``cosine``, ``consistency``, ``lexical``), ``retriever``, ``linker``, ``token_embedder``; and
+    chat models (or functions of the prompt): ``model``, the one under assessment, which is asked
+    for the response of samples that have none, ``judge``, ``generator``, ``references``. Several
+    judges or references come as a list, or as a mapping by name. Without an option the default is
+    taken where there is one: ``embedded``, and ``cosine``.
+
+    The other options: ``fields``, ``limit``, ``seed``, ``skip_bad``, ``concurrency``, ``progress``,
+    ``pool``; ``answering``, ``pairing``, ``documents``; ``cache``, ``prices``, ``budget``.
 
     Works in a notebook, too: where an event loop is running, the work is done in a thread.
 
     Raises:
         InputError, BadInputError: the input has faults; nothing was started.
         UnknownNameError: no metric, option or backend of that name.
+        ValueError: a metric asks for a backend that nobody named, or none asks for one that is.
         BackendError: a backend cannot be loaded.
         RunFolderError: ``out`` holds another run.
     """
@@ -237,17 +212,13 @@ def rescore(
     *,
     metrics: Metrics,
     out: str | os.PathLike[str],
-    entailer: resolve.EntailerChoice | None = None,
-    embedder: str | Embedder | None = None,
-    model: resolve.ChatChoice | None = None,
     seed: int | None = None,
     **options: Any,
 ) -> Run:
     """Score the samples of a stored run with other settings, into the folder ``out``.
 
     The new run starts with a copy of the old one's calls, so a model is asked only for what it
-    was not asked before. Without ``entailer``, ``embedder``, ``model`` and ``seed`` the run's own
-    are used.
+    was not asked before. Backends and seed that are not given are the run's own.
 
     Raises:
         RunFolderError: ``run`` holds no run.
@@ -259,26 +230,39 @@ def rescore(
         raise RunFolderError(f"{old.path}: holds no run")
     if old.path.resolve() == new.path.resolve():
         raise RunFolderError(f"{new.path}: a run is not scored into its own folder")
-    backends = settings["backends"]
+    chosen = _chosen(metrics)
+    if old.pool_path.exists() and any(metric.pool for metric in chosen):
+        options.setdefault("pool", old.pool_path)
     return score(
         old.samples_path,
-        metrics=metrics,
-        entailer=entailer or backends.get("entailer", resolve.DEFAULT_ENTAILER),
-        embedder=embedder or backends.get("embedder", resolve.DEFAULT_EMBEDDER),
-        model=model or _as_recorded(backends.get("model")),
+        metrics=chosen,
         out=out,
         seed=settings["seed"] if seed is None else seed,
         calls_from=old.calls_path,
-        **options,
+        **(_recorded(settings["backends"], chosen) | options),
     )
 
 
-def _as_recorded(name: str | None) -> resolve.ChatChoice | None:
-    """Return the model that a run names, or, where it cannot be had here, one that only bears its
+def _recorded(backends: Mapping[str, Any], metrics: Sequence[Metric]) -> dict[str, Any]:
+    """Return the backends that a run names, those that the metrics ask for, and the model."""
+    wanted = {MODEL, *asked_words(metrics)}
+    found: dict[str, Any] = {}
+    for word, name in backends.items():
+        key = word.replace(" ", "_")
+        if key not in wanted:
+            continue
+        if key in ROLES:
+            several = isinstance(name, Mapping)
+            found[key] = {k: _chat(v) for k, v in name.items()} if several else _chat(name)
+        else:
+            found[key] = name
+    return found
+
+
+def _chat(name: str) -> resolve.ChatChoice:
+    """Return the chat model of a name, or, where it cannot be had here, one that only bears its
     name: what it replied then is stored under it.
     """
-    if name is None:
-        return None
     try:
         return resolve.chat(name)
     except (UnknownNameError, BackendError) as error:

@@ -52,7 +52,7 @@ def cite(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.backends import resolve
-        from trustassay.calls.models import Backends
+        from trustassay.calls.backends import Backends
         from trustassay.workflows import cite as citing
 
         options = citing.CiteOptions(
@@ -63,11 +63,11 @@ def cite(  # noqa: PLR0913 - one argument an option
             limit=limit,
             skip_bad=skip_bad,
             progress=True,
-            cache=common.spending(cache, None, None)["cache"],
+            calls=common.call_options(cache),
         )
-        backends = Backends(
-            entailer=resolve.entailer(entailer) if by == "entailment" else None,
-            embedder=resolve.embedder(embedder) if by == "embedding" else None,
+        backends = Backends.of(
+            entail=resolve.entailer(entailer) if by == "entailment" else None,
+            embed=resolve.embedder(embedder) if by == "embedding" else None,
         )
         done = citing.cite(source, out, backends, options)
         if done.resumed:

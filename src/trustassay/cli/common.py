@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.api import Run
     from trustassay.calls.limits import Endpoint
+    from trustassay.calls.opening import CallOptions
     from trustassay.metric import Figure, Summary
     from trustassay.runs.intake import BadInputError
     from trustassay.runs.run import RunOutcome
@@ -189,21 +190,24 @@ def one_line(text: str) -> str:
     return "\u23ce".join(text.splitlines()) if len(text.splitlines()) > 1 else text
 
 
-def spending(cache: str, prices: Path | None, budget: str | None) -> dict[str, Any]:
-    """Read what the options of asking say, as fields of the run's options.
+def call_options(
+    cache: str, prices: Path | None = None, budget: str | None = None, at_once: int | None = None
+) -> CallOptions:
+    """Read what the options of asking say.
 
     Raises:
         ValueError, OSError: a budget or a file of prices that is none.
     """
+    from trustassay.calls.opening import CallOptions
     from trustassay.calls.spending import Budget, Prices
     from trustassay.calls.store import default_cache
 
-    folder = default_cache() if cache == "" else None if cache == "off" else Path(cache)
-    return {
-        "cache": folder,
-        "prices": Prices.read(prices) if prices else Prices(),
-        "budget": Budget.parse(budget) if budget else None,
-    }
+    return CallOptions(
+        default_cache() if cache == "" else None if cache == "off" else Path(cache),
+        Prices.read(prices) if prices else Prices(),
+        Budget.parse(budget) if budget else None,
+        at_once=at_once,
+    )
 
 
 def answering(

@@ -98,7 +98,7 @@ def dataset(  # noqa: PLR0913 - one argument an option
             limit=limit,
             skip_bad=skip_bad,
             progress=True,
-            **common.spending(cache, prices, budget),
+            calls=common.call_options(cache, prices, budget),
         )
         if corpus is not None:
             found = datasets.bm25_retriever(corpus, words=words, progress=True)

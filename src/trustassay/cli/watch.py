@@ -69,7 +69,7 @@ def watch(  # noqa: PLR0913 - one argument an option
             common.pairs(field, "--field"),
             seed,
             concurrency,
-            **common.spending(cache, prices, budget),
+            common.call_options(cache, prices, budget),
         )
         found = api.watch(
             source,

@@ -13,7 +13,7 @@ from trustassay.calls.kinds import capabilities, capability
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 from trustassay.metric import Metric, Need
 
-__all__ = ["ROLES", "check_needs", "named_models", "settle"]
+__all__ = ["ROLES", "asked_words", "backend_words", "check_needs", "named_models", "settle"]
 
 ROLES: Mapping[str, tuple[str, str]] = {
     MODEL: ("--model", "the model under assessment"),
@@ -86,6 +86,11 @@ def check_needs(metrics: Iterable[Metric]) -> list[tuple[Metric, Need]]:
     return found
 
 
+def asked_words(metrics: Iterable[Metric]) -> set[str]:
+    """Return the words by which users name what metrics need."""
+    return {_word(place_of(need.capability, need.role)) for _, need in check_needs(metrics)}
+
+
 def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
     """Return the models of a role by name: the one given, under no name, or several.
 
@@ -153,7 +158,7 @@ def _word(place: Place) -> str:
     return place.role or capability(place.capability).backend.replace(" ", "_")
 
 
-def _words() -> dict[str, str]:
+def backend_words() -> dict[str, str]:
     """Return the words by which users name backends, and the option for each."""
     others = [found for found in capabilities().values() if not found.served_by]
     return {role: option for role, (option, _) in ROLES.items()} | {
@@ -164,13 +169,13 @@ def _words() -> dict[str, str]:
 
 
 def _option(word: str) -> str:
-    return _words()[word]
+    return backend_words()[word]
 
 
 def _check_words(given: Mapping[str, Any]) -> None:
     for word in given:
-        if word not in _words():
-            raise UnknownNameError(did_you_mean("backend", word, _words()))
+        if word not in backend_words():
+            raise UnknownNameError(did_you_mean("backend", word, backend_words()))
 
 
 def _article(words: str) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from trustassay.calls.backends import Backends
 from trustassay.calls.counting import Tally
+from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.limits import Endpoint
-from trustassay.calls.models import Asking, Backends, Gatherers, SampleModels, any_shared
-from trustassay.calls.spending import Budget, Prices
-from trustassay.calls.store import CallStore, open_cache
+from trustassay.calls.models import SampleModels
+from trustassay.calls.opening import CallOptions, open_calls
+from trustassay.calls.store import CallStore
 from trustassay.capabilities import ChatRequest, LocalChatModel, Reply
 from trustassay.errors import BackendError, RunFolderError
 from trustassay.runs.folder import RunFolder
@@ -27,15 +28,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How the models are asked; as in :class:`~trustassay.runs.run.RunOptions`.
+    """How the models are asked; ``most`` is the most requests to chat models that may leave,
+    failed ones too."""
 
-    ``calls`` is the most requests to chat models that may leave, failed ones too.
-    """
-
-    cache: Path | None = None
-    prices: Prices = field(default_factory=Prices)
-    budget: Budget | None = None
-    calls: int | None = None
+    calls: CallOptions = field(default_factory=CallOptions)
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -54,19 +51,22 @@ class Session:
 class CountedModels(SampleModels):
     """The models, and how many requests to chat models what was asked of them has taken."""
 
-    def __init__(self, gatherers: Gatherers, backends: Backends, tally: Tally) -> None:
+    def __init__(self, gatherers: Gatherers, tally: Tally) -> None:
         super().__init__(gatherers)
-        self._chats, self._tally = backends.chat, tally
+        self._tally = tally
 
     @property
     def used(self) -> int:
         """The requests that left, failed ones too; what is under way is not in it."""
         return self._tally.used
 
-    def request(self, request: ChatRequest, role: str = "model") -> asyncio.Future[Reply]:
+    def request(
+        self, request: ChatRequest, role: str = "model", name: str = ""
+    ) -> asyncio.Future[Reply]:
         """Ask a chat model with a request that is made already."""
-        future = super().request(request, role)
-        model = self._chats[role]
+        future = super().request(request, role, name)
+        model = self._gatherers.backends.find("chat", role, name)
+        assert model is not None
         key = self._tally.of(model.name, request).key
         self._tally.ask(key)
         if isinstance(model, LocalChatModel):  # the others count their tries themselves
@@ -98,24 +98,19 @@ async def in_session(
     folder.lock()
     try:
         _claim(folder, {**settings, "backends": backends.names()})
-        with ExitStack() as stack:
-            own = CallStore(folder.calls_path)
-            stack.callback(own.close)
-            shared = open_cache(options.cache) if options.cache and any_shared(backends) else None
-            if shared:
-                stack.callback(shared.close, alone=False)
-            tally = Tally(own, path / "failures.jsonl", options.calls)
-            asking = Asking(own, shared, prices=options.prices, budget=options.budget, tally=tally)
-            gatherers = Gatherers(backends, asking)
-            models = CountedModels(gatherers, backends, tally)
+
+        def count(own: CallStore) -> Tally:
+            return Tally(own, path / "failures.jsonl", options.most)
+
+        async with open_calls(backends, options.calls, folder.calls_path, count) as gatherers:
+            assert gatherers.tally is not None
+            tally = gatherers.tally
             try:
-                found = await work(models)
+                found = await work(CountedModels(gatherers, tally))
             except BackendError:
                 tally.forget_refusals()  # nothing was found; the cause may be mended by next time
                 raise
-            finally:
-                await gatherers.close()
-            return found, Session(gatherers.endpoints.all(), tally.used, tally.failed)
+        return found, Session(gatherers.endpoints.all(), tally.used, tally.failed)
     finally:
         folder.unlock()
 

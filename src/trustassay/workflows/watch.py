@@ -13,20 +13,22 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from trustassay.calls.models import Asking, Backends, Gatherers, any_shared
-from trustassay.calls.spending import Budget, Prices
-from trustassay.calls.store import CallStore, default_cache, open_cache
+from trustassay.calls.backends import Backends
+from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Inventory, Metric
-from trustassay.runs.folder import RunFolder, encoded
+from trustassay.runs.assessing import assess_one
+from trustassay.runs.folder import AssessmentWriter, RunFolder, encoded, encoded_sample
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.intake import Intake
 from trustassay.runs.outputs import write_outputs
-from trustassay.runs.run import Window, assess_one
+from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Problem, Sample
 
 __all__ = ["WatchOptions", "Watched", "watch"]
@@ -35,6 +37,12 @@ POLL_S = 0.25
 STATUS_S = 60.0
 PLACE = "watched"
 """Field of a sample that says where it stood: ``{"file": inode, "line": number, "mark": hash}``."""
+
+
+SETTLED = "settled_by"
+"""Part of ``run.json`` that says what the first records brought."""
+FIRST = 100
+"""Records by which ``auto`` options are settled."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +62,7 @@ class WatchOptions:
     fields: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     concurrency: int = 64
-    cache: Path | None = field(default_factory=default_cache)
-    prices: Prices = field(default_factory=Prices)
-    budget: Budget | None = None
+    calls: CallOptions = field(default_factory=CallOptions)
 
     def __post_init__(self) -> None:
         if not 0 <= self.share < 1:
@@ -128,6 +134,8 @@ async def watch(
     """
     if not source.is_file():
         raise InputError(f"{source}: no such file")
+    if metric.pool:
+        raise ValueError(f"{metric.name}: looks at all samples together, so it cannot be watched")
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:
@@ -147,7 +155,7 @@ class _Watch:
         tell: Callable[[str], None],
     ) -> None:
         self._source, self._backends = source, backends
-        self._metric = metric.resolved(Inventory())
+        self._metric = metric
         self._folder, self._options, self._tell = folder, options, tell
         self._found = Watched()
         self._ids = HashSet()
@@ -155,11 +163,13 @@ class _Watch:
         self._recent: deque[bool] = deque(maxlen=options.window)
         self._ended = asyncio.Event()
         self._faulty_before = 0
+        self._settled_by: dict[str, Any] = {}
         self._reading_again = False
         self._status_at = time.monotonic()
 
     async def run(self) -> Watched:
         """Watch until the end, and write the run's results, also where it is interrupted."""
+        await self._settle()
         waiting = self._take_up()
         try:
             await self._follow(waiting)
@@ -168,32 +178,52 @@ class _Watch:
         return self._found
 
     async def _follow(self, waiting: Sequence[Sample]) -> None:
-        options = self._options
-        with ExitStack() as stack:
-            own = CallStore(self._folder.calls_path)
-            stack.callback(own.close)
-            remote = any_shared(self._backends)
-            shared = open_cache(options.cache) if options.cache and remote else None
-            if shared:
-                stack.callback(shared.close, alone=False)
-            gatherers = Gatherers(
-                self._backends,
-                Asking(own, shared, prices=options.prices, budget=options.budget),
-            )
+        own = self._folder.calls_path
+        async with open_calls(self._backends, self._options.calls, own) as gatherers:
             writer = self._folder.open_assessments()
-            window = Window(options.concurrency)
+            limiter = TaskLimiter(self._options.concurrency)
             try:
                 for sample in waiting:
-                    await window.start(self._score(sample, gatherers, writer))
+                    await limiter.start(self._score(sample, gatherers, writer))
                 with self._folder.samples_path.open("ab", buffering=0) as file:
                     async for sample in self._arriving():
-                        file.write((json.dumps(sample.to_dict(), default=str) + "\n").encode())
-                        await window.start(self._score(sample, gatherers, writer))
-                await window.drain()
+                        file.write(encoded_sample(sample))
+                        await limiter.start(self._score(sample, gatherers, writer))
+                await limiter.drain()
             finally:
-                await window.cancel()
-                await gatherers.close()
+                await limiter.cancel()
                 writer.close()
+
+    async def _settle(self) -> None:
+        """Settle the metric's ``auto`` options by the first records, and wait for the first one.
+
+        A watch that goes on settles them as it did when it began.
+        """
+        before = self._folder.read_run()
+        if before is not None and isinstance(before.get(SETTLED), dict):
+            self._metric = self._metric.resolved(Inventory(**before[SETTLED]))
+            self._settled_by = before[SETTLED]
+            return
+        waited = time.monotonic()
+        while True:
+            inventory = self._first_records()
+            idle_s = 0.0 if self._options.once else self._options.idle_s
+            ended = idle_s is not None and time.monotonic() - waited >= idle_s
+            if inventory.samples or ended:
+                self._settled_by = asdict(inventory)
+                self._metric = self._metric.resolved(inventory)
+                return
+            await asyncio.sleep(POLL_S)
+
+    def _first_records(self) -> Inventory:
+        """Return what the first records of the file bring, those that can be read."""
+        inventory = Inventory()
+        with self._source.open("rb") as file:
+            for line in islice(_lines(file, ending=self._options.once), FIRST):
+                found = self._read(line)
+                if not isinstance(found, Fault):
+                    inventory.add(found.sample)
+        return inventory
 
     # what is there already
 
@@ -356,8 +386,9 @@ class _Watch:
 
     # scores
 
-    async def _score(self, sample: Sample, gatherers: Gatherers, writer: object) -> None:
-        found = await assess_one(self._metric, sample, gatherers, writer)  # type: ignore[arg-type]
+    async def _score(self, sample: Sample, gatherers: Gatherers, writer: AssessmentWriter) -> None:
+        seed = self._options.seed
+        found = await assess_one(self._metric, sample, gatherers, writer, None, seed)
         if found.score is None:
             self._found.failed += found.error is not None
             self._found.scoreless += found.error is None
@@ -393,6 +424,7 @@ class _Watch:
             "seed": self._options.seed,
             "skipped": self._faulty_before + self._found.faulty,
             PLACE: asdict(self._place),
+            SETTLED: self._settled_by,
             "samples": {"sha256": sha256, **asdict(inventory)},
         }
         self._folder.write_json("run", json.loads(json.dumps(content, default=str)))
@@ -429,7 +461,7 @@ class _Watch:
             0.0,
             seed=self._options.seed,
             report=True,
-            prices=self._options.prices,
+            prices=self._options.calls.prices,
         )
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
-from trustassay.calls.models import Asking, Backends, Gatherers, SampleModels
-from trustassay.calls.store import default_cache, open_cache
+from trustassay.calls.backends import Backends
+from trustassay.calls.models import SampleModels
+from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 from trustassay.event_loop import run_anywhere
@@ -52,7 +53,7 @@ class CiteOptions:
     limit: int | None = None
     skip_bad: bool = False
     progress: bool = False
-    cache: Path | None = field(default_factory=default_cache)
+    calls: CallOptions = field(default_factory=CallOptions)
 
     def __post_init__(self) -> None:
         if self.by not in SUPPORTS:
@@ -104,21 +105,18 @@ def cite(
 
 
 async def _cite(source: Source, out: Path, backends: Backends, options: CiteOptions) -> Cited:
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
         with Progress("checking the input", shown=options.progress) as progress:
-            intake, _ = await take_in(
+            intake = await take_in(
                 source,
-                [_METRIC],
                 folder.samples_path,
+                _METRIC.problems,
                 fields=options.fields,
                 limit=options.limit,
                 skip_bad=options.skip_bad,
                 step=progress.step,
             )
-        shared = open_cache(options.cache) if options.cache else None
-        if shared:
-            stack.callback(shared.close, alone=False)
         settings = {
             **options.settings(),
             "answers": intake.sha256,
@@ -130,23 +128,20 @@ async def _cite(source: Source, out: Path, backends: Backends, options: CiteOpti
         progress = stack.enter_context(Progress("citing", total, shown=options.progress))
         progress.step(resumed)
         samples = unfinished.todo(folder.samples())
-        gatherers = Gatherers(backends, Asking(None, shared))
-        models = SampleModels(gatherers)
-        try:
-            while block := list(islice(samples, TOGETHER)):
-                work = (cited_answer(sample, models, options) for _, sample in block)
-                results = await asyncio.gather(*work, return_exceptions=True)
-                for (place, sample), result in zip(block, results, strict=True):
-                    if isinstance(result, BackendError):
-                        unfinished.fail(place, sample.id, str(result))
-                    elif isinstance(result, BaseException):
-                        raise result
-                    else:
-                        answer, counts = result
-                        unfinished.add(place, answer.to_dict(), **counts)
-                    progress.step()
-        finally:
-            await gatherers.close()
+        gatherers = await stack.enter_async_context(open_calls(backends, options.calls))
+        models = cast(Models, SampleModels(gatherers))
+        while block := list(islice(samples, TOGETHER)):
+            work = (cited_answer(sample, models, options) for _, sample in block)
+            results = await asyncio.gather(*work, return_exceptions=True)
+            for (place, sample), result in zip(block, results, strict=True):
+                if isinstance(result, BackendError):
+                    unfinished.fail(place, sample.id, str(result))
+                elif isinstance(result, BaseException):
+                    raise result
+                else:
+                    answer, counts = result
+                    unfinished.add(place, answer.to_dict(), **counts)
+                progress.step()
         unfinished.finish()
         failed = dict(unfinished.failed.values())
         return Cited(unfinished.written, **unfinished.counts, resumed=resumed, failed=failed)

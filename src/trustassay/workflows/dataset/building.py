@@ -9,23 +9,24 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from trustassay.backends import resolve
+from trustassay.calls.backends import Backends
+from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.limits import Endpoint
-from trustassay.calls.models import Asking, Backends, Gatherers, SampleModels
-from trustassay.calls.spending import Budget, BudgetReachedError, Prices
-from trustassay.calls.store import default_cache, open_cache
-from trustassay.capabilities import Models, Passage, Retriever
+from trustassay.calls.models import SampleModels
+from trustassay.calls.opening import CallOptions, open_calls
+from trustassay.calls.spending import BudgetReachedError
+from trustassay.capabilities import Models, Retriever
 from trustassay.errors import BackendError, CallError, UnknownNameError, did_you_mean
 from trustassay.event_loop import run_anywhere
-from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Source, take_in
@@ -68,9 +69,7 @@ class BuildOptions:
     skip_bad: bool = False
     concurrency: int = 16
     progress: bool = False
-    cache: Path | None = field(default_factory=default_cache)
-    prices: Prices = field(default_factory=Prices)
-    budget: Budget | None = None
+    calls: CallOptions = field(default_factory=CallOptions)
 
     def __post_init__(self) -> None:
         if self.claims not in get_args(Claims):
@@ -139,41 +138,39 @@ async def _build(
     model: resolve.ChatChoice | None,
     options: BuildOptions,
 ) -> Built:
-    chat = {} if model is None else {"model": await asyncio.to_thread(resolve.chat, model)}
-    backends = Backends(entailer=await asyncio.to_thread(resolve.entailer, entailer), chat=chat)
-    with ExitStack() as stack:
+    backends = Backends.of(
+        entail=await asyncio.to_thread(resolve.entailer, entailer),
+        search=retriever,
+        chat=None if model is None else {"model": await asyncio.to_thread(resolve.chat, model)},
+    )
+    async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
         with Progress("checking the input", shown=options.progress) as progress:
-            intake, _ = await take_in(
+            intake = await take_in(
                 source,
-                [_Gold(options.claims)],
                 folder.samples_path,
+                partial(_problems, options.claims),
                 fields=options.fields,
                 limit=options.limit,
                 skip_bad=options.skip_bad,
                 step=progress.step,
             )
+        names = backends.names()
         settings = {
             **options.settings(),
             "questions": intake.sha256,
-            "retriever": retriever.name,
-            "backends": backends.names(),
+            "retriever": names.pop("retriever"),
+            "backends": names,
         }
         unfinished = stack.enter_context(UnfinishedFile(out, settings))
         built = Built(resumed=unfinished.written)
-        shared = open_cache(options.cache) if options.cache else None
-        if shared:
-            stack.callback(shared.close, alone=False)
-        asking = Asking(None, shared, prices=options.prices, budget=options.budget)
         total = intake.inventory.samples
         progress = stack.enter_context(Progress("building", total, shown=options.progress))
         progress.step(unfinished.written)
-        gatherers = Gatherers(backends, asking)
+        gatherers = await stack.enter_async_context(open_calls(backends, options.calls))
         try:
             questions = unfinished.todo(folder.samples())
-            async for (place, sample), outcome in _outcomes(
-                questions, retriever, gatherers, options
-            ):
+            async for (place, sample), outcome in _outcomes(questions, gatherers, options):
                 if isinstance(outcome, Sample):
                     answerable = int(bool(outcome.metadata["answerable"]))
                     unfinished.add(place, outcome.to_dict(), answerable=answerable)
@@ -182,8 +179,6 @@ async def _build(
                 progress.step()
         except (BudgetReachedError, CallError) as error:
             built.stopped = str(error)
-        finally:
-            await gatherers.close()
         if built.stopped is None:
             unfinished.finish()
             built.written, built.answerable = unfinished.written, unfinished.counts["answerable"]
@@ -193,13 +188,10 @@ async def _build(
 
 
 async def _outcomes(
-    questions: Iterator[tuple[int, Sample]],
-    retriever: Retriever,
-    gatherers: Gatherers,
-    options: BuildOptions,
+    questions: Iterator[tuple[int, Sample]], gatherers: Gatherers, options: BuildOptions
 ) -> AsyncIterator[tuple[tuple[int, Sample], Sample | Exception]]:
     """Yield each question with what became of it, in order, several under way at once."""
-    models = SampleModels(gatherers)
+    models = cast(Models, SampleModels(gatherers))
 
     async def ask(prompt: str) -> str:
         name = claims_prompt().name
@@ -207,18 +199,15 @@ async def _outcomes(
 
     under_way: deque[tuple[tuple[int, Sample], asyncio.Task[Sample]]] = deque()
     try:
-        while block := list(islice(questions, options.concurrency)):
-            texts = [sample.question for _, sample in block]
-            found = await asyncio.to_thread(retriever.search, texts, options.candidates)
-            for question, passages in zip(block, found, strict=True):
-                work = _grounded(question[1], passages, models, ask, options)
-                under_way.append((question, asyncio.create_task(work)))
-            while len(under_way) > options.concurrency:
-                question, task = under_way.popleft()
-                yield question, await _ended(task)
+        for question in questions:
+            work = _grounded(question[1], models, ask, options)
+            under_way.append((question, asyncio.create_task(work)))
+            if len(under_way) >= 2 * options.concurrency:
+                first, task = under_way.popleft()
+                yield first, await _ended(task)
         while under_way:
-            question, task = under_way.popleft()
-            yield question, await _ended(task)
+            first, task = under_way.popleft()
+            yield first, await _ended(task)
     finally:
         for _, task in under_way:
             task.cancel()
@@ -236,14 +225,9 @@ async def _ended(task: asyncio.Task[Sample]) -> Sample | Exception:
         return error
 
 
-async def _grounded(
-    sample: Sample,
-    passages: Collection[Passage],
-    models: Models,
-    ask: Ask,
-    options: BuildOptions,
-) -> Sample:
+async def _grounded(sample: Sample, models: Models, ask: Ask, options: BuildOptions) -> Sample:
     """Return the question with the documents that cover its gold claims."""
+    passages = await models.search(sample.question, options.candidates)
     if options.claims == "sentences":
         sample = replace(sample, claims=sentence_claims(sample))
     elif options.claims == "model":
@@ -258,25 +242,9 @@ async def _grounded(
     )
 
 
-@dataclass(frozen=True)
-class _Gold(Metric):
-    """Checks in the first pass over the input that every question brings its gold; no metric."""
-
-    name: ClassVar[str] = "dataset"
-    title: ClassVar[str] = "Dataset"
-    needs: ClassVar[frozenset[str]] = frozenset()
-    figures: ClassVar[Mapping[str, Figure]] = {}
-
-    claims: Claims = "given"
-
-    def problems(self, sample: Sample) -> list[Problem]:
-        if sample.answers or (sample.claims and self.claims == "given"):
-            return []
-        expected = "gold answers" if self.claims != "given" else "gold answers, or claims"
-        return [Problem("answers", f"is missing (expected {expected})")]
-
-    async def assess(self, sample: Sample, models: Models) -> Assessment:
-        raise NotImplementedError
-
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
-        raise NotImplementedError
+def _problems(claims: Claims, sample: Sample) -> list[Problem]:
+    """Return what a question lacks: its gold."""
+    if sample.answers or (sample.claims and claims == "given"):
+        return []
+    expected = "gold answers" if claims != "given" else "gold answers, or claims"
+    return [Problem("answers", f"is missing (expected {expected})")]
