@@ -139,7 +139,9 @@ def plan(
         named, others = _split(options)
         settings = run_options(**others)
         backends = await settle(chosen, named)
-        return await rehearsed(samples, chosen, backends, settings, out and Path(out))
+        return await rehearsed(
+            samples, chosen, backends, settings, None if out is None else Path(out)
+        )
 
     return run_anywhere(rehearse)
 

@@ -17,6 +17,7 @@ __all__ = [
     "Figure",
     "Inventory",
     "Metric",
+    "MetricInfo",
     "Need",
     "Pool",
     "Summary",
@@ -256,6 +257,48 @@ class Metric(ABC):
             name: _qualified_name(value) if callable(value) else value
             for name, value in options.items()
         }
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """What a metric says of itself with its options, as it stands in ``run.json``.
+
+    Reports and comparisons read it from there, also where the metric is not installed.
+    """
+
+    name: str
+    title: str
+    score_range: tuple[float, float] = (0.0, 1.0)
+    lower_is_better: bool = False
+    verdicts: tuple[str, ...] = ()
+    stable_below: float | None = None
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, metric: Metric) -> MetricInfo:
+        """Return what a metric says of itself."""
+        low, high = metric.score_range
+        return cls(
+            metric.name,
+            metric.title,
+            (float(low), float(high)),
+            metric.lower_is_better,
+            tuple(metric.verdicts),
+            metric.stable_below,
+            dict(metric.figures),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> MetricInfo:
+        """Read back what :meth:`to_dict` wrote; raises ``TypeError`` or ``KeyError`` for others."""
+        low, high = raw["score_range"]
+        figures = {key: Figure(**figure) for key, figure in raw["figures"].items()}
+        rest = {"score_range": (low, high), "verdicts": tuple(raw["verdicts"]), "figures": figures}
+        return cls(**{**raw, **rest})
 
 
 def _qualified_name(function: Callable[..., Any]) -> str:

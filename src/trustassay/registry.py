@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.metric import Metric
 
-__all__ = ["metric_class", "metric_from_text", "metric_names"]
+__all__ = ["metric_class", "metric_from_settings", "metric_from_text", "metric_names"]
 
 ENTRY_POINT_GROUP = "trustassay.metrics"
 
@@ -42,6 +42,26 @@ def metric_class(name: str) -> type[Metric]:
     if not (isinstance(loaded, type) and issubclass(loaded, Metric)):
         raise UnknownNameError(f"entry point {name!r} of {ENTRY_POINT_GROUP} is no Metric class")
     return loaded
+
+
+def metric_from_settings(name: str, settings: Mapping[str, Any]) -> Metric:
+    """Build a metric from the options that a run recorded; a function cannot be had back, and its
+    option stays at its default.
+
+    Raises:
+        UnknownNameError: no such metric, or an option that it does not have any more.
+    """
+    cls = metric_class(name)
+    known = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    for key in settings:
+        if key not in known:
+            raise UnknownNameError(did_you_mean(f"option of {name}", key, known))
+    try:
+        return cls(**settings)
+    except ValueError:  # a function stands there by its name
+        hints = typing.get_type_hints(cls)
+        plain = {k: v for k, v in settings.items() if "Callable" not in str(hints[k])}
+        return cls(**plain)
 
 
 def metric_from_text(text: str) -> Metric:

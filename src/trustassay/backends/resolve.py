@@ -6,7 +6,7 @@ A backend's module, and what it needs, is imported when it is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, DEFAULT_SIMILARITY
@@ -45,7 +45,6 @@ __all__ = [
     "token_embedder",
 ]
 
-T = TypeVar("T")
 EntailerChoice = str | Entailer | Callable[[str, str], Any]
 ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]
 EmbedderChoice = str | Embedder
@@ -159,7 +158,8 @@ def retriever(choice: str | Retriever) -> Retriever:
 
             return bm25_retriever_of(choice)
         found = imported(choice.removeprefix("python:"))
-    return _of_type(found, Retriever, "a retriever is an object with name and search")
+    checked: Retriever = _of_type(found, Retriever, "a retriever has name and search")
+    return checked
 
 
 def linker(choice: str | EntityLinker) -> EntityLinker:
@@ -174,7 +174,8 @@ def linker(choice: str | EntityLinker) -> EntityLinker:
         if not choice.startswith("python:"):
             raise UnknownNameError(did_you_mean("linker", choice, ["python:MODULE:OBJECT"]))
         found = imported(choice.removeprefix("python:"))
-    return _of_type(found, EntityLinker, "a linker is an object with name and link")
+    checked: EntityLinker = _of_type(found, EntityLinker, "a linker has name and link")
+    return checked
 
 
 def token_embedder(choice: str | TokenEmbedder) -> TokenEmbedder:
@@ -198,10 +199,12 @@ def token_embedder(choice: str | TokenEmbedder) -> TokenEmbedder:
         if scheme != "python":
             raise UnknownNameError(did_you_mean("token embedder", choice, ["hf:ID", "python:..."]))
         found = imported(rest)
-    return _of_type(found, TokenEmbedder, "an embedder of tokens has name and token_vectors")
+    words = "an embedder of tokens has name and token_vectors"
+    checked: TokenEmbedder = _of_type(found, TokenEmbedder, words)
+    return checked
 
 
-def _of_type(found: Any, kind: type[T], words: str) -> T:
+def _of_type(found: Any, kind: Any, words: str) -> Any:
     if isinstance(found, type) or not isinstance(found, kind):
         raise BackendError(f"{words}, not {found!r:.60}")
     return found

@@ -20,12 +20,13 @@ from trustassay.calls.limits import Endpoint
 from trustassay.calls.opening import open_calls
 from trustassay.calls.store import copy_calls
 from trustassay.errors import RunFolderError
-from trustassay.metric import Assessment, Metric
+from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.progress import Progress
 from trustassay.runs.assessing import assess_one
 from trustassay.runs.filling import Outcome, fill_samples
 from trustassay.runs.folder import AssessmentWriter, RunFolder, encoded
 from trustassay.runs.hashing import HashSet, hash64
+from trustassay.runs.infos import ABOUT
 from trustassay.runs.intake import YIELD_EVERY, Intake, Source, checks_of, take_in
 from trustassay.runs.options import RunOptions
 from trustassay.runs.outputs import write_outputs
@@ -163,8 +164,9 @@ async def _begin(
         name = "samples in memory"
         if isinstance(source, str | os.PathLike):
             name = clean(os.fspath(source))
-        folder.write_json("run", {"input": name, **settings})
-    elif changes := list(_differences(before, {"input": before.get("input"), **settings})):
+        about = {metric.name: MetricInfo.of(metric).to_dict() for metric in resolved}
+        folder.write_json("run", {"input": name, **settings, ABOUT: about})
+    elif changes := list(_differences(before, {**_unchecked(before), **settings})):
         part.unlink()
         raise RunFolderError(
             f"{folder.path}: holds another run; choose another --out, or go on with the same "
@@ -202,6 +204,11 @@ def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
         settings.pop("response", None)
     found = {"answering": settings.pop("response")} if "response" in settings else {}
     return {**found, "filling": settings} if settings else found
+
+
+def _unchecked(before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a stored run says beside the settings that decide its results."""
+    return {name: before.get(name) for name in ("input", ABOUT)}
 
 
 def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:

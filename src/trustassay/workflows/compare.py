@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.calls.backends import MODEL
 from trustassay.errors import RunFolderError, did_you_mean
-from trustassay.metric import Metric
-from trustassay.registry import metric_class
+from trustassay.metric import MetricInfo
 from trustassay.report import Groups
 from trustassay.report.text import amount
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.hashing import hash64
+from trustassay.runs.infos import metric_infos
 from trustassay.statistics.comparison import (
     Difference,
     KolmogorovSmirnov,
@@ -63,7 +64,7 @@ class Comparison:
     same ids. ``warnings`` say what else is different.
     """
 
-    metric: type[Metric]
+    metric: MetricInfo
     first: Side
     second: Side
     stable_below: float | None
@@ -141,13 +142,16 @@ def compare(
     Raises:
         RunFolderError: one is no finished run, or lacks the metric, or two scores of it.
         ValueError: the runs share several metrics, and none is named.
-        UnknownNameError: the metric is not installed.
+        UnknownNameError: a run of an earlier version, and the metric is not installed.
     """
     settings = [_settings(path) for path in (first, second)]
     name = _common_metric((first, second), settings, metric)
-    cls = metric_class(name)
     a, b = (_side(path, run, name) for path, run in zip((first, second), settings, strict=True))
-    bounds = [run["metrics"][name].get("stable_below") for run in settings]
+    infos = [
+        metric_infos(RunFolder(path), run)[name]
+        for path, run in zip((first, second), settings, strict=True)
+    ]
+    bounds = [info.stable_below for info in infos]
     bound = bounds[0] if bounds[0] == bounds[1] else None
 
     def rng(purpose: str) -> np.random.Generator:
@@ -157,7 +161,7 @@ def compare(
     if bound is not None:
         below, below_then = (100.0 * (side.scores < bound) for side in (a, b))
         stable = difference_of_means(below, below_then, rng("stable"), replicates)
-    warnings = _warnings(name, cls, a, b)
+    warnings = _warnings(name, a, b)
     pairs, paired, paired_p = 0, None, None
     if np.array_equal(a.ids, b.ids):
         changes = _paired(a, b)
@@ -172,7 +176,7 @@ def compare(
             f"{len(b.ids):,}), so they are compared as independent ones"
         )
     return Comparison(
-        metric=cls,
+        metric=infos[0],
         first=a,
         second=b,
         stable_below=bound,
@@ -245,7 +249,7 @@ def _paired(a: Side, b: Side) -> Floats:
     return np.asarray(b.scores[in_b[order]] - a.scores[in_a[order]])
 
 
-def _warnings(name: str, metric: type[Metric], a: Side, b: Side) -> list[str]:
+def _warnings(name: str, a: Side, b: Side) -> list[str]:
     """Say what differs between the runs beside their answers."""
     found = []
     options = [side.run["metrics"][name] for side in (a, b)]
@@ -253,7 +257,8 @@ def _warnings(name: str, metric: type[Metric], a: Side, b: Side) -> list[str]:
         values = [one.get(option) for one in options]
         if values[0] != values[1] and option != "seed":
             found.append(f"{name} ran with {option} {values[0]} and {values[1]}")
-    for backend in sorted(metric.needs):
+    names = {*a.run["backends"], *b.run["backends"]} - {MODEL}
+    for backend in sorted(names):
         values = [side.run["backends"].get(backend) for side in (a, b)]
         if values[0] != values[1]:
             found.append(f"the {backend} was {values[0]} and {values[1]}")

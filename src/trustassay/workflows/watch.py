@@ -17,15 +17,16 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from trustassay.calls.backends import Backends
+from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.errors import RunFolderError
-from trustassay.metric import Assessment, Inventory, Metric
+from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
 from trustassay.runs.assessing import assess_one
 from trustassay.runs.folder import AssessmentWriter, RunFolder, encoded, encoded_sample
 from trustassay.runs.hashing import HashSet, hash64
+from trustassay.runs.infos import ABOUT
 from trustassay.runs.intake import Intake
 from trustassay.runs.outputs import write_outputs
 from trustassay.runs.tasks import TaskLimiter
@@ -353,7 +354,7 @@ class _Watch:
             return None
         self._reading_again = False
         problems = self._metric.problems(sample)
-        if "model" not in self._backends.chat:
+        if self._backends.find("chat", MODEL) is None:
             problems += self._metric.problems_without_model(sample)
         if taken and found.has_id:
             problems.append(Problem("id", f"{sample.id!r} stands on an earlier record, too"))
@@ -421,6 +422,7 @@ class _Watch:
             "trustassay": version("trustassay"),
             "metrics": {self._metric.name: self._metric.settings()},
             "backends": self._backends.names(),
+            ABOUT: {self._metric.name: MetricInfo.of(self._metric).to_dict()},
             "seed": self._options.seed,
             "skipped": self._faulty_before + self._found.faulty,
             PLACE: asdict(self._place),

@@ -1,0 +1,37 @@
+"""What the metrics of a stored run say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trustassay.errors import RunFolderError
+from trustassay.metric import MetricInfo
+from trustassay.registry import metric_from_settings
+from trustassay.runs.folder import RunFolder
+
+__all__ = ["ABOUT", "metric_infos"]
+
+ABOUT = "about"
+"""The part of ``run.json`` that holds it; runs of earlier versions have none."""
+
+
+def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricInfo]:
+    """Return, by name, what the metrics of a run say of themselves.
+
+    Raises:
+        RunFolderError: ``run.json`` is damaged.
+        UnknownNameError: the run does not say it, and the metric is not installed.
+    """
+    found = {}
+    for name, settings in run["metrics"].items():
+        told = run.get(ABOUT, {}).get(name)
+        if told is None:
+            found[name] = MetricInfo.of(metric_from_settings(name, settings))
+            continue
+        try:
+            found[name] = MetricInfo.from_dict(told)
+        except (KeyError, TypeError, ValueError):
+            words = f"damaged (what {name} says of itself cannot be read)"
+            raise RunFolderError(f"{folder.path / 'run.json'}: {words}") from None
+    return found
