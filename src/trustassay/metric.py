@@ -10,17 +10,22 @@ from typing import Any, ClassVar, Protocol, Self
 
 from trustassay.capabilities import Models
 from trustassay.sample import Problem, Sample
+from trustassay.summaries import Mean, Quantile, Share, Statistic, Total, summarised
 
 __all__ = [
     "Assessment",
     "Context",
     "Figure",
     "Inventory",
+    "Mean",
     "Metric",
     "MetricInfo",
     "Need",
     "Pool",
+    "Quantile",
+    "Share",
     "Summary",
+    "Total",
 ]
 
 
@@ -63,13 +68,23 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a key of a summary means: for the report, the documentation and the terminal."""
+    """What a key of a summary means: for the report, the documentation and the terminal.
+
+    ``statistic`` says how it is computed from the assessments; ``None`` where the metric's own
+    :meth:`Metric.summarise` does so.
+    """
 
     key: str
     explanation: str
     unit: str = "%"
     group: str = ""
     headline: bool = False
+    statistic: Statistic | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form, what is shown of it."""
+        names = ("key", "explanation", "unit", "group", "headline")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -189,6 +204,10 @@ class Metric(ABC):
     pool: ClassVar[bool] = False
     """Whether :meth:`prepare` is called, with all samples, before the first is assessed."""
 
+    template: ClassVar[str | None] = None
+    """File beside the metric's module, in Jinja's language, that draws the evidence of an answer in
+    the report; without one the evidence is listed as it is."""
+
     @property
     def score_range(self) -> tuple[float, float]:
         """The least and the largest score."""
@@ -246,9 +265,39 @@ class Metric(ABC):
             AssessmentError: the sample cannot be scored; any other error counts as such, too.
         """
 
-    @abstractmethod
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
-        """Return the figures of a data set; reads ``assessments`` once, in input order."""
+    def summarise(
+        self,
+        assessments: Collection[Assessment],
+        *,
+        seed: int = 0,  # noqa: ARG002 - for those that resample
+    ) -> Summary:
+        """Return the figures of a data set; reads ``assessments`` once, in input order.
+
+        Those that are declared with a statistic. A metric that has formulas of its own writes this
+        method itself.
+        """
+        statistics = {key: f.statistic for key, f in self.figures.items() if f.statistic}
+        found = summarised(statistics, assessments, self.score_range)
+        return Summary(
+            found.values,
+            found.n,
+            found.failed,
+            found.intervals,
+            found.support,
+            found.not_applicable,
+            self.settings(),
+        )
+
+    def problem(self, assessment: Assessment) -> str | None:  # noqa: ARG002
+        """Return what a reader should look at in an assessment, in one sentence, if anything.
+
+        A failure is a problem anyway; this is about what was scored.
+        """
+        return None
+
+    def view(self, sample: Sample, assessment: Assessment) -> Mapping[str, Any]:  # noqa: ARG002
+        """Return what the template needs beside ``sample`` and ``assessment``: plain data."""
+        return {}
 
     def settings(self) -> dict[str, Any]:
         """Return the options as JSON values; a function stands as its qualified name."""
@@ -290,7 +339,11 @@ class MetricInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return dataclasses.asdict(self)
+        figures = {key: figure.to_dict() for key, figure in self.figures.items()}
+        return {
+            **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
+            "figures": figures,
+        }
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> MetricInfo:

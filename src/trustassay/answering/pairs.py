@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import as_file, files
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from trustassay.capabilities import ChatRequest
@@ -19,7 +20,7 @@ from trustassay.sample import Sample
 __all__ = ["AnswerPairs", "Pairing", "pairs_in"]
 
 _ITEM = re.compile(
-    r"^[\s*_#>-]*(?P<number>\d+)\s*[.):]?[\s*_]*"
+    r"^[\s*_#>-]*(?P<number>\d{1,4})\s*[.):]?[\s*_]*"
     r"(?P<kind>(?:non[- ]?wrong|corrected|correct|right)|(?:wrong|incorrect))"
     r"(?:\s+answer)?[\s*_]*:[\s*_]*(?P<text>.*)$",
     re.IGNORECASE | re.MULTILINE,
@@ -43,7 +44,7 @@ def pairs_in(text: str) -> AnswerPairs:
     """
     found: dict[bool, dict[int, str]] = {True: {}, False: {}}
     items = list(_ITEM.finditer(text))
-    for item, after in zip(items, [*items[1:], None], strict=True):
+    for item, after in zip_longest(items, items[1:]):
         end = after.start() if after else len(text)
         words = " ".join((item["text"] + text[item.end() : end]).split()).strip("*_ ")
         wrong = item["kind"].lower() in ("wrong", "incorrect")

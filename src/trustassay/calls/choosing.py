@@ -68,7 +68,7 @@ def letter_of(text: str, letters: str) -> str | None:
     marked = {m[1].upper() for m in re.finditer(rf"\b{MARKED}({choices})\b", text, re.IGNORECASE)}
     if marked:
         return marked.pop() if len(marked) == 1 else None
-    alone = set(re.findall(rf"(?<![\w'])([{letters}])(?![\w'])(?!\s+[a-z])", text))
+    alone = set(re.findall(rf"(?<![\w'])([{letters}])(?![\w'])(?!\s+(?!or\b|and\b)[a-z])", text))
     return alone.pop() if len(alone) == 1 else None
 
 

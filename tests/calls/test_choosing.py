@@ -1,0 +1,127 @@
+"""Which option a model takes: by likelihood, by the first token, or by the letter of its reply."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trustassay.calls.backends import Backends
+from trustassay.calls.choosing import letter_of
+from trustassay.calls.gatherers import Asking, Gatherers
+from trustassay.calls.models import SampleModels
+from trustassay.capabilities import ChatRequest, Choice, Message, Reply, TokenLogprob
+
+PROMPT = "Which town? A. Paris B. Rome C. Oslo\nAnswer:"
+OPTIONS = ("Paris", "Rome", "Oslo")
+
+
+def chosen(model: Any, options: Sequence[str] = OPTIONS) -> Choice:
+    async def work() -> Choice:
+        gatherers = Gatherers(Backends.of(chat={"model": model}), Asking())
+        try:
+            return await SampleModels(gatherers).choose(PROMPT, options)
+        finally:
+            await gatherers.close()
+
+    return asyncio.run(work())
+
+
+class Likely:
+    """A local model that finds letters likely."""
+
+    name = "likely"
+
+    def __init__(self, **likelihoods: float) -> None:
+        self.likelihoods, self.asked = likelihoods, 0
+
+    def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
+        raise AssertionError("asked for a reply")
+
+    def token_loglikelihoods(
+        self, prompt: str | Sequence[Message], options: Sequence[str]
+    ) -> list[list[float]]:
+        self.asked += 1
+        return [[math.log(self.likelihoods[option])] for option in options]
+
+
+class Endpoint:
+    """An endpoint that replies so, with log-probabilities of the first token if given."""
+
+    name = "endpoint"
+
+    def __init__(self, text: str, logprobs: tuple[TokenLogprob, ...] | None = None) -> None:
+        self.text, self.logprobs = text, logprobs
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        assert request.logprobs
+        return Reply(self.text, logprobs=self.logprobs)
+
+
+def test_a_model_that_tells_likelihoods_is_asked_for_them_in_one_batch() -> None:
+    model = Likely(A=0.1, B=0.3, C=0.2)
+    found = chosen(model)
+    assert (found.index, found.way) == (1, "likelihood")
+    assert found.probabilities == pytest.approx((1 / 6, 1 / 2, 1 / 3), abs=1e-5)
+    assert model.asked == 1
+
+
+def test_the_first_token_decides_where_an_endpoint_tells_its_log_probabilities() -> None:
+    first = TokenLogprob("The", -0.1, ((" B", -2.0), ("B", -3.0), ("C", -1.0), ("b", 0.0)))
+    found = chosen(Endpoint("The answer is B", (first,)))
+    weights = [0, math.exp(-2), math.exp(-1)]
+    assert (found.index, found.way, found.reply) == (2, "logprobs", "The answer is B")
+    assert found.probabilities == pytest.approx([w / sum(weights) for w in weights])
+
+
+@pytest.mark.parametrize("logprobs", [None, (), (TokenLogprob("B", -0.1, (("It", -3.0),)),)])
+def test_else_the_letter_that_the_reply_names(logprobs: Any) -> None:
+    assert chosen(Endpoint("I'd say (C).", logprobs)) == Choice(2, "letter", (), "I'd say (C).")
+
+
+def test_a_reply_that_names_no_letter_chooses_nothing() -> None:
+    assert chosen(Endpoint("No idea.")) == Choice(None, "letter", (), "No idea.")
+
+
+@pytest.mark.parametrize("n", [0, 1, 27])
+def test_options_have_a_letter_each(n: int) -> None:
+    with pytest.raises(ValueError, match=f"expected 2 to 26 options, got {n}"):
+        chosen(Endpoint("A"), ["x"] * n)
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("B", "B"),
+        ("b", "B"),
+        (" (b) ", "B"),
+        ("B.", "B"),
+        ("B. Rome", "B"),
+        ("**B**", "B"),
+        ("[C]", "C"),
+        ("B - because of Rome", "B"),
+        ("The answer is B.", "B"),
+        ("Answer: (C)", "C"),
+        ("My choice is option A, not B", "A"),
+        ("I believe it must be C", "C"),
+        ("A river runs through it", None),
+        ("A or B", None),
+        ("The answer is A. No, the answer is B.", None),
+        ("D", None),
+        ("Rome", None),
+        ("", None),
+        ("Absolutely", None),
+    ],
+)
+def test_letters_are_read_in_whatever_wrapping(text: str, letter: str | None) -> None:
+    assert letter_of(text, "ABC") == letter
+
+
+@given(st.text())
+def test_any_text_names_one_of_the_letters_or_none(text: str) -> None:
+    assert letter_of(text, "ABC") in {None, "A", "B", "C"}
