@@ -126,9 +126,10 @@ def _killed_often(contender: Contender, work: Work, server: Server, kills: int) 
             break  # it is done
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGSTOP)  # so that it reads no more while we look
-            ends.append(End(time.time(), server.unread()))
+            told, unread = time.time(), server.unread()
             process.kill()
             process.wait()
+            ends.append(End(told, time.time(), unread))
     statuses = _finish(contender, work, work.folder)
     return _outcome(contender, work, server, [-signal.SIGKILL] * len(ends) + statuses, ends)
 
@@ -136,9 +137,10 @@ def _killed_often(contender: Contender, work: Work, server: Server, kills: int) 
 def _interrupted(contender: Contender, work: Work, server: Server) -> Outcome:
     process = start(contender.command(work), work.folder)
     _await_half(work, server, process)
+    told = time.time()
     process.send_signal(signal.SIGINT)
     statuses = [ended(process)]
-    end = End(time.time())
+    end = End(told, time.time())
     statuses += _finish(contender, work, work.folder)
     return _outcome(contender, work, server, statuses, [end])
 

@@ -19,9 +19,10 @@ GRACE_S = 0.1
 
 
 class End(NamedTuple):
-    """When a client ended, and the ports at which answers lay that it had not read."""
+    """When a client was told to end, when it was gone, and the ports of answers left unread."""
 
-    at: float
+    told: float
+    gone: float
     unread: frozenset[int] = frozenset()
 
     def missed(self, answers: Sequence[Answer]) -> set[Answer]:
@@ -31,8 +32,9 @@ class End(NamedTuple):
         call at a time. What the client had just read it may not have stored, and that it has ended
         is seen a moment later: so an answer within 0.1 s of the end counts as missed, too.
         """
-        found = {answer for answer in answers if abs(answer.at - self.at) <= GRACE_S}
-        last = {answer.port: answer for answer in sorted(answers) if answer.at <= self.at}
+        start, end = self.told - GRACE_S, self.gone + GRACE_S
+        found = {answer for answer in answers if start <= answer.at <= end}
+        last = {answer.port: answer for answer in sorted(answers) if answer.at <= self.told}
         return found | {last[port] for port in self.unread if port in last}
 
 
