@@ -6,15 +6,16 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from benchmarks.reliability.contenders import GENERATE, PLAIN, SCORE, Contender, Work, ended, start
+from benchmarks.reliability.counting import End, Server
 from benchmarks.reliability.rows import AT_ONCE, Outcome
-from benchmarks.reliability.server import Behaviour, Server
+from benchmarks.reliability.server import Behaviour
 
 LATENCY_S = 0.2
 STARTS = 3
@@ -80,10 +81,10 @@ def _outcome(
     work: Work,
     server: Server,
     statuses: list[int],
-    ended_at: tuple[float, ...] = (),
+    ends: Sequence[End] = (),
 ) -> Outcome:
     lost = work.calls - contender.answered(work)
-    return Outcome(contender.name, lost, server.counts(ended_at), statuses)
+    return Outcome(contender.name, lost, server.counts(ends), statuses)
 
 
 def _finish(contender: Contender, work: Work, folder: Path) -> list[int]:
@@ -103,14 +104,19 @@ def _await_requests(server: Server, number: int, process: Process) -> bool:
     return False
 
 
+def _await_half(work: Work, server: Server, process: Process) -> None:
+    if not _await_requests(server, work.calls // 2, process):
+        raise RuntimeError(f"ended too early, see {work.folder / 'said.txt'}")
+
+
 # Kills -------------------------------------------------------------------------------------------
 
 
 def _killed_often(contender: Contender, work: Work, server: Server, kills: int) -> Outcome:
     """Kill while the command starts (a quarter of the times) or up to a second after it asks."""
     rng = random.Random(1)
-    killed_at: list[float] = []
-    while len(killed_at) < kills:
+    ends: list[End] = []
+    while len(ends) < kills:
         starting, wait_s = rng.random() < 0.25, rng.uniform(0, 1)
         process = start(contender.command(work), work.folder)
         if not starting:
@@ -119,23 +125,24 @@ def _killed_often(contender: Contender, work: Work, server: Server, kills: int) 
             process.wait(wait_s)
             break  # it is done
         except subprocess.TimeoutExpired:
-            killed_at.append(time.time())
+            process.send_signal(signal.SIGSTOP)  # so that it reads no more while we look
+            told, unread = time.time(), server.unread()
             process.kill()
             process.wait()
+            ends.append(End(told, time.time(), unread))
     statuses = _finish(contender, work, work.folder)
-    return _outcome(
-        contender, work, server, [-signal.SIGKILL] * len(killed_at) + statuses, tuple(killed_at)
-    )
+    return _outcome(contender, work, server, [-signal.SIGKILL] * len(ends) + statuses, ends)
 
 
 def _interrupted(contender: Contender, work: Work, server: Server) -> Outcome:
     process = start(contender.command(work), work.folder)
-    _await_requests(server, work.calls // 2, process)
+    _await_half(work, server, process)
+    told = time.time()
     process.send_signal(signal.SIGINT)
     statuses = [ended(process)]
-    ended_at = time.time()
+    end = End(told, time.time())
     statuses += _finish(contender, work, work.folder)
-    return _outcome(contender, work, server, statuses, (ended_at,))
+    return _outcome(contender, work, server, statuses, [end])
 
 
 # Two processes -----------------------------------------------------------------------------------
@@ -171,7 +178,7 @@ def _disk_full(contender: Contender, work: Work, server: Server) -> Outcome:
         there = replace(work, folder=disk)
         there.prepare()
         process = start(contender.command(there), work.folder)
-        _await_requests(server, work.calls // 2, process)
+        _await_half(work, server, process)
         _fill(disk / "ballast")
         statuses = [ended(process)]
         (disk / "ballast").unlink()

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.reliability.counting import ROOT
 from benchmarks.reliability.plain import answered
-from benchmarks.reliability.server import ROOT
 
 LIMIT_S = 900
 """A command that takes longer hangs, and is ended."""

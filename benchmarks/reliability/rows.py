@@ -18,7 +18,8 @@ from benchmarks.reliability.contenders import (
     questions,
     start,
 )
-from benchmarks.reliability.server import Behaviour, Counts, Server
+from benchmarks.reliability.counting import Counts, Server
+from benchmarks.reliability.server import Behaviour
 
 OUTAGES_S = (5, 12, 20, 30, 50)
 OUTAGES = {
@@ -107,7 +108,7 @@ def _outages(share: float) -> list[Row]:
 def _noise(share: float) -> Row:
     calls = int(2000 * share)
     behaviour = Behaviour(
-        LATENCY_S, share_429=0.05, share_500=0.02, share_malformed=0.01, share_dropped=0.01
+        LATENCY_S, seed=5, share_429=0.05, share_500=0.02, share_malformed=0.01, share_dropped=0.01
     )
     title = "noise: 5 % 429, 2 % 500, 1 % malformed, 1 % dropped"
     return Row("noise", title, behaviour, calls, calls * LATENCY_S / AT_ONCE)
@@ -137,7 +138,8 @@ def _limits(share: float) -> list[Row]:
         name="limit-halved",
         title="at most 200 requests a second, 100 from the middle on",
         behaviour=Behaviour(LATENCY_S, requests_per_second=200, halve_after=calls // 2),
-        least_s=max(0, calls / 2 - 200) / 200 + calls / 2 / 100,
+        # Those under way when it is halved were let in before.
+        least_s=max(0, calls / 2 - 200) / 200 + (calls / 2 - AT_ONCE) / 100,
     )
     return [requests, sizes, halved]
 

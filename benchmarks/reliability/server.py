@@ -11,24 +11,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import dataclasses
 import hashlib
 import json
 import math
 import random
-import subprocess
 import sys
 import time
-import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
 Json = dict[str, Any]
-ROOT = Path(__file__).parents[2]
 PORTS = range(20_000, 32_000)
 """Below those that the system gives to outgoing connections: a closed one stays free."""
 
@@ -59,12 +54,19 @@ class Behaviour:
     outage_after: int = 0
 
 
+class Answer(NamedTuple):
+    """When an answer was written (``time.time()``), and to which port of the client."""
+
+    at: float
+    port: int
+
+
 @dataclass
 class Call:
-    """When a call was received, and when an answer to it was written (``time.time()``)."""
+    """When a call was received (``time.time()``), and the answers to it."""
 
     received: list[float] = field(default_factory=list)
-    answered: list[float] = field(default_factory=list)
+    answered: list[Answer] = field(default_factory=list)
 
 
 class Quota:
@@ -176,7 +178,8 @@ class Endpoint:
         except ConnectionError:
             self._outcomes["client gone"] += 1
             return response
-        call.answered.append(time.time())
+        peer = request.transport.get_extra_info("peername") if request.transport else None
+        call.answered.append(Answer(time.time(), peer[1] if peer else 0))
         self._outcomes["answered"] += 1
         self._answered += 1
         self._after_answer()
@@ -268,80 +271,6 @@ def _port(site: web.TCPSite) -> int:
     assert isinstance(site._server, asyncio.Server)
     port: int = site._server.sockets[0].getsockname()[1]
     return port
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What the endpoint saw.
-
-    calls: different ones. received: requests. asked_again: requests for calls whose answer had
-    reached the client. seconds: from the first request to the last answer.
-    """
-
-    calls: int
-    received: int
-    asked_again: int
-    seconds: float
-    at_once: int
-    outcomes: dict[str, int]
-
-    @property
-    def wasted(self) -> int:
-        return self.received - self.calls
-
-
-class Server:
-    """Runs the endpoint as a process for as long as the context is open."""
-
-    def __init__(self, behaviour: Behaviour) -> None:
-        self._behaviour = behaviour
-        self.base_url = ""
-
-    def __enter__(self) -> Self:
-        settings = json.dumps(dataclasses.asdict(self._behaviour))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.reliability.server", settings],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        port, self._control = json.loads(self._process.stdout.readline())
-        self.base_url = f"http://127.0.0.1:{port}/v1"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def received(self) -> int:
-        """Return the number of requests so far."""
-        return int(self._ask("received"))
-
-    def counts(self, ended_at: tuple[float, ...] = (), grace_s: float = 0.1) -> Counts:
-        """Return what was counted.
-
-        An answer lies in the client's buffer for a moment before it is read, and the end of a
-        client is seen a moment later: what was written within ``grace_s`` of the moment when the
-        client ended does not count as an answer that reached it.
-        """
-        found = self._ask("counts")
-        calls = [Call(**call) for call in found["calls"].values()]
-        received = [at for call in calls for at in call.received]
-        answered = [at for call in calls for at in call.answered]
-        again = 0
-        for call in calls:
-            held = [a for a in call.answered if not any(abs(a - at) <= grace_s for at in ended_at)]
-            again += sum(at > min(held) for at in call.received) if held else 0
-        seconds = max(answered) - min(received) if answered else 0.0
-        outcomes, at_once = found["outcomes"], found["at_once"]
-        return Counts(len(calls), len(received), again, seconds, at_once, outcomes)
-
-    def _ask(self, what: str) -> Any:
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://127.0.0.1:{self._control}/{what}", timeout=30) as response:
-            return json.load(response)
 
 
 async def _serve(behaviour: Behaviour) -> None:
