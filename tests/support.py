@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trustassay.capabilities import BatchLimits, Models, Probabilities
-from trustassay.metric import Assessment, Figure, Metric, Summary
+from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary
 from trustassay.sample import Sample
 
 Pair = tuple[str, str]
@@ -78,12 +78,15 @@ class Probe(Metric):
 
     name: ClassVar[str] = "probe"
     title: ClassVar[str] = "Probe"
-    needs: ClassVar[frozenset[str]] = frozenset({"entailer"})
     figures: ClassVar[Mapping[str, Figure]] = {"mean": Figure("mean", "the mean", headline=True)}
 
     ask: Callable[[Sample, Models], Any] | None = None
 
-    async def assess(self, sample: Sample, models: Models) -> Assessment:
+    def needs(self) -> Sequence[Need]:
+        return [Need("entail")]
+
+    async def assess(self, context: Context) -> Assessment:
+        sample, models = context.sample, context.models
         if self.ask is not None:
             found = await self.ask(sample, models)
             if isinstance(found, Assessment):

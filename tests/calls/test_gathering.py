@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import YES, Pair, Recorder
+from trustassay.calls.backends import Backends
+from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.gathering import CHARACTERS_PER_TOKEN, Policy, batches
-from trustassay.calls.models import Asking, Backends, Gatherers, SampleModels
+from trustassay.calls.models import SampleModels
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import BatchLimits, Entailment, Probabilities
 from trustassay.errors import BackendError
@@ -27,7 +29,9 @@ def ask(
     """Ask for the pairs of each round at once, one round after another."""
 
     async def work() -> list[list[Entailment | BaseException]]:
-        gatherers = Gatherers(Backends(entailer), Asking(store, policy=policy or Policy()))
+        gatherers = Gatherers(
+            Backends.of(entail=entailer), Asking(store, policy=policy or Policy())
+        )
         models = SampleModels(gatherers)
         try:
             return [
@@ -155,7 +159,7 @@ def test_requests_of_many_samples_meet_in_one_batch() -> None:
         await models.entail(f"second {i}", "x")
 
     async def work() -> None:
-        gatherers = Gatherers(Backends(recorder), Asking())
+        gatherers = Gatherers(Backends.of(entail=recorder), Asking())
         await asyncio.gather(*(sample(SampleModels(gatherers), i) for i in range(50)))
         await gatherers.close()
 
@@ -172,7 +176,7 @@ def test_a_batch_waits_for_samples_that_are_about_to_ask() -> None:
         await models.entail(f"{i}", "x")
 
     async def work() -> None:
-        gatherers = Gatherers(Backends(recorder), Asking())
+        gatherers = Gatherers(Backends.of(entail=recorder), Asking())
         await asyncio.gather(*(sample(SampleModels(gatherers), i) for i in range(5)))
         await gatherers.close()
 
@@ -208,7 +212,7 @@ def test_the_event_loop_goes_on_while_a_model_works() -> None:
         async def tick() -> None:
             ticked.set()
 
-        gatherers = Gatherers(Backends(Recorder(judge)), Asking())
+        gatherers = Gatherers(Backends.of(entail=Recorder(judge)), Asking())
         await SampleModels(gatherers).entail("a", "b")
         await gatherers.close()
         return ticked.is_set(), bool(seen)
@@ -294,7 +298,7 @@ def test_who_gives_up_waiting_takes_no_one_along() -> None:
     recorder = Recorder()
 
     async def work() -> tuple[Entailment, bool]:
-        gatherers = Gatherers(Backends(recorder), Asking())
+        gatherers = Gatherers(Backends.of(entail=recorder), Asking())
         models = SampleModels(gatherers)
         impatient = asyncio.ensure_future(models.entail("a", "b"))
         patient = asyncio.ensure_future(models.entail("a", "b"))
@@ -309,7 +313,7 @@ def test_who_gives_up_waiting_takes_no_one_along() -> None:
 
 def test_without_an_entailer_a_metric_is_told_so() -> None:
     async def work() -> None:
-        gatherers = Gatherers(Backends(None), Asking())
+        gatherers = Gatherers(Backends(), Asking())
         with pytest.raises(BackendError, match="no entailer"):
             await SampleModels(gatherers).entail("a", "b")
         await gatherers.close()

@@ -15,10 +15,9 @@ import pytest
 from tests.llm_server import LlmServer
 from trustassay import score
 from trustassay.api import plan
-from trustassay.capabilities import Models, Vectors
-from trustassay.metric import Assessment, Figure, Metric, Summary
+from trustassay.capabilities import Vectors
+from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary
 from trustassay.runs.estimates import LATENCY
-from trustassay.sample import Sample
 
 
 @dataclass(frozen=True)
@@ -27,11 +26,14 @@ class Likeness(Metric):
 
     name: ClassVar[str] = "likeness"
     title: ClassVar[str] = "Likeness"
-    needs: ClassVar[frozenset[str]] = frozenset({"embedder", "similarity"})
     figures: ClassVar[Mapping[str, Figure]] = {}
     score_range: ClassVar[tuple[float, float]] = (-1, 1)
 
-    async def assess(self, sample: Sample, models: Models) -> Assessment:
+    def needs(self) -> Sequence[Need]:
+        return [Need("embed"), Need("compare")]
+
+    async def assess(self, context: Context) -> Assessment:
+        sample, models = context.sample, context.models
         text = sample.response or ""
         one, other = await models.embed(sample.question), await models.embed(text)
         alike = await models.compare(text, sample.question)
@@ -121,9 +123,12 @@ class Alike(Likeness):
     """How alike response and question are."""
 
     name: ClassVar[str] = "alike"
-    needs: ClassVar[frozenset[str]] = frozenset({"similarity"})
 
-    async def assess(self, sample: Sample, models: Models) -> Assessment:
+    def needs(self) -> Sequence[Need]:
+        return [Need("compare")]
+
+    async def assess(self, context: Context) -> Assessment:
+        sample, models = context.sample, context.models
         return Assessment(
             sample.id, self.name, await models.compare(sample.response or "", sample.question)
         )

@@ -47,7 +47,8 @@ class TinyFewl(Metric):
         np.fill_diagonal(alike, -np.inf)
         order = np.argsort(-alike, axis=1, kind="stable")[:, : self.neighbours]
         near = {
-            sample.id: row.tolist()[: len(pool) - 1] for sample, row in zip(pool, order, strict=True)
+            sample.id: row.tolist()[: len(pool) - 1]
+            for sample, row in zip(pool, order, strict=True)
         }
         return {"pool": pool, "near": near}  # type: ignore[dict-item]
 
@@ -63,15 +64,18 @@ class TinyFewl(Metric):
             strangers = [models.compare(answer, o.references[name][0]) for o in others]
             penalty = sum(await asyncio.gather(*strangers)) / max(1, len(strangers))
             agreement = await models.compare(answer, text)
-            rows.append({"name": name, "expertise": expertise, "says": text}
-                        | {"penalty": penalty, "agreement": agreement})
+            rows.append(
+                {"name": name, "expertise": expertise, "says": text}
+                | {"penalty": penalty, "agreement": agreement}
+            )
         total = sum(math.exp(row["expertise"]) for row in rows)
         for row in rows:
             row["weight"] = math.exp(row["expertise"]) / total
         terms = [_g(row["weight"] * row["agreement"]) - _g(row["penalty"]) for row in rows]
         penalty = sum(row["penalty"] for row in rows) / len(rows)
-        return Assessment(sample.id, self.name, sum(terms) / len(terms),
-                          parts={"penalty": penalty}, evidence=rows)
+        return Assessment(
+            sample.id, self.name, sum(terms) / len(terms), parts={"penalty": penalty}, evidence=rows
+        )
 
     def problem(self, assessment: Assessment) -> str | None:
         low = assessment.score is not None and assessment.score < 0

@@ -9,7 +9,7 @@ import pytest
 from tests.support import Recorder, lines, record, records
 from trustassay import Document, Sample, score
 from trustassay.runs.intake import FAULTS_KEPT, BadInputError
-from trustassay.runs.run import RunOptions
+from trustassay.runs.options import RunOptions
 
 METRICS = ["grounding"]
 

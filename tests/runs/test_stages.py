@@ -13,7 +13,8 @@ from tests.support import jsonl
 from tests.support import lines as read_lines
 from trustassay.answering import Answering
 from trustassay.backends import resolve
-from trustassay.calls.models import Asking, Backends, Gatherers
+from trustassay.calls.backends import Backends
+from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.capabilities import Reply
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.stages import AHEAD, Answered, Answers, answer_samples, answered
@@ -26,7 +27,7 @@ Work = Callable[[Gatherers], Coroutine[Any, Any, Any]]
 
 
 async def with_model(function: Function, work: Work) -> Any:
-    gatherers = Gatherers(Backends(chat={"model": resolve.chat(function)}), Asking())
+    gatherers = Gatherers(Backends.of(chat={"model": resolve.chat(function)}), Asking())
     try:
         return await work(gatherers)
     finally:

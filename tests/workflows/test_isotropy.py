@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.support import jsonl
-from trustassay.calls.models import Backends
+from trustassay.calls.backends import Backends
 from trustassay.capabilities import Vectors
 from trustassay.data.reading import InputError
 from trustassay.metrics.harmonicity.isotropy import versions
@@ -49,7 +49,7 @@ def samples(n: int) -> list[Sample]:
 def test_every_text_and_version_is_embedded() -> None:
     made = versions(samples(TOGETHER + 3), family("control"), 4, seed=0)
     embedder = Characters()
-    found = measure_isotropy(made.texts, made.perturbed, Backends(embedder=embedder))
+    found = measure_isotropy(made.texts, made.perturbed, Backends.of(embed=embedder))
     assert set(embedder.seen) == {*made.texts, *(text for row in made.perturbed for text in row)}
     assert (found.texts, found.perturbations, found.width) == (TOGETHER + 3, 4, 32)
     assert found.unchanged.value == 0
@@ -59,7 +59,7 @@ def test_every_text_and_version_is_embedded() -> None:
 
 def test_an_embedder_that_does_not_see_the_characters() -> None:
     made = versions(samples(5), family("control"), 3, seed=0)
-    found = measure_isotropy(made.texts, made.perturbed, Backends(embedder=Deaf()))
+    found = measure_isotropy(made.texts, made.perturbed, Backends.of(embed=Deaf()))
     assert found.unchanged.value == 1
     assert found.shape is None
 
@@ -77,7 +77,7 @@ def test_texts_that_cannot_be_perturbed_are_counted() -> None:
     made = versions(found, family("typo"), 2, seed=0)
     assert (made.left_out, made.texts) == (1, ["What is number 0?"])
     with pytest.raises(ValueError, match="no text can be perturbed"):
-        measure_isotropy([], [], Backends(embedder=Characters()))
+        measure_isotropy([], [], Backends.of(embed=Characters()))
 
 
 def test_the_input_is_read_as_far_as_needed(tmp_path: Path) -> None:

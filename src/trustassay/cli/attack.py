@@ -66,7 +66,7 @@ def attack(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.backends import resolve
-        from trustassay.calls.models import Backends
+        from trustassay.calls.backends import Backends
         from trustassay.errors import AssessmentError
         from trustassay.metrics.harmonicity.ascent import Ascent
         from trustassay.workflows import attack as attacking

@@ -53,7 +53,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.backends import resolve
-        from trustassay.calls.models import Backends
+        from trustassay.calls.backends import Backends
         from trustassay.metrics.harmonicity.isotropy import versions
         from trustassay.metrics.harmonicity.perturbations import family
         from trustassay.workflows.isotropy import measure_isotropy, sound_samples

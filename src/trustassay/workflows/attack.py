@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from trustassay.calls.backends import Backends
 from trustassay.calls.limits import Endpoint
-from trustassay.calls.models import Backends
 from trustassay.event_loop import run_anywhere
 from trustassay.metrics.harmonicity.ascent import Ascent, Point, climb
 from trustassay.report.ascent import AscentPage, write_ascent_page

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.backends import resolve
-from trustassay.calls.models import Asking, Backends, Gatherers, SampleModels, any_shared
+from trustassay.calls.backends import Backends, any_shared
+from trustassay.calls.gatherers import Asking, Gatherers
+from trustassay.calls.models import SampleModels
 from trustassay.calls.spending import Budget, Prices
 from trustassay.calls.store import default_cache, open_cache
 from trustassay.capabilities import EndpointLimits, Message, Reply

@@ -13,8 +13,9 @@ from tempfile import TemporaryDirectory
 
 from trustassay.answering import Answering
 from trustassay.backends import resolve
+from trustassay.calls.backends import Backends, any_shared
+from trustassay.calls.gatherers import Asking, Gatherers, check_budget
 from trustassay.calls.limits import Endpoint
-from trustassay.calls.models import Asking, Backends, Gatherers, any_shared, check_budget
 from trustassay.calls.spending import Budget, Prices
 from trustassay.calls.store import default_cache, open_cache
 from trustassay.event_loop import run_anywhere

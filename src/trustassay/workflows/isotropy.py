@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.calls.models import Asking, Backends, Gatherers, SampleModels
+from trustassay.calls.backends import Backends
+from trustassay.calls.gatherers import Asking, Gatherers
+from trustassay.calls.models import SampleModels
 from trustassay.calls.store import open_cache
 from trustassay.data.reading import Fault, InputError, read_samples
 from trustassay.event_loop import run_anywhere
