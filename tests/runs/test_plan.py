@@ -16,7 +16,7 @@ from trustassay.api import plan
 from trustassay.calls.spending import Price, Prices
 from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Probabilities, Reply
 from trustassay.runs.estimates import LATENCY, OPEN_REPLY, REPLY_TOKENS, stretch
-from trustassay.runs.plan import PROBE, REPLY_TOKENS, Plan
+from trustassay.runs.plan import PROBE, Plan
 from trustassay.sample import Sample
 
 NAME = "openai:m@http://h/v1"
