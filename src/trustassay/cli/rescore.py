@@ -8,36 +8,26 @@ from typing import Annotated, Optional
 import typer
 
 from trustassay.cli.common import Concurrency, Json, Metrics, errors_for_people, say, show
+from trustassay.cli.options import Backends, with_options
 
 
-def rescore(  # noqa: PLR0913 - one argument an option
+@with_options
+def rescore(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
+    *,
     out: Annotated[Path, typer.Option(help="The new run's folder.", show_default=False)],
     metric: Metrics = ["grounding"],  # noqa: B006 - typer copies it
-    entailer: Annotated[
-        Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option(help="Another entailer than the run's.", metavar="URI", show_default=False),
-    ] = None,
-    embedder: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Another embedder than the run's.", metavar="URI", show_default=False),
-    ] = None,
-    model: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="A model to ask for what the run did not ask; default the run's.",
-            metavar="URI",
-            show_default=False,
-        ),
-    ] = None,
+    backends: Backends,
     seed: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option(help="Another seed than the run's.", min=0, show_default=False),
     ] = None,
-    concurrency: Concurrency = 256,
+    concurrency: Concurrency = None,
     as_json: Json = False,
 ) -> None:
     """Score the samples of a run with other settings; what its models replied is not asked again.
+
+    Who is not named is the run's own.
 
     \b
     trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
@@ -49,13 +39,11 @@ def rescore(  # noqa: PLR0913 - one argument an option
         again = api.rescore(
             run,
             metrics=metric,
-            entailer=entailer,
-            embedder=embedder,
-            model=model,
             out=out,
             seed=seed,
             concurrency=concurrency,
             progress=True,
+            **backends.named(),
         )
         asked = sum(count.computed for count in again.outcome.counts.values())
         stored = sum(count.from_store for count in again.outcome.counts.values())

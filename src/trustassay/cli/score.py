@@ -7,39 +7,40 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import Answers, Backends, Records, Spending, with_options
 from trustassay.cli.plan import show_plan
 
+Pool = Annotated[
+    Optional[Path],  # noqa: UP045 - typer reads it
+    typer.Option(
+        help="Samples for metrics that look beyond their own; default: those of the input.",
+        show_default=False,
+    ),
+]
 
+
+@with_options
 def score(  # noqa: PLR0913 - one argument an option
     source: common.Source,
+    *,
     metric: common.Metrics = ["grounding"],  # noqa: B006 - typer copies it
-    model: common.Model = None,
-    entailer: common.Entailer = DEFAULT_ENTAILER,
-    embedder: common.Embedder = DEFAULT_EMBEDDER,
+    backends: Backends,
     out: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
+        Optional[Path],  # noqa: UP045
         typer.Option(
             help="The run's folder; the same command with the same folder goes on where it "
             "stopped. Default: one in trustassay-runs, named after the input and the settings.",
             show_default=False,
         ),
     ] = None,
-    limit: common.Limit = None,
     seed: common.Seed = 0,
-    concurrency: common.Concurrency = 256,
-    field: common.Fields = [],  # noqa: B006
-    skip_bad: common.SkipBad = False,
-    style: common.Style = "auto",
-    prompt: common.PromptFile = None,
-    examples: common.Examples = None,
-    temperature: common.Temperature = 0.0,
-    max_tokens: common.MaxTokens = 300,
-    cache: common.Cache = "",
-    prices: common.PricesFile = None,
-    budget: common.BudgetText = None,
+    records: Records,
+    pool: Pool = None,
+    answers: Answers,
+    concurrency: common.Concurrency = None,
+    spending: Spending,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing (see plan).")
     ] = False,
@@ -50,7 +51,8 @@ def score(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Score a file of answers; the report and all results go into the run's folder.
 
-    Questions without an answer are put to --model first; for grounding they bring documents.
+    Questions without an answer are put to --model first; for grounding they bring documents, or
+    --retriever finds them.
 
     \b
     trustassay score answers.jsonl
@@ -59,33 +61,29 @@ def score(  # noqa: PLR0913 - one argument an option
     trustassay score mine.csv --field response=answer --field documents=contexts
     trustassay score asked.jsonl --model openai:gpt-4o-mini --budget 2usd --prices prices.json
     trustassay score asked.jsonl --model openai:qwen3@http://127.0.0.1:8000/v1 --dry-run
+    trustassay score questions.jsonl --model openai:gpt-4o-mini --retriever bm25:passages.tsv
     trustassay score questions.jsonl --model openai:gpt-4o-mini --metric harmonicity
     """
     with errors_for_people():
         from trustassay import api
         from trustassay.runs.naming import default_folder
 
-        fields = common.pairs(field, "--field")
-        answering = common.answering(style, prompt, examples, temperature, max_tokens)
-        settings: dict[str, Any] = {"metrics": metric, "entailer": entailer, "embedder": embedder}
-        settings |= {"seed": seed, "limit": limit, "fields": fields}
-        if model is not None:
-            settings |= {"model": model, "answering": answering.settings()}
-        folder = out or default_folder(source, **settings)
+        answering, read, named = answers.read(), records.read(), backends.named()
+        settings: dict[str, Any] = {"metrics": metric, "seed": seed, **named}
+        settings |= {"limit": read["limit"], "fields": read["fields"]}
+        if "model" in named:
+            settings |= {"answering": answering.settings()}
         options = {
             "metrics": metric,
-            "entailer": entailer,
-            "embedder": embedder,
-            "model": model,
-            "out": folder,
+            "out": out or default_folder(source, **settings),
             "answering": answering,
-            "fields": fields,
-            "limit": limit,
             "seed": seed,
-            "skip_bad": skip_bad,
+            "pool": pool,
             "concurrency": concurrency,
             "progress": True,
-            **common.spending(cache, prices, budget),
+            **named,
+            **read,
+            **spending.keywords(),
         }
         if dry_run:
             show_plan(api.plan(source, **options), as_json=as_json)
@@ -96,54 +94,37 @@ def score(  # noqa: PLR0913 - one argument an option
         common.show(run, as_json=as_json)
 
 
-def plan(  # noqa: PLR0913 - one argument an option
+@with_options
+def plan(  # noqa: PLR0913
     source: common.Source,
-    metric: common.Metrics = ["grounding"],  # noqa: B006 - typer copies it
-    model: common.Model = None,
-    entailer: common.Entailer = DEFAULT_ENTAILER,
-    embedder: common.Embedder = DEFAULT_EMBEDDER,
+    *,
+    metric: common.Metrics = ["grounding"],  # noqa: B006
+    backends: Backends,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(help="The folder of the run, where it was begun already.", show_default=False),
     ] = None,
-    limit: common.Limit = None,
-    field: common.Fields = [],  # noqa: B006
-    skip_bad: common.SkipBad = False,
-    style: common.Style = "auto",
-    prompt: common.PromptFile = None,
-    examples: common.Examples = None,
-    temperature: common.Temperature = 0.0,
-    max_tokens: common.MaxTokens = 300,
+    records: Records,
+    pool: Pool = None,
+    answers: Answers,
     cache: common.Cache = "",
     prices: common.PricesFile = None,
     as_json: common.Json = False,
 ) -> None:
     """Say what a run would ask: calls, tokens, money and time for each metric. Asks nothing.
 
-    What is stored already counts as it was answered, and costs nothing. Tokens, money and time are
-    ranges: learnt from stored replies of the same model, or guesses that are marked as such.
+    What is stored already counts as it was answered, and costs nothing.
 
     \b
     trustassay plan asked.jsonl --model openai:gpt-4o-mini --prices prices.json
     trustassay plan questions.jsonl --metric harmonicity --model openai:gpt-4o-mini
     """
-    score(
-        source,
-        metric,
-        model,
-        entailer,
-        embedder,
-        out,
-        limit,
-        field=field,
-        skip_bad=skip_bad,
-        style=style,
-        prompt=prompt,
-        examples=examples,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        cache=cache,
-        prices=prices,
-        dry_run=True,
-        as_json=as_json,
-    )
+    with errors_for_people():
+        from trustassay import api
+
+        spending = Spending(cache, prices)
+        options = {"pool": pool, **backends.named(), **records.read(), **spending.keywords()}
+        found = api.plan(
+            source, metrics=metric, out=out, answering=answers.read(), progress=True, **options
+        )
+        show_plan(found, as_json=as_json)

@@ -7,19 +7,21 @@ from typing import Annotated, Optional
 
 import typer
 
-from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people, one_line, say
+from trustassay.cli.options import Backends, Spending, with_options
 
 ALARM = 3
 """Exit status where too many answers lay beyond the threshold."""
 
 
+@with_options
 def watch(  # noqa: PLR0913 - one argument an option
     source: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="JSON Lines, growing.", show_default=False),
     ],
+    *,
     out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
     threshold: Annotated[
         float, typer.Option(help="Scores beyond it, on the bad side, count.", show_default=False)
@@ -27,9 +29,7 @@ def watch(  # noqa: PLR0913 - one argument an option
     metric: Annotated[
         str, typer.Option(help="One metric, with its options.", metavar="NAME[:OPTION=VALUE,...]")
     ] = "harmonicity:perturbations=3",
-    model: common.Model = None,
-    entailer: common.Entailer = DEFAULT_ENTAILER,
-    embedder: common.Embedder = DEFAULT_EMBEDDER,
+    backends: Backends,
     share: Annotated[
         float, typer.Option(help="End with status 3 where more of the last answers count.")
     ] = 0.2,
@@ -42,9 +42,7 @@ def watch(  # noqa: PLR0913 - one argument an option
     seed: common.Seed = 0,
     concurrency: common.Concurrency = 64,
     field: common.Fields = [],  # noqa: B006 - typer copies it
-    cache: common.Cache = "",
-    prices: common.PricesFile = None,
-    budget: common.BudgetText = None,
+    spending: Spending,
 ) -> None:
     """Score a growing file of questions and answers as they arrive.
 
@@ -69,17 +67,15 @@ def watch(  # noqa: PLR0913 - one argument an option
             common.pairs(field, "--field"),
             seed,
             concurrency,
-            common.call_options(cache, prices, budget),
+            spending.read(),
         )
         found = api.watch(
             source,
             metric=metric,
-            model=model,
-            entailer=entailer,
-            embedder=embedder,
             out=out,
             options=options,
             tell=lambda text: say(one_line(text)),
+            **backends.named(),
         )
         say(
             f"{amount(found.scored, 'answer')} scored, {found.beyond:,} beyond {threshold:g}, "
