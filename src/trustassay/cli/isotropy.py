@@ -102,28 +102,20 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         warnings = _warnings(found, made, embedder)
         warnings += [f"{name}: none of the questions can be perturbed so" for name in unfit]
         _show(found, embedder, warnings)
+        facts = {
+            "embedder": embedder,
+            "seed": seed,
+            "drawn": len(samples),
+            "perturbations": perturbations,
+            "length": length,
+            "range": last,
+        }
         if out:
-            facts = {
-                "input": source.name,
-                "embedder": embedder,
-                "texts drawn": f"{len(samples):,}",
-                "versions of each": str(perturbations),
-                "length": str(length),
-                "range of codes": f"0 to {last}",
-                "seed": str(seed),
-            }
-            _write(found, out, facts, warnings)
+            _write(found, out, {"input": source.name, **facts}, warnings)
             say(f"page: {out}")
         if as_json:
-            content = {
-                "embedder": embedder,
-                "seed": seed,
-                "drawn": len(samples),
-                "length": length,
-                "range": last,
-                "families": [{"perturbation": name, **_json(one)} for name, one in found.items()],
-                "warnings": warnings,
-            }
+            families_found = [{"perturbation": name, **_json(one)} for name, one in found.items()]
+            content = {**facts, "families": families_found, "warnings": warnings}
             print(json.dumps(content, indent=2, ensure_ascii=False))
 
 
@@ -318,7 +310,7 @@ def _print(first: str, columns: Sequence[str], table_rows: Sequence[Row]) -> Non
 
 
 def _write(
-    found: Mapping[str, Isotropy], path: Path, facts: dict[str, str], warnings: list[str]
+    found: Mapping[str, Isotropy], path: Path, facts: Mapping[str, Any], warnings: list[str]
 ) -> None:
     from trustassay.report.pages import IsotropyPage, PerturbationSection, write_isotropy_page
 
@@ -326,7 +318,7 @@ def _write(
     told = {name: one for name, one in found.items() if alone or one.shape}
     page = IsotropyPage(
         f"Isotropy of {', '.join(found)}, seen by {embedder}",
-        facts,
+        {name: str(fact) for name, fact in facts.items()},
         f"{headline(next(iter(found.values()))) if alone else seen(found, embedder)} {PAPER}",
         warnings,
         COLUMNS,
