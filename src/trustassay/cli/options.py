@@ -5,10 +5,131 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
 
-__all__ = ["with_options"]
+import typer
+
+from trustassay.cli import common
+
+if TYPE_CHECKING:
+    from trustassay.answering import Answering
+    from trustassay.calls.opening import CallOptions
+
+__all__ = ["Answers", "Backends", "Records", "Spending", "with_options"]
+
+
+def _uri(help_text: str) -> Any:
+    return typer.Option(help=help_text, metavar="URI", show_default=False)
+
+
+def _uris(help_text: str) -> Any:
+    return typer.Option(help=help_text, metavar="[NAME=]URI", show_default=False)
+
+
+@dataclass(frozen=True)
+class Backends:
+    """Who is asked; what is not named is the default, where there is one."""
+
+    model: common.Model = None
+    judge: Annotated[
+        list[str], _uris("A model that judges, a URI as of --model. More than once for several.")
+    ] = field(default_factory=list)
+    generator: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads it
+        _uri("A model that makes wrong and corrected answers, as of --model."),
+    ] = None
+    reference: Annotated[
+        list[str],
+        _uris("A model whose answers are compared, as of --model. More than once for several."),
+    ] = field(default_factory=list)
+    entailer: Annotated[
+        Optional[str],  # noqa: UP045
+        _uri(
+            "Who judges entailment: embedded (the default), lexical, hf:ID-or-path, "
+            "python:MODULE:FUNCTION."
+        ),
+    ] = None
+    embedder: Annotated[
+        Optional[str],  # noqa: UP045
+        _uri(
+            "Who turns texts into vectors: embedded (the default), openai:MODEL[@BASE_URL], "
+            "hf:ID-or-path."
+        ),
+    ] = None
+    similarity: Annotated[
+        Optional[str],  # noqa: UP045
+        _uri(
+            "What compares two texts: cosine[:EMBEDDER] (the default), consistency[:ENTAILER], "
+            "lexical."
+        ),
+    ] = None
+    retriever: Annotated[
+        Optional[str],  # noqa: UP045
+        _uri("Who finds documents for samples without: bm25:PATH[?index=FOLDER]."),
+    ] = None
+    token_embedder: Annotated[
+        Optional[str],  # noqa: UP045
+        _uri("Who turns the tokens of a text into vectors: hf:ID-or-path[?layer=N]."),
+    ] = None
+
+    def named(self) -> dict[str, Any]:
+        """Return those that were named, by their words in Python."""
+        found = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+        found["references"] = found.pop("reference")
+        if len(self.judge) == 1:
+            found["judge"] = self.judge[0]
+        return {name: choice for name, choice in found.items() if choice not in (None, [])}
+
+
+@dataclass(frozen=True)
+class Records:
+    """What is read of the input."""
+
+    limit: common.Limit = None
+    field: common.Fields = dataclasses.field(default_factory=list)
+    skip_bad: common.SkipBad = False
+
+    def read(self) -> dict[str, Any]:
+        """Return them as a run's options."""
+        fields = common.pairs(self.field, "--field")
+        return {"limit": self.limit, "fields": fields, "skip_bad": self.skip_bad}
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How models are asked for answers."""
+
+    style: common.Style = "auto"
+    prompt: common.PromptFile = None
+    examples: common.Examples = None
+    temperature: common.Temperature = 0.0
+    max_tokens: common.MaxTokens = 300
+
+    def read(self) -> Answering:
+        """Return them as they are used; raises as :func:`~trustassay.cli.common.answering`."""
+        return common.answering(
+            self.style, self.prompt, self.examples, self.temperature, self.max_tokens
+        )
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Where replies are shared, and what they may cost."""
+
+    cache: common.Cache = ""
+    prices: common.PricesFile = None
+    budget: common.BudgetText = None
+
+    def read(self, at_once: int | None = None) -> CallOptions:
+        """Return them as they are used; raises as :func:`~trustassay.cli.common.call_options`."""
+        return common.call_options(self.cache, self.prices, self.budget, at_once)
+
+    def keywords(self) -> dict[str, Any]:
+        """Return them as a run's options."""
+        read = self.read()
+        return {"cache": read.cache, "prices": read.prices, "budget": read.budget}
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
