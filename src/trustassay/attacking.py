@@ -12,7 +12,7 @@ from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import Backends
 from trustassay.engine.session import CountedModels, SessionOptions, in_session
-from trustassay.metrics.harmonicity.ascent import Ascent, Point, climb
+from trustassay.metrics.harmonicity.ascent import Ascent, Point, best_seen, climb
 from trustassay.report.ascent import AscentPage, write_ascent_page
 
 __all__ = ["Attacked", "attack"]
@@ -31,6 +31,8 @@ class Attacked:
     endpoints: Mapping[str, Endpoint]
     trace: Path
     page: Path
+    best: Point
+    """The best that the search saw; with the rule ``extremum`` it may have gone on from there."""
     most: int | None = None
 
     @property
@@ -54,6 +56,7 @@ class Attacked:
         return {
             "start": row(self.start),
             "end": row(self.end),
+            "best": row(self.best),
             "requests": self.requests,
             "failed_requests": self.failed,
             "points": [row(point) for point in self.points],
@@ -99,6 +102,7 @@ def attack(
         session.endpoints,
         trace,
         out / "ascent.html",
+        best_seen(points, how),
         how.max_calls,
     )
     _draw(found, backends, how)
@@ -118,22 +122,33 @@ def _draw(found: Attacked, backends: Backends, how: Ascent) -> None:
     facts = {
         **backends.names(),
         "calls": found.calls,
-        "candidates": f"{how.candidates} a step, {how.candidate}",
-        "behind a gamma": f"{how.perturbations} nudged prompts, {how.perturbation}",
+        "candidates": f"{how.candidates} a step, {_drawn(how.candidate, how)}",
+        "behind a gamma": f"{how.perturbations} nudged prompts, {_drawn(how.perturbation, how)}",
+        "step rule": how.step_rule,
         "seed": str(how.seed),
     }
     failed = sum(point.error is not None for point in found.points)
     warnings = [f"{failed} of {len(found.points)} prompts failed"] if failed else []
-    page = AscentPage(facts, _headline(found.start, found.end, how), warnings, found.points)
+    page = AscentPage(facts, _headline(found, how), warnings, found.points, found.best)
     write_ascent_page(page, found.page)
 
 
-def _headline(start: Point, end: Point, how: Ascent) -> str:
+def _drawn(family: str, how: Ascent) -> str:
+    """Return a family with what was drawn for it."""
+    return f"{family} 0 to {how.range}" if family == "codes" else family
+
+
+def _headline(found: Attacked, how: Ascent) -> str:
     """Say in a sentence how far the search came."""
+    start, end, best = found.start, found.end, found.best
     way = "descent" if how.descend else "ascent"
-    if end is start:
-        return f"The {way} found no {'steadier' if how.descend else 'less steady'} prompt."
-    return (
-        f"The {way} led from gamma {start.gamma:.3f} to {end.gamma:.3f} "
-        f"({start.angle_degrees:.1f}° to {end.angle_degrees:.1f}°)."
-    )
+    words = f"The {way} found no {'steadier' if how.descend else 'less steady'} prompt."
+    if end.prompt != start.prompt:
+        led = (
+            f"The {way} led from gamma {start.gamma:.3f} to {end.gamma:.3f} "
+            f"({start.angle_degrees:.1f}° to {end.angle_degrees:.1f}°)."
+        )
+        words = led if best.prompt != start.prompt else f"{led} {words}"
+    if best.prompt not in (start.prompt, end.prompt):
+        words += f" The best it saw was {best.gamma:.3f} at step {best.step}."
+    return words

@@ -7,7 +7,9 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,6 +99,23 @@ def test_vectors_are_unit_and_know_subjects(vectors: EmbeddedEmbedder) -> None:
     found = vectors.vectors(["A dog runs.", "A puppy is running.", "Interest rates rose."])
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     assert found[0] @ found[1] > 0.5 > found[0] @ found[2]
+
+
+def test_texts_that_the_tokenizer_takes_for_the_same_are_computed_once(
+    vectors: EmbeddedEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["Who built it?", "Who\x05 built it?\x1f", "Where is it?", "who built it? \n"]
+    alone = [vectors.vectors([text])[0] for text in texts]
+    ran: list[int] = []
+    run = vectors._encoder.run
+
+    def counted(tokens: Sequence[encoding.Tokens]) -> Any:
+        ran.append(len(tokens))
+        return run(tokens)
+
+    monkeypatch.setattr(vectors._encoder, "run", counted)
+    assert (vectors.vectors(texts) == np.stack(alone)).all()
+    assert ran == [2]
 
 
 def test_a_long_text_is_read_to_its_end(vectors: EmbeddedEmbedder) -> None:

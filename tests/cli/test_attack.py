@@ -1,5 +1,8 @@
 """``trustassay attack`` through the command line: traces, going on, other settings."""
 
+import dataclasses
+import inspect
+import itertools
 import json
 import os
 import subprocess
@@ -13,7 +16,9 @@ from typer.testing import CliRunner
 from tests.cli.serving import one_server, server, uri
 from tests.llm_server import LlmServer
 from tests.support import command
+from trustassay.cli import attack as attack_command
 from trustassay.cli.main import app
+from trustassay.metrics.harmonicity.ascent import Ascent
 
 __all__ = ["one_server", "server"]
 
@@ -77,6 +82,54 @@ def test_a_folder_with_something_else_is_left_alone(here: Path) -> None:
     assert code == 2
     assert "holds no session" in output
     assert [path.name for path in (here / "mine").iterdir()] == ["letter.txt"]
+
+
+def test_the_search_of_the_authors_goes_on_from_the_extremum_and_tells_the_best(here: Path) -> None:
+    options = ["--step-rule", "extremum", "--perturbation", "codes", "--candidate", "ball"]
+    options += ["--range", "4095", "--length", "1", "--steps", "6"]
+    result = CliRunner().invoke(
+        app, ["attack", "Say it.", *ARGUMENTS, "--out", "one", *options, "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    points = found["points"]
+    kept = [point for point in points if point["kept"]]
+    assert [point["step"] for point in kept] == list(range(7))
+    angles = [point["angle_degrees"] for point in kept]
+    assert any(after < before for before, after in itertools.pairwise(angles))
+    assert found["best"]["angle_degrees"] == max(point["angle_degrees"] for point in points)
+    assert found["best"]["prompt"] != found["end"]["prompt"] == kept[-1]["prompt"]
+    assert [len(point["prompt"]) - len("Say it.") for point in kept] == [0, 2, 4, 6, 8, 10, 12]
+    assert any("\x7f" < c <= "\u0fff" for c in found["end"]["prompt"])
+    best = f"gamma {found['best']['gamma']:.3f} at step {found['best']['step']}"
+    assert f"best seen: {best}" in result.stderr
+    page = (here / "one" / "ascent.html").read_text("utf-8")
+    assert f"The best it saw was {found['best']['gamma']:.3f} at step" in page
+    assert page.count("<b>best seen</b>") == 1
+    assert "codes 0 to 4095" in page
+    # Each step asks about N prompts for each of two candidates; what they answer is known.
+    assert found["requests"] == len((here / "asked.txt").read_text()) <= 4 + 6 * 2 * 3
+
+
+def test_the_defaults_of_the_command_are_those_of_the_search() -> None:
+    defaults = inspect.signature(attack_command.attack).parameters
+    for field in dataclasses.fields(Ascent):
+        name = {"max_calls": "calls", "range": "last"}.get(field.name, field.name)
+        if name in defaults:
+            assert defaults[name].default == field.default, name
+
+
+def test_options_that_cannot_be_are_told_in_one_line(here: Path) -> None:
+    for options, words in (
+        (("--step-rule", "uphil"), "unknown step rule 'uphil'; did you mean uphill?"),
+        (("--range", "99"), "range: goes with the perturbation codes, not with unicode, unicode"),
+        (("--candidate", "ball", "--candidates", "9"), "the ball has 3 prompts"),
+    ):
+        code, output = attack("--out", "one", *options)
+        assert code == 2
+        assert words in output
+        assert output.count("\n") == 1
+    assert not (here / "one").exists()
 
 
 def test_a_budget_of_calls_and_json(here: Path) -> None:

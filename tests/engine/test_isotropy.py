@@ -13,11 +13,12 @@ from tests.support import jsonl
 from trustassay.capabilities import Vectors
 from trustassay.data.reading import InputError
 from trustassay.engine.intake import BadInputError
-from trustassay.engine.isotropy import TOGETHER, measure_isotropy, sound_samples
+from trustassay.engine.isotropy import TOGETHER, drawn_samples, measure_isotropy
 from trustassay.engine.models import Backends
-from trustassay.metrics.harmonicity.isotropy import versions
+from trustassay.metrics.harmonicity.isotropy import Versions, versions
 from trustassay.metrics.harmonicity.perturbations import family
 from trustassay.sample import Sample
+from trustassay.statistics.isotropy import Isotropy
 
 
 class Characters:
@@ -46,22 +47,40 @@ def samples(n: int) -> list[Sample]:
     return [Sample.parse({"id": f"q{i}", "question": f"What is number {i}?"}) for i in range(n)]
 
 
+def measured(*made: Versions, embedder: Characters) -> list[Isotropy]:
+    return measure_isotropy(
+        [(one.texts, one.perturbed) for one in made], Backends(embedder=embedder)
+    )
+
+
 def test_every_text_and_version_is_embedded() -> None:
-    made = versions(samples(TOGETHER + 3), family("control"), 4, seed=0)
+    made = versions(samples(TOGETHER // 4), family("control"), 4, seed=0)
     embedder = Characters()
-    found = measure_isotropy(made.texts, made.perturbed, Backends(embedder=embedder))
+    (found,) = measured(made, embedder=embedder)
     assert set(embedder.seen) == {*made.texts, *(text for row in made.perturbed for text in row)}
-    assert (found.texts, found.perturbations, found.width) == (TOGETHER + 3, 4, 32)
+    assert len(embedder.seen) > TOGETHER
+    assert (found.texts, found.perturbations, found.width) == (TOGETHER // 4, 4, 32)
     assert found.unchanged.value == 0
     assert found.shape
     assert 0 < found.cone.value < found.angle.value
 
 
+def test_several_perturbations_embed_each_text_once_and_are_as_each_alone() -> None:
+    made = [versions(samples(5), family(name), 3, seed=0) for name in ("control", "typo")]
+    embedder = Characters()
+    found = measured(*made, embedder=embedder)
+    assert len(embedder.seen) == len(set(embedder.seen))
+    alone = [measured(one, embedder=Characters())[0] for one in made]
+    assert [one.angle for one in found] == [one.angle for one in alone]
+    assert [one.cosines for one in found] == [one.cosines for one in alone]
+
+
 def test_an_embedder_that_does_not_see_the_characters() -> None:
     made = versions(samples(5), family("control"), 3, seed=0)
-    found = measure_isotropy(made.texts, made.perturbed, Backends(embedder=Deaf()))
+    (found,) = measured(made, embedder=Deaf())
     assert found.unchanged.value == 1
     assert found.shape is None
+    assert found.cosines.mean.value == found.cosines.of_mean.value == 1
 
 
 def test_versions_are_seeded_by_sample_and_equal_questions_count_once() -> None:
@@ -77,15 +96,35 @@ def test_texts_that_cannot_be_perturbed_are_counted() -> None:
     made = versions(found, family("typo"), 2, seed=0)
     assert (made.left_out, made.texts) == (1, ["What is number 0?"])
     with pytest.raises(ValueError, match="no text can be perturbed"):
-        measure_isotropy([], [], Backends(embedder=Characters()))
+        measure_isotropy([([], [])], Backends(embedder=Characters()))
 
 
-def test_the_input_is_read_as_far_as_needed(tmp_path: Path) -> None:
+def test_questions_are_drawn_at_random_with_a_seed(tmp_path: Path) -> None:
+    rows = [{"question": f"q {i // 2}"} for i in range(400)]  # each twice
+    path = jsonl(tmp_path / "in.jsonl", rows)
+
+    def drawn(n: int, seed: int = 0, limit: int | None = None) -> list[int]:
+        return [int(s.question[2:]) for s in drawn_samples(path, n, seed=seed, limit=limit)]
+
+    first = drawn(20)
+    assert first == sorted(set(first))
+    assert len(first) == 20
+    assert first == drawn(20)
+    assert first != drawn(20, seed=1) != list(range(20))
+    assert max(drawn(20, limit=60)) < 30
+    assert drawn(500) == list(range(200))
+    counts = np.bincount([i for seed in range(200) for i in drawn(20, seed)], minlength=200)
+    # Binomial with 200 draws of 1 in 10: 20 on average, deviation 4.2; early and late ones alike.
+    assert 5 <= counts.min() <= counts.max() <= 40
+    assert abs(counts[:100].mean() - 20) < 1
+
+
+def test_faulty_records_are_told_or_left_out(tmp_path: Path) -> None:
     rows: list[Any] = [{"question": f"q {i}"} for i in range(5)] + [{"question": 3}]
     path = jsonl(tmp_path / "in.jsonl", rows)
-    assert [s.question for s in sound_samples(path, limit=3)] == ["q 0", "q 1", "q 2"]
+    assert len(drawn_samples(path, 3, limit=5)) == 3
     with pytest.raises(BadInputError):
-        sound_samples(path)
-    assert len(sound_samples(path, skip_bad=True)) == 5
+        drawn_samples(path, 3)
+    assert len(drawn_samples(path, 9, skip_bad=True)) == 5
     with pytest.raises(InputError, match="no usable sample"):
-        sound_samples(jsonl(tmp_path / "bad.jsonl", rows[-1:]), skip_bad=True)
+        drawn_samples(jsonl(tmp_path / "bad.jsonl", rows[-1:]), 3, skip_bad=True)

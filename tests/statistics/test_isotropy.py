@@ -50,6 +50,35 @@ def test_a_cross_about_a_text_is_isotropic() -> None:
     assert shape.dimensions.value == pytest.approx(2, abs=0.05)
 
 
+def test_the_cosines_of_the_authors_by_hand() -> None:
+    # From (1, 0) two versions lie at 0 and 60 degrees: cosines 1 and 1/2; their mean lies at 30.
+    # From the other text both lie at 90.
+    sixty = [0.5, np.sqrt(0.75)]
+    found = isotropy([[1, 0], [1, 0]], [[[1, 0], sixty], [[0, 1], [0, 1]]], rng()).cosines
+    assert found.mean.value == pytest.approx((0.75 + 0) / 2)
+    assert found.deviation.value == pytest.approx((0.25 + 0) / 2)
+    assert found.of_mean.value == pytest.approx((np.sqrt(0.75) + 0) / 2)
+    assert found.below.value == pytest.approx((np.sqrt(0.75) - 0.75) / 2)
+    assert found.error == pytest.approx(0.375)  # 0.75 and 0: deviation 0.75/sqrt(2), over sqrt(2)
+    assert isotropy([[1, 0]], [[sixty]], rng()).cosines.error is None
+
+
+def test_cosines_equal_those_of_the_vectors() -> None:
+    o = rng().normal(size=(7, 12))
+    p = o[:, None] + 0.4 * rng(1).normal(size=(7, 5, 12))
+    o, p = unit(o), unit(p)
+    cosines = np.einsum("td,tnd->tn", o, p)
+    of_mean = np.einsum("td,td->t", o, unit(p.mean(axis=1)))
+    found = isotropy(o, p, rng()).cosines
+    assert found.mean.value == pytest.approx(cosines.mean())
+    assert found.deviation.value == pytest.approx(cosines.std(axis=1).mean())
+    assert found.of_mean.value == pytest.approx(of_mean.mean())
+    assert found.below.value == pytest.approx((of_mean - cosines.mean(axis=1)).mean())
+    assert found.error == pytest.approx(cosines.mean(axis=1).std(ddof=1) / np.sqrt(7))
+    assert found.mean.interval
+    assert found.mean.interval[0] < found.mean.value < found.mean.interval[1]
+
+
 def test_all_in_one_direction() -> None:
     originals = unit(rng().normal(size=(6, 8)))
     moved = unit(originals + 0.5 * np.eye(8)[0])

@@ -1,6 +1,6 @@
 """How a model is asked for an answer that is going to be assessed.
 
-closed-book   from what the model knows, in full sentences, after examples (as TrustScore asks)
+closed-book   from what the model knows, in full sentences, after four examples (TrustScore: five)
 rag           from the sample's documents, with citations (as Trust-Eval asks)
 rag-refusal   the same, with the permission to refuse
 icl           in the manner of given examples

@@ -94,13 +94,14 @@ class EmbeddedEmbedder:
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, 384), for n texts; an empty text has one, too."""
         encoded = self._encoder.tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        pieces = [_pieces(one.ids, EMBEDDED_AT_ONCE - 2) for one in encoded]
+        pieces = [[tuple(p) for p in _pieces(one.ids, EMBEDDED_AT_ONCE - 2)] for one in encoded]
         first, last = self._encoder.tokenizer.encode("").ids
-        tokens = [
-            Tokens([first, *ids, last], [0] * (len(ids) + 2)) for group in pieces for ids in group
-        ]
-        made = self._encoder.run(tokens)
-        weights = np.array([len(one.ids) for one in tokens], dtype=np.float32)
+        # Texts that the tokenizer takes for the same are computed once.
+        place: dict[tuple[int, ...], int] = {}
+        places = [place.setdefault(ids, len(place)) for group in pieces for ids in group]
+        tokens = [Tokens([first, *ids, last], [0] * (len(ids) + 2)) for ids in place]
+        made = self._encoder.run(tokens)[places]
+        weights = np.array([len(one.ids) for one in tokens], dtype=np.float32)[places]
         starts = np.cumsum([0, *(len(group) for group in pieces)])[:-1]
         sums = np.add.reduceat(made * weights[:, None], starts) if len(made) else made
         norms = np.linalg.norm(sums, axis=1, keepdims=True)

@@ -30,11 +30,25 @@ def attack(  # noqa: PLR0913 - one argument an option
     candidates: Annotated[int, typer.Option(help="Candidates of a round.", min=1)] = 8,
     perturbations: Annotated[int, typer.Option(help="Nudged prompts behind a gamma.", min=1)] = 10,
     perturbation: Annotated[
-        str, typer.Option(help="Their family: unicode, control, whitespace, typo, synonym.")
+        str,
+        typer.Option(help="Their family: unicode, codes, control, whitespace, typo, synonym."),
     ] = "unicode",
     candidate: Annotated[
-        str, typer.Option(help="What makes candidates: unicode, words, typo, synonym, ...")
+        str,
+        typer.Option(
+            help="What makes candidates: unicode, codes, words, typo, synonym, ...; ball takes "
+            "the nudged prompts behind the gamma of where the search stands."
+        ),
     ] = "unicode",
+    step_rule: Annotated[
+        str,
+        typer.Option(
+            help="uphill moves only to a better candidate, extremum always to the best of a round.",
+            metavar="uphill|extremum",
+        ),
+    ] = "uphill",
+    length: common.Length = 3,
+    last: common.LastCode = 31,
     descend: Annotated[
         bool, typer.Option("--descend", help="Search for prompts that are hard to move.")
     ] = False,
@@ -59,10 +73,15 @@ def attack(  # noqa: PLR0913 - one argument an option
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
 
     For testing systems of your own: see docs/attack.md. The same command goes on where it stopped.
+    The defaults are ours. The third command is the search of the paper as its authors' program does
+    it, with the characters of the paper's Table 12; each step takes 110 answers, 10 of them known.
 
     \b
     trustassay attack "Who sailed around Africa first?" --model openai:gpt-4o-mini --out attacks/one
     trustassay attack "Answer politely: ..." --model hf:MODEL --descend --out attacks/calm
+    trustassay attack "Name the 9 quarks." --model hf:MODEL --out attacks/paper \\
+        --step-rule extremum --candidate ball --candidates 10 --perturbation codes --range 4095
+    trustassay attack "Who built it?" --model hf:MODEL --candidate words --length 1 --out attacks/w
     """
     with errors_for_people():
         from trustassay import attacking
@@ -73,15 +92,18 @@ def attack(  # noqa: PLR0913 - one argument an option
         from trustassay.metrics.harmonicity.ascent import Ascent
 
         how = Ascent(
-            steps,
-            candidates,
-            perturbations,
-            perturbation,
-            candidate,
-            descend,
-            calls,
+            steps=steps,
+            candidates=candidates,
+            perturbations=perturbations,
+            perturbation=perturbation,
+            candidate=candidate,
+            descend=descend,
+            max_calls=calls,
             max_tokens=max_tokens,
             seed=seed,
+            step_rule=step_rule,  # type: ignore[arg-type]  # checked there
+            length=length,
+            range=last,
         )
         backends = Backends(
             embedder=resolve.embedder(embedder), chat={"model": resolve.chat(model)}
@@ -96,6 +118,8 @@ def attack(  # noqa: PLR0913 - one argument an option
             raise typer.Exit(1) from None
         common.show_endpoints(found.endpoints)
         say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
+        if found.best.prompt != found.end.prompt:
+            say(f"best seen: gamma {found.best.gamma:.3f} at step {found.best.step}")
         say(f"trace: {found.trace}")
         say(f"page:  {found.page}")
         if as_json:

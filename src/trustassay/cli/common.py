@@ -117,6 +117,16 @@ Limit = Annotated[
     typer.Option(help="Take the first N records alone.", min=1, show_default=False),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
+Length = Annotated[
+    int,
+    typer.Option(
+        help="Characters that a perturbation adds or mistypes, or words that it changes, at most.",
+        min=1,
+    ),
+]
+LastCode = Annotated[
+    int, typer.Option("--range", help="The last code that the perturbation codes draws.", min=0)
+]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Go on without faulty records, and count them.")
 ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -14,71 +16,108 @@ from numpy.typing import NDArray
 from trustassay.data.reading import Fault, InputError, read_samples
 from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.cache import open_cache
-from trustassay.engine.intake import BadInputError, Source
+from trustassay.engine.intake import BadInputError, Intake, Source
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
 from trustassay.sample import Sample
 from trustassay.statistics.isotropy import Isotropy, isotropy
 from trustassay.statistics.randomness import generator
 
-__all__ = ["measure_isotropy", "sound_samples"]
+__all__ = ["drawn_samples", "measure_isotropy"]
 
 Vectors = NDArray[np.float32]
 
-TOGETHER = 64
-"""Texts whose vectors are under way at once, beside those of their versions."""
+TOGETHER = 1024
+"""Texts whose vectors are under way at once."""
 
 
-def sound_samples(
+def drawn_samples(
     source: Source,
+    n: int,
     *,
+    seed: int = 0,
     fields: dict[str, str] | None = None,
     limit: int | None = None,
     skip_bad: bool = False,
 ) -> list[Sample]:
-    """Return the first samples of an input; only their questions are of interest.
+    """Return n samples drawn at random, in the order of the input; equal questions are drawn once.
+
+    Reads the whole input, or its first ``limit`` records, and holds no more than what is drawn and
+    a digest of each question.
 
     Raises:
         BadInputError: samples have faults, and ``skip_bad`` is off.
         InputError: the input cannot be read, or holds no usable sample.
     """
-    found = list(islice(read_samples(source, fields=fields or {}), limit))
-    faults = [one for one in found if isinstance(one, Fault)]
-    if faults and not skip_bad:
-        raise BadInputError(faults, len(faults))
-    samples = [one.sample for one in found if not isinstance(one, Fault)]
-    if not samples:
+    found = Intake()
+    rng = generator(seed, "isotropy", "texts")
+    seen: set[bytes] = set()
+    drawn: list[tuple[int, Sample]] = []
+    for one in islice(read_samples(source, fields=fields or {}), limit):
+        if isinstance(one, Fault):
+            found.note(one)
+        elif (digest := _digest(one.sample.question)) not in seen:
+            seen.add(digest)
+            _draw(drawn, (len(seen), one.sample), n, rng)
+    if found.faulty and not skip_bad:
+        raise BadInputError(found.faults, found.faulty)
+    if not drawn:
         raise InputError("no usable sample in the input")
-    return samples
+    return [sample for _, sample in sorted(drawn, key=itemgetter(0))]
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _draw(
+    drawn: list[tuple[int, Sample]], item: tuple[int, Sample], n: int, rng: np.random.Generator
+) -> None:
+    """Let the i-th item take a place with probability n/i (Algorithm R, Vitter 1985)."""
+    if len(drawn) < n:
+        drawn.append(item)
+    elif (place := int(rng.integers(item[0]))) < n:
+        drawn[place] = item
 
 
 def measure_isotropy(
-    texts: Sequence[str],
-    perturbed: Sequence[Sequence[str]],
+    versions: Sequence[tuple[Sequence[str], Sequence[Sequence[str]]]],
     backends: Backends,
     *,
     seed: int = 0,
     cache: Path | None = None,
-) -> Isotropy:
+) -> list[Isotropy]:
     """Embed texts and as many perturbed versions of each, and return how evenly those spread.
 
+    ``versions`` holds, for each perturbation, the texts and the versions of each. A text that
+    occurs several times is embedded once.
+
     Raises:
-        ValueError: there is no text.
+        ValueError: a perturbation has no text.
         BackendError: the embedder fails.
     """
-    if not texts:
+    if not all(texts for texts, _ in versions):
         raise ValueError("no text can be perturbed so")
-    originals, versions = run_anywhere(lambda: _embedded(texts, perturbed, backends, cache))
-    return isotropy(originals, versions, generator(seed, "isotropy"))
+    every = dict.fromkeys(
+        text
+        for texts, perturbed in versions
+        for original, others in zip(texts, perturbed, strict=True)
+        for text in (original, *others)
+    )
+    vectors = run_anywhere(lambda: _embedded(list(every), backends, cache))
+    return [
+        isotropy(
+            np.stack([vectors[text] for text in texts]),
+            np.stack([[vectors[text] for text in others] for others in perturbed]),
+            generator(seed, "isotropy"),
+        )
+        for texts, perturbed in versions
+    ]
 
 
 async def _embedded(
-    texts: Sequence[str],
-    perturbed: Sequence[Sequence[str]],
-    backends: Backends,
-    cache: Path | None,
-) -> tuple[Vectors, Vectors]:
-    originals: list[Vectors] = []
-    versions: list[Vectors] = []
+    texts: Sequence[str], backends: Backends, cache: Path | None
+) -> dict[str, Vectors]:
+    found: dict[str, Vectors] = {}
     with ExitStack() as stack:
         shared = open_cache(cache) if cache else None
         if shared:
@@ -87,14 +126,9 @@ async def _embedded(
         models = SampleModels(gatherers)
         try:
             for start in range(0, len(texts), TOGETHER):
-                block = slice(start, start + TOGETHER)
-                work = (
-                    asyncio.gather(*map(models.embed, [text, *others]))
-                    for text, others in zip(texts[block], perturbed[block], strict=True)
-                )
-                for vectors in await asyncio.gather(*work):
-                    originals.append(vectors[0])
-                    versions.append(np.stack(vectors[1:]))
+                block = texts[start : start + TOGETHER]
+                vectors = await asyncio.gather(*map(models.embed, block))
+                found.update(zip(block, vectors, strict=True))
         finally:
             await gatherers.close()
-    return np.stack(originals), np.stack(versions)
+    return found

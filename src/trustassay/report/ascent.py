@@ -53,12 +53,16 @@ class Tried(Protocol):
 
 @dataclass(frozen=True)
 class AscentPage:
-    """What the page shows. ``points`` begin with the start, the points of a step together."""
+    """What the page shows. ``points`` begin with the start, the points of a step together.
+
+    ``best`` is the one that lies furthest in the direction of the search.
+    """
 
     facts: Mapping[str, str]
     headline: str
     warnings: Sequence[str]
     points: Sequence[Tried]
+    best: Tried | None = None
 
     @property
     def title(self) -> str:
@@ -181,7 +185,7 @@ class AscentPage:
         ).format(width, height, self._label, Markup("").join(content))
 
     def _way(self, last: int, x: Scale, place: Callable[[Tried], float], y: Scale) -> Markup:
-        """Draw the line from kept point to kept point; it stays level until the next rise."""
+        """Draw the line from kept point to kept point; it stays level until the next move."""
         kept = self.kept
         path = [f"M{place(kept[0]):.1f} {y(kept[0].gamma or 0.0):.1f}"]
         for before, after in pairwise(kept):

@@ -19,6 +19,7 @@ from trustassay.statistics.isotropy import Isotropy
 __all__ = [
     "ComparisonPage",
     "IsotropyPage",
+    "PerturbationSection",
     "Row",
     "write_comparison_page",
     "write_isotropy_page",
@@ -75,12 +76,23 @@ class ComparisonPage:
 
 @dataclass(frozen=True)
 class IsotropyPage:
-    """What the page of a perturbation and an embedder shows."""
+    """What the page of an embedder shows: an overview where there are several perturbations."""
 
     title: str
     facts: Mapping[str, str]
     headline: str
     warnings: Sequence[str]
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    perturbations: Sequence[PerturbationSection]
+
+
+@dataclass(frozen=True)
+class PerturbationSection:
+    """What the page of an embedder shows of one perturbation."""
+
+    name: str
+    headline: str
     rows: Sequence[Row]
     found: Isotropy
 

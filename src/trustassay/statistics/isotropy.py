@@ -15,7 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 from trustassay.statistics.bootstrap import BootstrapSums, percentile_interval
 from trustassay.statistics.regression import student_t_quantile
 
-__all__ = ["Estimate", "Isotropy", "Shape", "Spectrum", "angles_degrees", "isotropy", "spectrum"]
+__all__ = [
+    "Cosines",
+    "Estimate",
+    "Isotropy",
+    "Shape",
+    "Spectrum",
+    "angles_degrees",
+    "isotropy",
+    "spectrum",
+]
 
 Floats = NDArray[np.float64]
 
@@ -67,11 +76,27 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class Cosines:
+    """The four figures of the authors' program, each a mean over texts.
+
+    mean, deviation: of the cosines between o and p_1 ... p_n (the deviation over n, not n - 1).
+    of_mean: the cosine between o and the mean of the p_i. below: how far ``mean`` lies below that.
+    error: the standard error of ``mean``, ``None`` for a single text.
+    """
+
+    mean: Estimate
+    deviation: Estimate
+    of_mean: Estimate
+    below: Estimate
+    error: float | None
+
+
+@dataclass(frozen=True)
 class Isotropy:
     """The figures of footnote 3 and around it; angles are in degrees.
 
     angles: of every perturbed version to its text. cones: of the mean of each text's versions.
-    angle, cone: their means over texts; within: the largest cone.
+    angle, cone: their means over texts; within: the largest cone. cosines: see :class:`Cosines`.
     unchanged: the share of versions whose vector is that of the text.
     shape: where the displacements point, ``None`` where nothing moved; expected: the same of an
         isotropic cloud of the same size, with as many versions at the same angles in random
@@ -87,6 +112,7 @@ class Isotropy:
     angle: Estimate
     cone: Estimate
     within: float
+    cosines: Cosines
     shape: Shape | None
     expected: Shape | None
 
@@ -127,12 +153,14 @@ def isotropy(
     moved = np.linalg.norm(moves, axis=2) > SAME
     angles = np.where(moved, angles_degrees(o[:, None, :], p), 0.0)
     cones = np.where(moved.any(axis=1), angles_degrees(o, p.mean(axis=1)), 0.0)
-    rows = np.stack([1 - moved.mean(axis=1), angles.mean(axis=1), cones], axis=1)
+    cosines = _cosines(angles, cones)
+    rows = np.column_stack([1 - moved.mean(axis=1), angles.mean(axis=1), cones, cosines])
     shape = expected = None
     if moved.any():
         shape = _shape(moves, moved, rng, replicates)
         expected = _shape(_random_versions(o, angles, rng) - o[:, None, :], moved, rng, replicates)
-    unchanged, angle, cone = _means(rows, rng, replicates)
+    unchanged, angle, cone, mean, deviation, of_mean, below = _means(rows, rng, replicates)
+    error = float(cosines[:, 0].std(ddof=1) / np.sqrt(len(o))) if len(o) > 1 else None
     return Isotropy(
         texts=p.shape[0],
         perturbations=p.shape[1],
@@ -143,9 +171,17 @@ def isotropy(
         angle=angle,
         cone=cone,
         within=float(cones.max()),
+        cosines=Cosines(mean, deviation, of_mean, below, error),
         shape=shape,
         expected=expected,
     )
+
+
+def _cosines(angles: Floats, cones: Floats) -> Floats:
+    """Return the figures of :class:`Cosines` of each text, shape (t, 4), from angles in degrees."""
+    single, of_mean = np.cos(np.radians(angles)), np.cos(np.radians(cones))
+    mean = single.mean(axis=1)
+    return np.column_stack([mean, single.std(axis=1), of_mean, of_mean - mean])
 
 
 def _random_versions(o: Floats, angles: Floats, rng: np.random.Generator) -> Floats:

@@ -370,7 +370,7 @@ def list_means(items: list[Item], prefix: str, *, calibrated: bool) -> dict[str,
 
 
 def presence(answered: list[Item]) -> tuple[float | None, float | None]:
-    """Shares of the wrong predictions that stand, and do not stand, in a document."""
+    """Percentages of the wrong predictions that stand, and do not stand, in a document."""
     if len(answered) == 0:
         return 0.0, 0.0
     present: list[float] = []
@@ -390,7 +390,7 @@ def presence(answered: list[Item]) -> tuple[float | None, float | None]:
             absent.append(1 - in_documents / wrong)
     if len(present) == 0:
         return None, None
-    return mean(present), mean(absent)
+    return 100 * mean(present), 100 * mean(absent)
 
 
 def names_supported(item: Item, prediction: str) -> bool:

@@ -251,8 +251,8 @@ EM5_MIXED = Case(
         "parametric_qampari_rec_top5": 17.5,  # 40 - 100 (2/5 + 0 + 1/2 + 0) / 4 = 40 - 22.5
         # Wrong: Gamma Omega, of which Omega is in D1, 1/2; Iron Iron Tin, of which tin is in
         # tinore, 1/3; none; Quartz, 0/1.
-        "qampari_presence": 5 / 18,  # (1/2 + 1/3 + 0) / 3
-        "qampari_absence": 13 / 18,
+        "qampari_presence": 500 / 18,  # (1/2 + 1/3 + 0) / 3
+        "qampari_absence": 1300 / 18,
         # Recall 2/4 0 0 1 0. Points 2 of 4; for Mercury D2 is redundant, 1 of 2; Quartz 0 of 1.
         "regular_citation_rec": 30.0,
         "regular_citation_prec": 20.0,  # (1/2 + 1/2) / 5
@@ -298,8 +298,8 @@ EM5_TOP_FIVE = Case(
         "calib_answerable_qampari_f1": 500 / 7,
         "calib_qampari_em_f1": 1000 / 13,
         "parametric_qampari_rec_top5": 0.0,  # 100 - 100 * 5/5
-        "qampari_presence": 2 / 3,  # Gus Ivo Jon are wrong, Jon is nowhere
-        "qampari_absence": 1 / 3,
+        "qampari_presence": 200 / 3,  # Gus Ivo Jon are wrong, Jon is nowhere
+        "qampari_absence": 100 / 3,
         "macro_f1": 50.0,
         "trust_score": 1650 / 39,  # (1000/13 + 50 + 0) / 3 = 1650/13 / 3
     },
@@ -1113,8 +1113,8 @@ COMMAS_AND_NUMBERS = Case(
         "calib_qampari_em_f1": 25.0,
         "parametric_qampari_rec_top5": 0.0,
         # `1. Heat` contains Heat and is not wrong; of the other three, two are in the text.
-        "qampari_presence": 2 / 3,
-        "qampari_absence": 1 / 3,
+        "qampari_presence": 200 / 3,
+        "qampari_absence": 100 / 3,
     },
 )
 

@@ -172,8 +172,8 @@ def test_em5_by_hand() -> None:
         assert values[f"calib_answerable_{key}"] == pytest.approx(supported)
     assert values["calib_qampari_em_f1"] == pytest.approx(800 / 11)
     assert values["parametric_qampari_rec_top5"] == pytest.approx(20)
-    assert values["qampari_presence"] == 0.5
-    assert values["qampari_absence"] == 0.5
+    assert values["qampari_presence"] == 50
+    assert values["qampari_absence"] == 50
 
 
 def test_a_name_with_a_comma_is_one_element_whatever_the_documents_support() -> None:

@@ -197,8 +197,8 @@ def test_lists_by_hand() -> None:
     assert found["calib_answered_qampari_f1"] == pytest.approx(100 / 6)
     assert found["calib_qampari_em_f1"] == pytest.approx(100 / 6)
     assert found["parametric_qampari_rec_top5"] == pytest.approx(80)
-    assert found["qampari_presence"] == 0.25
-    assert found["qampari_absence"] == 0.75
+    assert found["qampari_presence"] == 25
+    assert found["qampari_absence"] == 75
     none_wrong = {k: v for k, v in row.items() if k != "wrong_in_documents"}
     assert math.isnan(figures([none_wrong], "em5")["qampari_presence"])
     # Nothing answered: 0, not undefined (spec 6.3).

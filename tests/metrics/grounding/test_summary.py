@@ -305,11 +305,10 @@ def test_whatever_the_options_figures_stay_in_bounds_and_order_does_not_matter(
             assert summary.not_applicable[key]
             continue
         assert value >= -1e-9, key
-        if FIGURES[key].unit == "%" or key.startswith("qampari_"):
-            top = 1 if key.startswith("qampari_") else 100
-            assert value <= top + 1e-9, key
-            low, high = summary.intervals.get(key, (0, top))
-            assert -1e-9 <= low <= high <= top + 1e-9, key
+        if FIGURES[key].unit == "%":
+            assert value <= 100 + 1e-9, key
+            low, high = summary.intervals.get(key, (0, 100))
+            assert -1e-9 <= low <= high <= 100 + 1e-9, key
         assert 0 <= summary.support[key] <= len(rows)
     shuffled = list(rows)
     random.shuffle(shuffled)

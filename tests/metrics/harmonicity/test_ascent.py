@@ -9,7 +9,8 @@ import pytest
 
 from trustassay.capabilities import CallError, Message, Reply
 from trustassay.metric import AssessmentError
-from trustassay.metrics.harmonicity.ascent import Ascent, Point, climb
+from trustassay.metrics.harmonicity.ascent import Ascent, Point, best_seen, climb
+from trustassay.metrics.harmonicity.perturbations import synonym_words
 
 START = "Say it."
 
@@ -62,6 +63,97 @@ def test_the_best_of_a_round_is_kept_and_the_next_starts_there() -> None:
         rises = (best.angle_degrees or 0) > (current.angle_degrees or 0)
         assert [point.kept for point in of_step] == [rises and p == best for p in of_step]
         current = best if rises else current
+
+
+class Falling(Landscape):
+    """A model whose answers wobble less and less the longer the prompt is."""
+
+    async def embed(self, text: str) -> np.ndarray[Any, Any]:
+        angle = np.deg2rad(60 * float(len(text) % 2) / len(text))
+        return np.array([np.cos(angle), np.sin(angle)], dtype=np.float32)
+
+
+@pytest.mark.parametrize("descend", [False, True])
+def test_the_extremum_of_a_round_is_kept_also_where_it_is_worse(descend: bool) -> None:
+    how = Ascent(steps=6, candidates=3, perturbations=3, step_rule="extremum", descend=descend)
+    model = Landscape() if descend else Falling()
+    points, _ = search(how, model)
+    sign = -1 if descend else 1
+    current, fell = points[0], 0
+    for step in range(1, 7):
+        of_step = [point for point in points if point.step == step]
+        assert all(point.prompt.startswith(current.prompt) for point in of_step)
+        best = max(of_step, key=lambda point: sign * (point.angle_degrees or 0))
+        assert [point.kept for point in of_step] == [point is best for point in of_step]
+        fell += sign * (best.angle_degrees or 0) < sign * (current.angle_degrees or 0)
+        current = best
+    assert fell > 0
+    best = best_seen(points, how)
+    assert sign * (best.angle_degrees or 0) == max(sign * (p.angle_degrees or 0) for p in points)
+    assert best is not current
+    uphill, _ = search(
+        Ascent(steps=6, candidates=3, perturbations=3, descend=descend),
+        Landscape() if descend else Falling(),
+    )
+    assert best_seen(uphill, how) == [point for point in uphill if point.kept][-1]
+
+
+def test_candidates_from_the_ball_are_the_prompts_behind_gamma() -> None:
+    class Noting(Landscape):
+        def __init__(self) -> None:
+            super().__init__()
+            self.prompts: list[Any] = []
+
+        async def chat(self, text: str | Sequence[Message], /, **_: Any) -> Reply:
+            self.prompts.append(text)
+            return await super().chat(text)
+
+    model = Noting()
+    how = Ascent(
+        steps=3,
+        candidates=4,
+        perturbations=4,
+        perturbation="codes",
+        candidate="ball",
+        step_rule="extremum",
+        range=4095,
+    )
+    points, _ = search(how, model)
+    # N candidates with N + 1 answers each, of which their own is known from the step before.
+    assert model.asked == 5 + 3 * 4 * 5
+    assert len(set(model.prompts)) == 5 + 3 * 4 * 4
+    assert [point.prompt for point in points[1:5]] == model.prompts[1:5]
+
+
+def test_a_search_in_the_ball_ends_where_it_stays() -> None:
+    how = Ascent(steps=5, candidates=2, perturbations=3, candidate="ball")
+    points, _ = search(how, Landscape(flat=True))
+    assert [point.step for point in points] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(("candidate", "long"), [("codes", 2), ("unicode", 2), ("control", 1)])
+def test_length_and_range_hold_for_candidates_and_ball(candidate: str, long: int) -> None:
+    asked = []
+
+    class Noting(Landscape):
+        async def chat(self, text: str | Sequence[Message], /, **_: Any) -> Reply:
+            asked.append(str(text).removeprefix(START))
+            return Reply(str(text))
+
+    how = Ascent(
+        steps=1, candidates=5, perturbation="codes", candidate=candidate, length=1, range=300
+    )
+    points, _ = search(how, Noting())
+    assert {len(point.prompt) - len(START) for point in points[1:]} == {long}
+    assert {len(text) for text in asked} <= {0, 2, long, long + 2}
+    drawn = {c for text in asked for c in text if candidate == "codes"}
+    assert not drawn or "\x7f" < max(drawn) <= chr(300)
+
+
+def test_words_go_by_the_length() -> None:
+    points, _ = search(Ascent(steps=1, candidates=6, perturbations=1, candidate="words", length=1))
+    added = [point.prompt.removeprefix(START + " ") for point in points[1:]]
+    assert set(added) <= set(synonym_words())
 
 
 def test_descent_goes_down() -> None:
@@ -124,6 +216,10 @@ def test_a_start_without_an_angle_is_an_error() -> None:
         ({"max_calls": 10}, "one gamma takes 11"),
         ({"perturbation": "unicod"}, "did you mean"),
         ({"candidate": "wrds"}, "unknown perturbation"),
+        ({"step_rule": "uphil"}, "did you mean uphill"),
+        ({"length": 0}, "length: expected 1 or more"),
+        ({"range": 300}, "range: goes with the perturbation codes, not with unicode, unicode"),
+        ({"candidate": "ball", "candidates": 11}, "the ball has 10 prompts"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from trustassay.metrics.harmonicity.maths import (
     angles,
     gamma_interval,
+    gamma_length,
     pairwise_distance,
     resampled_gammas,
 )
@@ -197,6 +198,87 @@ def test_properties(seed: int, n: int, d: int, distance: float) -> None:
     total = p.sum(axis=0)
     cosine = o @ total / np.linalg.norm(o) / np.linalg.norm(total)
     assert math.sqrt(max(0, 1 - cosine**2)) == pytest.approx(g, abs=1e-7)
+
+
+# The length of the vector gamma -----------------------------------------------------------------
+
+
+def exact_length(original: ArrayLike, perturbed: ArrayLike) -> float:
+    """Return |o - S/n|: fractions up to the square root, which has 60 digits."""
+    o = [Fraction(float(x)) for x in np.asarray(original)]
+    rows = np.asarray(perturbed)
+    means = [
+        sum((Fraction(float(x)) for x in column), Fraction(0)) / len(rows) for column in rows.T
+    ]
+    square = sum(((a - b) ** 2 for a, b in zip(o, means, strict=True)), Fraction(0))
+    with localcontext() as context:
+        context.prec = 60
+        return float((Decimal(square.numerator) / Decimal(square.denominator)).sqrt())
+
+
+def length(original: ArrayLike, perturbed: ArrayLike) -> float:
+    return float(gamma_length(original, perturbed))
+
+
+@pytest.mark.parametrize(
+    ("o", "p", "expected"),
+    [
+        ([1, 0], [[1, 0], [1, 0]], 0.0),
+        ([1, 0], [[0, 1]], math.sqrt(2)),
+        ([1, 0], [[1, 0], [0, 1]], math.sqrt(0.5)),  # the mean is (1/2, 1/2)
+        ([1, 0], [[0, 1], [0, -1]], 1.0),  # a sum of zero, where there is no angle
+        ([1, 0], [[-1, 0]], 2.0),
+        ([0, 0], [[3, 4], [3, 4]], 5.0),
+    ],
+)
+def test_lengths_by_hand(o: list[float], p: list[list[float]], expected: float) -> None:
+    assert length(o, p) == pytest.approx(expected, rel=1e-15, abs=0)
+
+
+def test_the_length_of_equal_answers_is_zero_exactly() -> None:
+    o = unit(np.random.default_rng(0), 384)
+    for n in (1, 3, 7, 10, 1000):
+        for scale in (1, 1e-7, 1 / 3, 1e5):
+            assert length(scale * o, np.tile(scale * o, (n, 1))) == 0
+
+
+@pytest.mark.parametrize("distance", [10.0**-k for k in range(16)])
+@pytest.mark.parametrize("n", [1, 3, 10])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_lengths_equal_exact_arithmetic(distance: float, n: int, kind: type) -> None:
+    rng = np.random.default_rng(n)
+    o: NDArray[Any] = unit(rng, 64).astype(kind)
+    p: NDArray[Any] = (o + distance * unit(rng, n, 64)).astype(kind)
+    back: NDArray[Any] = 2 * o - p + 1e-3 * distance * unit(rng, n, 64)
+    mirrored: NDArray[Any] = np.concatenate([p, back]).astype(kind)
+    for others in (p, mirrored, -p):  # what moved to both sides nearly cancels out
+        assert length(o, others) == pytest.approx(exact_length(o, others), rel=5e-15, abs=0)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-8, 1e8, 1e300])
+def test_lengths_of_any_scale(scale: float) -> None:
+    rng = np.random.default_rng(5)
+    o = unit(rng, 16)
+    p = o + 1e-6 * unit(rng, 3, 16)
+    assert length(scale * o, scale * p) == pytest.approx(
+        exact_length(scale * o, scale * p), rel=5e-15, abs=0
+    )
+
+
+@given(SEEDS, st.integers(1, 12), st.integers(2, 40))
+def test_of_unit_vectors_the_length_is_gamma_at_least_and_two_at_most(
+    seed: int, n: int, d: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    o, p = unit(rng, d), unit(rng, n, d)
+    assert gamma(o, p) - 1e-12 <= length(o, p) <= 2 + 1e-12
+    stacked = gamma_length(np.stack([o, o]), np.stack([p, -p]))
+    assert stacked.tolist() == [length(o, p), length(o, -p)]
+
+
+def test_lengths_of_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="one perturbed answer"):
+        gamma_length(np.ones(3), np.ones((0, 3)))
 
 
 # Resampling --------------------------------------------------------------------------------------

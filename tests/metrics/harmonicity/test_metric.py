@@ -12,6 +12,7 @@ import pytest
 
 from tests.metrics.harmonicity.helpers import Model, Stripping, Words, refusing
 from trustassay import Assessment, Run, score
+from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.capabilities import CallError, ChatRequest, Reply, Vectors
 from trustassay.engine.api import plan, rescore
 from trustassay.metric import metric_from_text
@@ -52,6 +53,8 @@ def test_recorded_answers_need_no_model() -> None:
     found = recorded("a", ["a", "b"])
     assert found.score == pytest.approx(math.sqrt(0.5), abs=1e-6)
     assert found.parts["angle_degrees"] == pytest.approx(45, abs=1e-4)
+    # The mean of (1, 0) and (0, 1) lies half of (1, -1) from the first.
+    assert found.parts["gamma_length"] == pytest.approx(math.sqrt(0.5), abs=1e-6)
     assert found.parts["pairwise_distance"] == pytest.approx(2 / 3, abs=1e-5)
     assert found.parts["gamma_low"] == 0
     assert found.parts["gamma_high"] == pytest.approx(1, abs=0.01)
@@ -93,6 +96,7 @@ def test_without_an_angle_the_sample_fails() -> None:
 def test_beyond_a_right_angle_the_angle_tells() -> None:
     found = recorded("o", ["x", "x"], embedder=Signed())
     assert (found.score, found.parts["angle_degrees"]) == (0.0, 180.0)
+    assert found.parts["gamma_length"] == 2.0
     assert found.verdict == "unstable"
     assert "beyond 90" in found.reason
 
@@ -154,6 +158,18 @@ def test_other_families(family: str) -> None:
     found = only(asked(model, metrics=f"harmonicity:perturbations=3,perturbation={family}"))
     assert found.score == 0.0
     assert len(model.asked) == 4
+
+
+def test_codes_put_a_space_before_what_control_appends() -> None:
+    model = Model()
+    asked(model, metrics="harmonicity:perturbation=codes,length=1,perturbations=5")
+    tails = [text.removeprefix(f"{QUESTION} (0)") for text in model.asked]
+    assert sorted(map(len, tails)) == [0, 2, 2, 2, 2, 2]
+    assert all(tail[0] == " " and tail[1] <= "\x1f" for tail in tails if tail)
+    wide = Model()
+    asked(wide, metrics="harmonicity:perturbation=codes,range=4095,perturbations=30")
+    drawn = "".join(text.removeprefix(f"{QUESTION} (0)") for text in wide.asked)
+    assert "\x7f" < max(drawn) <= "\u0fff"
 
 
 def test_a_function_as_perturbation() -> None:
@@ -342,6 +358,12 @@ def test_rescored_with_another_embedder_no_model_is_asked(tmp_path: Path) -> Non
     assert model.asked.total() == count
     assert [answers(a) for a in first.assessments] == [answers(a) for a in second.assessments]
     assert [a.score for a in first.assessments] != [a.score for a in second.assessments]
+    for a in second.assessments:  # found by the stored answers, and by the other embedder
+        vectors = EmbeddedEmbedder().vectors([a.evidence[0]["original"], *answers(a)])
+        expected = np.linalg.norm(vectors[0] - vectors[1:].mean(axis=0))
+        assert a.parts["gamma_length"] == pytest.approx(expected, abs=1e-5)
+    mean = np.mean([a.parts["gamma_length"] for a in second.assessments])
+    assert second.summary["harmonicity"]["gamma_length"] == pytest.approx(mean)
 
 
 @pytest.mark.parametrize("concurrency", [1, 7])
@@ -365,6 +387,9 @@ def test_results_do_not_depend_on_order_or_concurrency(concurrency: int) -> None
         ("first=1", "first"),
         ("replicates=0", "replicates"),
         ("perturbation=tipo", "did you mean typo"),
+        ("length=0", "length: expected 1 or more"),
+        ("range=40", "range: goes with the perturbation codes, not with control"),
+        ("perturbation=paraphrase,length=1", "length: does not apply to paraphrase"),
         ("prompt=none.jinja", "none.jinja"),
         ("seed=-1", "seed: expected 0 or more"),
         ("max_tokens=0", "max_tokens: expected 1 or more"),

@@ -19,6 +19,7 @@ from trustassay.metrics.harmonicity.perturbations import (
     FAMILIES,
     WHITESPACE,
     NoPerturbationError,
+    families,
     family,
     perturb,
     shown,
@@ -69,9 +70,78 @@ def test_rare_letters_stand_behind_a_space(text: str) -> None:
     assert all(ord(c) > 0x600 and c.isalpha() for c in tail[1:])
 
 
-def draws(name: str, text: str, n: int = 3000) -> Iterator[str]:
-    source = rng(name)
-    return (perturb(text, family(name), source) for _ in range(n))
+def draws(name: str, text: str, n: int = 3000, length: int = 3, last: int = 31) -> Iterator[str]:
+    source, how = rng(name), family(name, length, last)
+    return (perturb(text, how, source) for _ in range(n))
+
+
+def test_codes_are_a_space_and_every_character_up_to_the_last() -> None:
+    tails = [changed.removeprefix("Q") for changed in draws("codes", "Q", last=200, length=5)]
+    assert {len(tail) for tail in tails} == {2, 3, 4, 5, 6}
+    assert {tail[0] for tail in tails} == {" "}
+    counts = [sum(tail[1:].count(c) for tail in tails) for c in map(chr, range(201))]
+    assert min(counts) > 0.5 * np.mean(counts)
+    assert max(counts) < 1.5 * np.mean(counts)
+    assert sum(counts) == sum(len(tail) - 1 for tail in tails)
+
+
+def test_codes_without_options_are_the_control_characters() -> None:
+    drawn = {c for changed in draws("codes", "Q") for c in changed.removeprefix("Q ")}
+    assert drawn == set(CONTROL)
+
+
+# What the paper appended in Tables 11 and 12.
+OF_THE_PAPER = "+\u0393" + "".join(
+    map(chr, (0xA1B, 0xBA8, 0xB29, 0x10B, 0x97E, 0x655, 0xBEB, 0x66F, 0xC0F, 0x5A5, 0xB79, 0xC6D))
+)
+
+
+def test_codes_up_to_4095_hold_the_characters_of_the_paper() -> None:
+    drawn = {c for changed in draws("codes", "Q", 40_000, last=4095) for c in changed}
+    assert set(OF_THE_PAPER) <= drawn
+
+
+@pytest.mark.parametrize("last", [0xD7FF, 0xD800, 0xDFFF, 0xE000, 0x10FFFF])
+def test_codes_leave_out_what_cannot_be_sent(last: int) -> None:
+    text = "".join(draws("codes", "Q", 20_000, last=last))
+    assert max(text) <= chr(last)
+    text.encode("utf-8")
+    assert ord(max(text)) > 0.99 * (0xD7FF if last < 0xE000 else last) - 1
+
+
+@pytest.mark.parametrize("name", ["control", "unicode", "whitespace", "codes"])
+def test_a_length_of_one_appends_one_character(name: str) -> None:
+    before = 1 if name in ("unicode", "codes") else 0
+    tails = [changed.removeprefix("Q") for changed in draws(name, "Q", 300, length=1)]
+    assert {len(tail) for tail in tails} == {before + 1}
+
+
+def test_a_length_of_one_changes_one_place() -> None:
+    assert all(1 <= edits(SENTENCE, changed) <= 2 for changed in draws("typo", SENTENCE, 300, 1))
+    changed = set(draws("synonym", "Big Road (film)", 300, length=1))
+    assert changed == {"Large Road (film)", "Big Street (film)", "Big Road (movie)"}
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "last", "words"),
+    [
+        ("control", 0, 31, "length: expected 1 or more"),
+        ("codes", 3, -1, "range: expected 0 to 1114111"),
+        ("codes", 3, 0x110000, "range: expected 0 to 1114111"),
+        ("control", 3, 40, "range: goes with the perturbation codes, not with control"),
+        (f"python:{__name__}:loud", 2, 31, "length: does not apply to the function python:"),
+    ],
+)
+def test_lengths_and_ranges_that_cannot_be(name: str, length: int, last: int, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        family(name, length, last)
+
+
+def test_a_range_is_for_codes_among_several_families() -> None:
+    first, second = families(["typo", "codes"], last=200)
+    assert (first.name, second.name) == ("typo", "codes")
+    with pytest.raises(ValueError, match="range: goes with the perturbation codes, not with typo"):
+        families(["typo", "unicode"], last=200)
 
 
 def test_control_draws_every_character_and_every_length() -> None:

@@ -18,6 +18,7 @@ def gammas(*values: float | None, refused: int = 0, unseen: int = 0) -> list[Ass
             continue
         parts = {
             "gamma": value,
+            "gamma_length": 2 * value,
             "angle_degrees": 100 * value,
             "gamma_low": 0.0,
             "gamma_high": 1.0,
@@ -42,6 +43,7 @@ def test_figures_by_hand() -> None:
             "stable_share": 50,
             "stable_mean": 0.02,
             "angle_degrees": 15,
+            "gamma_length": 0.3,
             "pairwise_distance": 0.075,
             "perturbations": (10 + 9 + 7 + 6) / 4,
             "refused": 8,

@@ -74,8 +74,8 @@ _ROWS: list[tuple[str, list[tuple[str, str, str]]]] = [
             (
                 "parametric_str_em",
                 "%",
-                "answered_str_em less the part that the documents support: knowledge that came "
-                "from the model itself.",
+                "answered_str_em less the part that the documents support, over all answered "
+                "questions: knowledge that came from the model itself.",
             ),
         ],
     ),
@@ -104,7 +104,8 @@ _ROWS: list[tuple[str, list[tuple[str, str, str]]]] = [
             (
                 "parametric_answered_claims_nli",
                 "%",
-                "answered_claims_nli less the part that the documents support.",
+                "answered_claims_nli less the part that the documents support, over all answered "
+                "questions.",
             ),
         ],
     ),
@@ -142,14 +143,15 @@ _ROWS.append(
             (
                 "parametric_qampari_rec_top5",
                 "%",
-                "answered_qampari_rec_top5 less the part that the documents support.",
+                "answered_qampari_rec_top5 less the part that the documents support, over all "
+                "answered questions.",
             ),
             (
                 "qampari_presence",
-                "",
+                "%",
                 "Of the wrong elements of an answer, the share that some document mentions.",
             ),
-            ("qampari_absence", "", "Of the wrong elements, the share that no document mentions."),
+            ("qampari_absence", "%", "Of the wrong elements, the share that no document mentions."),
         ],
     )
 )

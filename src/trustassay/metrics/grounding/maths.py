@@ -229,8 +229,6 @@ NOT_PERCENT = frozenset(
         "regular_length",
         "answered_length",
         "invalid_citations",
-        "qampari_presence",
-        "qampari_absence",
         *(
             f"{p}num_preds"
             for p in ("regular_", "answered_", "calib_answered_", "calib_answerable_")

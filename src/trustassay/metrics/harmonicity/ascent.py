@@ -1,33 +1,40 @@
-"""Stochastic search along gamma: prompts that make a model lose, or keep, its footing.
+"""Stochastic search along gamma: prompts at which a model's answers are unstable, or stable.
 
 After Section 5 of the paper: from a prompt, random candidates that carry a little meaning, gamma of
-each, the steepest is kept, and again from there.
+each, on to the best of them, and again from there. The paper does not say whether the search also
+moves where no candidate is better than where it stands. The authors' program does (``extremum``);
+``uphill`` stays.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import degrees
+from typing import Literal, get_args
 
 import numpy as np
 
 from trustassay.capabilities import BackendError, Models
-from trustassay.metric import AssessmentError
+from trustassay.metric import AssessmentError, UnknownNameError, did_you_mean
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.metric import EMPTY
 from trustassay.metrics.harmonicity.perturbations import (
+    LAST_CONTROL,
     MOST,
     Family,
-    family,
+    families,
     perturb,
     synonym_words,
 )
 from trustassay.statistics.randomness import generator
 
-__all__ = ["Ascent", "Point", "climb"]
+__all__ = ["STEP_RULES", "Ascent", "Point", "best_seen", "climb"]
+
+StepRule = Literal["uphill", "extremum"]
+STEP_RULES: tuple[StepRule, ...] = get_args(StepRule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +64,18 @@ class Ascent:
         steps: rounds of candidates. candidates: of each round.
         perturbations: nudged prompts behind each gamma, N.
         perturbation: their family; by default ``unicode``, since control characters would keep
-            gamma near its start (Section 5).
-        candidate: what is appended to make candidates: ``unicode``, ``words``, or another family.
+            gamma near its start (Section 5). The authors' is ``codes``.
+        candidate: what makes candidates: ``unicode``, ``words`` (appended), another family, or
+            ``ball``: the first of the nudged prompts behind gamma of where the search stands, as
+            in the authors' program.
         descend: search for small gamma in place of large: prompts that are hard to move.
         max_calls: the most requests to the chat model, failed ones too; ``None`` for no such
             limit.
         temperature, max_tokens: of every call. seed: of candidates and perturbations.
+        step_rule: ``uphill`` moves only to a candidate that is better than where the search
+            stands, ``extremum`` always to the best of a round (the authors').
+        length: characters that are added or mistyped, or words that are added or replaced, at
+            most. range: the last code that ``codes`` draws.
     """
 
     steps: int = 5
@@ -75,6 +88,9 @@ class Ascent:
     temperature: float = 0.0
     max_tokens: int = 512
     seed: int = 0
+    step_rule: StepRule = "uphill"
+    length: int = MOST
+    range: int = LAST_CONTROL
 
     def __post_init__(self) -> None:
         for name in ("steps", "candidates", "perturbations", "max_tokens"):
@@ -82,7 +98,14 @@ class Ascent:
                 raise ValueError(f"{name}: expected 1 or more")
         if self.max_calls is not None and self.max_calls < self.price:
             raise ValueError(f"a budget of calls: one gamma takes {self.price} of them")
-        _ = self.ball, self.step  # an unknown name is to fail here
+        if self.step_rule not in STEP_RULES:
+            raise UnknownNameError(did_you_mean("step rule", self.step_rule, STEP_RULES))
+        if self.candidate == "ball" and self.candidates > self.perturbations:
+            raise ValueError(
+                f"candidates: the ball has {self.perturbations} prompts (perturbations), "
+                f"fewer than {self.candidates}"
+            )
+        _ = self._families  # an unknown name is to fail here
 
     @property
     def price(self) -> int:
@@ -90,25 +113,32 @@ class Ascent:
         return self.perturbations + 1
 
     @cached_property
-    def ball(self) -> Family:
-        """The family of the perturbations behind each gamma."""
-        return family(self.perturbation)
-
-    @cached_property
-    def step(self) -> Family:
-        """The family of what makes a candidate of a prompt."""
+    def _families(self) -> tuple[Family, Family]:
+        """The families of the perturbations behind each gamma, and of what makes candidates."""
+        names = [self.perturbation]
+        if self.candidate not in ("words", "ball"):
+            names.append(self.candidate)
+        found = families(names, self.length, self.range)
         if self.candidate == "words":
-            return Family("words", _words, appends=True)
-        return family(self.candidate)
+            return found[0], Family("words", _words(self.length), appends=True)
+        return found[0], found[-1]
+
+    def ball_of(self, prompt: str) -> list[str]:
+        """Return the nudged prompts behind the gamma of ``prompt``."""
+        rng = generator(self.seed, prompt, "ball")
+        family = self._families[0]
+        return [perturb(prompt, family, rng) for _ in range(self.perturbations)]
 
     def candidates_of(self, prompt: str, step: int, n: int) -> list[str]:
         """Return ``n`` candidates for a step from ``prompt``; distinct where that is possible."""
+        if self.candidate == "ball":
+            return list(dict.fromkeys(self.ball_of(prompt)))[:n]
         found: dict[str, None] = {}
         rng = generator(self.seed, prompt, "candidates", str(step))
         for _ in range(n * 4):
             if len(found) == n:
                 break
-            found.setdefault(perturb(prompt, self.step, rng))
+            found.setdefault(perturb(prompt, self._families[1], rng))
         return list(found)
 
     def better(self, one: Point, other: Point) -> bool:
@@ -133,7 +163,8 @@ async def climb(
     """Search from ``prompt``; every point is told to ``note`` as soon as its round is known.
 
     The candidates of a round are asked about together. The same prompt, options and replies give
-    the same points. Ends after the steps, or when the calls left are too few for a candidate.
+    the same points. Ends after the steps, when the calls left are too few for a candidate, or
+    when it stays and its candidates are the ball, which would be the same again.
     ``used`` tells the calls that the search has taken so far; without it every prompt counts with
     the most that it can take when none fails.
 
@@ -158,25 +189,35 @@ async def climb(
             *(_measured(text, models, how, step, i) for i, text in enumerate(prompts, 1))
         )
         spent = used() if used else spent + how.price * len(prompts)
-        best = found[0]
-        for point in found[1:]:
-            best = point if how.better(point, best) else best
-        rises = how.better(best, current)
+        best = best_seen(found, how)
+        uphill = how.step_rule == "uphill"
+        moves = how.better(best, current) if uphill else best.gamma is not None
         for point in found:
-            kept = rises and point is best
+            kept = moves and point is best
             told = replace(point, kept=kept, calls=spent)
             points.append(told)
             note(told)
             current = told if kept else current
+        if not moves and how.candidate == "ball":
+            break
     return points
+
+
+def best_seen(points: Sequence[Point], how: Ascent) -> Point:
+    """Return the point that lies furthest in the direction of the search, the first of equals.
+
+    With the rule ``extremum`` that need not be where the search ends.
+    """
+    best = points[0]
+    for point in points[1:]:
+        best = point if how.better(point, best) else best
+    return best
 
 
 async def _measured(prompt: str, models: Models, how: Ascent, step: int, number: int) -> Point:
     """Return the gamma of a prompt; a failure is a point without one, except at the start."""
     try:
-        rng = generator(how.seed, prompt, "ball")
-        nudged = [perturb(prompt, how.ball, rng) for _ in range(how.perturbations)]
-        replies = await _asked([prompt, *nudged], models, how)
+        replies = await _asked([prompt, *how.ball_of(prompt)], models, how)
         vectors = np.stack(
             await asyncio.gather(*(models.embed(text.strip() or EMPTY) for text in replies))
         )
@@ -205,8 +246,12 @@ async def _asked(prompts: list[str], models: Models, how: Ascent) -> list[str]:
     return [answer for answer in found if isinstance(answer, str)]
 
 
-def _words(text: str, rng: np.random.Generator) -> str:
-    """Append one to three common words."""
-    words = synonym_words()
-    picks = rng.integers(0, len(words), rng.integers(1, MOST + 1))
-    return " ".join([text, *(words[i] for i in picks)])
+def _words(length: int) -> Callable[[str, np.random.Generator], str]:
+    """Append common words."""
+
+    def apply(text: str, rng: np.random.Generator) -> str:
+        words = synonym_words()
+        picks = rng.integers(0, len(words), rng.integers(1, length + 1))
+        return " ".join([text, *(words[i] for i in picks)])
+
+    return apply

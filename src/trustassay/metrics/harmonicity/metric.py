@@ -16,7 +16,13 @@ from trustassay.capabilities import Models, Vectors
 from trustassay.metric import Assessment, AssessmentError, Figure, Metric, Summary
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import Answer, Asking, recorded
-from trustassay.metrics.harmonicity.perturbations import Family, family
+from trustassay.metrics.harmonicity.perturbations import (
+    LAST_CONTROL,
+    MOST,
+    Family,
+    check_reach,
+    family,
+)
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
 from trustassay.prompts import Prompt
 from trustassay.sample import Problem, Sample
@@ -35,8 +41,11 @@ class Perturbing(Metric):
     Args:
         perturbations: perturbed prompts, N; 1 for use in real time.
         perturbation: ``control`` (the paper's: one to three characters of ASCII 0-31 appended),
-            ``unicode``, ``whitespace``, ``typo``, ``synonym``, ``paraphrase`` (asked of the
-            model), ``python:MODULE:FUNCTION``, or a function of the text and a generator.
+            ``codes`` (as the authors' program does it: a space first), ``unicode``,
+            ``whitespace``, ``typo``, ``synonym``, ``paraphrase`` (asked of the model),
+            ``python:MODULE:FUNCTION``, or a function of the text and a generator.
+        length: characters that are added or mistyped, or words that are replaced, at most.
+        range: the last code that ``codes`` draws.
         original: ``ask`` for the answer to the unperturbed prompt, or take the sample's
             ``response`` for it.
         prompt: file of a template around the question; without it the bare question is asked.
@@ -53,6 +62,8 @@ class Perturbing(Metric):
 
     perturbations: int = 10
     perturbation: str | Callable[[str, np.random.Generator], str] = "control"
+    length: int = MOST
+    range: int = LAST_CONTROL
     original: Literal["ask", "response"] = "ask"
     prompt: str | None = None
     temperature: float = 0.0
@@ -79,8 +90,9 @@ class Perturbing(Metric):
     def family(self) -> Family:
         """The family of perturbations."""
         if self.perturbation == "paraphrase":
+            check_reach("paraphrase", self.length, self.range)
             return Family("paraphrase", lambda text, _: text)
-        return family(self.perturbation)
+        return family(self.perturbation, self.length, self.range)
 
     @cached_property
     def template(self) -> Prompt | None:
@@ -152,7 +164,8 @@ class Harmonicity(Perturbing):
     The score is gamma, the sine of the angle between the vector of the original answer and the
     sum of the vectors of the answers to perturbed prompts (Kersting et al. 2024, Algorithm 1).
     Near 0 the answer is stable. ``parts`` also hold the angle in degrees, since the sine falls
-    again beyond 90, the mean distance between all answers, and gamma's interval.
+    again beyond 90, the length of the vector gamma (Section 1), the mean distance between all
+    answers, and gamma's interval.
 
     Args:
         precision: stop asking when the interval of gamma is no wider than this to either side.
@@ -227,6 +240,7 @@ class Harmonicity(Perturbing):
         low, high = maths.gamma_interval(float(found.gamma), resampled)
         return {
             "gamma": float(found.gamma),
+            "gamma_length": float(maths.gamma_length(vectors[0], vectors[1:])),
             "angle_degrees": math.degrees(float(found.radians)),
             "gamma_low": low,
             "gamma_high": high,

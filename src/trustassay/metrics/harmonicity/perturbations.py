@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import string
+import sys
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -23,6 +24,8 @@ __all__ = [
     "FAMILIES",
     "Family",
     "NoPerturbationError",
+    "check_reach",
+    "families",
     "family",
     "perturb",
     "shown",
@@ -32,9 +35,13 @@ __all__ = [
 Perturb = Callable[[str, np.random.Generator], str]
 MOST = 3
 """Characters that are added, or words that are changed, at most (Section 3: one to three)."""
+LAST_CONTROL = 31
+"""The last code of the control characters, and the last that ``codes`` draws unless told."""
 DRAWS = 50
+SURROGATES = range(0xD800, 0xE000)
+"""Codes that no text may hold alone: none of them can be sent."""
 
-CONTROL = "".join(map(chr, range(32)))
+CONTROL = "".join(map(chr, range(LAST_CONTROL + 1)))
 WHITESPACE = " \t\n\r\u00a0\u2002\u2003\u2009\u200a\u202f\u205f\u3000"
 _RARE_BLOCKS = ((0x0700, 0x0750), (0x0D80, 0x0E00), (0x1200, 0x1380), (0x13A0, 0x1400),
                 (0x1680, 0x16A0), (0x2C00, 0x2C60), (0xA000, 0xA490), (0xA500, 0xA640))  # fmt: skip
@@ -77,16 +84,50 @@ def perturb(text: str, how: Family, rng: np.random.Generator, taken: Collection[
     return repeated
 
 
-def family(choice: str | Perturb) -> Family:
+def family(choice: str | Perturb, length: int = MOST, last: int = LAST_CONTROL) -> Family:
     """Return a family by name, the function ``python:MODULE:FUNCTION``, or wrap a function.
+
+    Args:
+        choice: one of :data:`FAMILIES`, or a function.
+        length: characters that are added or mistyped, or words that are replaced, at most.
+        last: the last code that ``codes`` draws.
 
     Raises:
         UnknownNameError: there is none of that name.
+        ValueError: ``length`` or ``last`` cannot be, or the family does not go by it.
     """
+    if callable(choice) or choice not in FAMILIES:
+        found = _function(choice)
+        check_reach(f"the function {found.name}", length, last)
+        return found
+    check_reach(choice, length, last)
+    return Family(choice, FAMILIES[choice](length, last), appends=choice in APPENDING)
+
+
+def families(names: Iterable[str], length: int = MOST, last: int = LAST_CONTROL) -> list[Family]:
+    """Return several families by name; ``last`` is for ``codes``, which must be among them then."""
+    names = list(names)
+    if "codes" not in names:
+        check_reach(", ".join(names), MOST, last)
+    return [family(name, length, last if name == "codes" else LAST_CONTROL) for name in names]
+
+
+def check_reach(name: str, length: int, last: int) -> None:
+    """Raise a ValueError where ``length`` or ``last`` cannot be, or do not apply to a family."""
+    if length < 1:
+        raise ValueError("length: expected 1 or more")
+    if length != MOST and name not in FAMILIES:
+        raise ValueError(f"length: does not apply to {name}")
+    if not 0 <= last <= sys.maxunicode:
+        raise ValueError(f"range: expected 0 to {sys.maxunicode}")
+    if last != LAST_CONTROL and name != "codes":
+        raise ValueError(f"range: goes with the perturbation codes, not with {name}")
+
+
+def _function(choice: str | Perturb) -> Family:
+    """Return the family of a function, given or named."""
     if callable(choice):
         return Family(getattr(choice, "__qualname__", type(choice).__qualname__), choice)
-    if choice in FAMILIES:
-        return FAMILIES[choice]
     if choice.startswith("python:"):
         module, _, name = choice.removeprefix("python:").partition(":")
         try:
@@ -105,12 +146,25 @@ def shown(original: str, changed: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in tail)
 
 
-def _tail(characters: str) -> Perturb:
+def _tail(n: int, character: Callable[[int], str], length: int, before: str = "") -> Perturb:
+    """Append ``before`` and one to ``length`` of n characters."""
+
     def apply(text: str, rng: np.random.Generator) -> str:
-        picks = rng.integers(0, len(characters), rng.integers(1, MOST + 1))
-        return text + "".join(characters[i] for i in picks)
+        picks = rng.integers(0, n, rng.integers(1, length + 1))
+        return text + before + "".join(character(int(i)) for i in picks)
 
     return apply
+
+
+def _among(characters: str, length: int) -> Perturb:
+    return _tail(len(characters), characters.__getitem__, length)
+
+
+def _codes(length: int, last: int) -> Perturb:
+    """Append a space and characters of the codes 0 to ``last``, surrogates left out."""
+    below = min(last + 1, SURROGATES.start)
+    n = below + max(last + 1 - SURROGATES.stop, 0)
+    return _tail(n, lambda i: chr(i if i < below else i + len(SURROGATES)), length, before=" ")
 
 
 @cache
@@ -120,25 +174,34 @@ def _rare() -> str:
     return "".join(c for c in points if unicodedata.category(c) in {"Lo", "Lu", "Ll"})
 
 
-def _unicode(text: str, rng: np.random.Generator) -> str:
-    """Append a space, so that the last word stays whole, and one to three rare letters."""
-    return _tail(_rare())(text + " ", rng)
+def _unicode(length: int) -> Perturb:
+    """Append a space, so that the last word stays whole, and rare letters."""
+
+    def apply(text: str, rng: np.random.Generator) -> str:
+        rare = _rare()
+        return _tail(len(rare), rare.__getitem__, length, before=" ")(text, rng)
+
+    return apply
 
 
-def _typo(text: str, rng: np.random.Generator) -> str:
-    """Swap, drop, double or mistype one to three letters inside words of three or more."""
-    letters = list(text)
-    for count in range(rng.integers(1, MOST + 1)):
-        places = [
-            i
-            for i in range(1, len(letters) - 1)
-            if all(c.isalpha() for c in letters[i - 1 : i + 2])
-        ]
-        if places:
-            _mistype(letters, int(rng.choice(places)), rng)
-        elif count == 0:
-            raise NoPerturbationError("typo: the text has no word of three letters or more")
-    return "".join(letters)
+def _typo(length: int) -> Perturb:
+    """Swap, drop, double or mistype letters inside words of three or more."""
+
+    def apply(text: str, rng: np.random.Generator) -> str:
+        letters = list(text)
+        for count in range(rng.integers(1, length + 1)):
+            places = [
+                i
+                for i in range(1, len(letters) - 1)
+                if all(c.isalpha() for c in letters[i - 1 : i + 2])
+            ]
+            if places:
+                _mistype(letters, int(rng.choice(places)), rng)
+            elif count == 0:
+                raise NoPerturbationError("typo: the text has no word of three letters or more")
+        return "".join(letters)
+
+    return apply
 
 
 def _mistype(letters: list[str], i: int, rng: np.random.Generator) -> None:
@@ -171,31 +234,38 @@ def synonym_words() -> list[str]:
     return sorted(_synonyms())
 
 
-def _synonym(text: str, rng: np.random.Generator) -> str:
-    """Replace one to three words by others of the same meaning, from a small English table."""
-    words = text.split(" ")
-    table = _synonyms()
-    places = [i for i, word in enumerate(words) if _core(word).lower() in table]
-    if not places:
-        raise NoPerturbationError("synonym: no word of the text is in the table of synonyms")
-    chosen = rng.permutation(places)[: int(rng.integers(1, MOST + 1))]
-    for i in chosen:
-        core = _core(words[i])
-        others = table[core.lower()]
-        other = others[int(rng.integers(len(others)))]
-        other = other.capitalize() if core[0].isupper() else other
-        words[i] = words[i].replace(core, other, 1)
-    return " ".join(words)
+def _synonym(length: int) -> Perturb:
+    """Replace words by others of the same meaning, from a small English table."""
+
+    def apply(text: str, rng: np.random.Generator) -> str:
+        words = text.split(" ")
+        table = _synonyms()
+        places = [i for i, word in enumerate(words) if _core(word).lower() in table]
+        if not places:
+            raise NoPerturbationError("synonym: no word of the text is in the table of synonyms")
+        chosen = rng.permutation(places)[: int(rng.integers(1, length + 1))]
+        for i in chosen:
+            core = _core(words[i])
+            others = table[core.lower()]
+            other = others[int(rng.integers(len(others)))]
+            other = other.capitalize() if core[0].isupper() else other
+            words[i] = words[i].replace(core, other, 1)
+        return " ".join(words)
+
+    return apply
 
 
 def _core(word: str) -> str:
     return word.strip(string.punctuation)
 
 
-FAMILIES: Mapping[str, Family] = {
-    "control": Family("control", _tail(CONTROL), appends=True),
-    "unicode": Family("unicode", _unicode, appends=True),
-    "whitespace": Family("whitespace", _tail(WHITESPACE), appends=True),
-    "typo": Family("typo", _typo),
-    "synonym": Family("synonym", _synonym),
+FAMILIES: Mapping[str, Callable[[int, int], Perturb]] = {
+    "control": lambda length, _: _among(CONTROL, length),
+    "codes": _codes,
+    "unicode": lambda length, _: _unicode(length),
+    "whitespace": lambda length, _: _among(WHITESPACE, length),
+    "typo": lambda length, _: _typo(length),
+    "synonym": lambda length, _: _synonym(length),
 }
+"""By name, how each is made for a length and the last code that it draws."""
+APPENDING = frozenset({"control", "codes", "unicode", "whitespace"})

@@ -32,6 +32,7 @@ FIGURES: Mapping[str, Figure] = _figures(
     ("stable_share", "answers whose gamma is below stable_below", "%", True),
     ("stable_mean", "mean gamma of those", "", False),
     ("angle_degrees", "mean angle between the original answer and the others", "°", True),
+    ("gamma_length", "mean distance of the answer's vector from the others' mean", "", False),
     ("pairwise_distance", "mean cosine distance between any two answers of a question", "", False),
     ("perturbations", "perturbed prompts asked for each question", "", False),
     ("refused", "perturbed prompts that the endpoint refused", "", False),
