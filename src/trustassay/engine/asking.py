@@ -56,7 +56,7 @@ class Endpoints:
         if self._concurrency:
             limits = replace(limits, concurrency=self._concurrency)
         address = getattr(backend, "endpoint", backend.name)
-        endpoint = self._found.setdefault(address, Endpoint(limits))
+        endpoint = self._found.setdefault(address, Endpoint(limits, name=address))
         if limits != endpoint.limits:
             raise BackendError(f"{address}: is given two kinds of limits in one run")
         return endpoint
