@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.backends.resolve import embedder, entailer, similarity
     from trustassay.engine.api import Run, ascore, score
-    from trustassay.engine.chat import chat
+    from trustassay.engine.chat import Unanswered, UnansweredError, chat
     from trustassay.engine.usage import Budget, Prices
     from trustassay.metric import Assessment, Metric, Summary
     from trustassay.sample import Document, Sample
@@ -24,6 +24,8 @@ __all__ = [
     "Run",
     "Sample",
     "Summary",
+    "Unanswered",
+    "UnansweredError",
     "ascore",
     "chat",
     "embedder",
@@ -36,6 +38,8 @@ _HOMES = {
     "Answering": "answering",
     "Budget": "engine.usage",
     "Prices": "engine.usage",
+    "Unanswered": "engine.chat",
+    "UnansweredError": "engine.chat",
     "chat": "engine.chat",
     "Assessment": "metric",
     "Document": "sample",

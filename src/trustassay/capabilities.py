@@ -128,6 +128,11 @@ class Reply:
     logprobs: tuple[TokenLogprob, ...] | None = None
     dropped: tuple[str, ...] = ()
 
+    @property
+    def error(self) -> None:
+        """``None``: a prompt that was not answered has an error in its place."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:

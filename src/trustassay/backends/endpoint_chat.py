@@ -102,7 +102,9 @@ class EndpointChat(ABC):
         """Return the error for a request that the endpoint will never answer."""
         return CallError(f"{self.name}: {words}", "refused")
 
-    def _renamed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def _renamed(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not self._known_as:
+            return wanted
         names = {name: self._known_as.get(name, name) for name in wanted}
         return {known: wanted[name] for name, known in names.items() if known is not None}
 
@@ -162,6 +164,6 @@ def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
 
 def counted(usage: Any, *names: str) -> int | None:
     """Return the sum of those counts of tokens that an endpoint tells, None where it tells none."""
-    found = [usage.get(name) for name in names] if isinstance(usage, Mapping) else []
+    found = [usage.get(name) for name in names] if isinstance(usage, dict) else []
     counts = [count for count in found if isinstance(count, int) and count >= 0]
     return sum(counts) if counts else None

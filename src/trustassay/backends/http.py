@@ -27,6 +27,8 @@ __all__ = ["Address", "HttpEndpoint", "RefusalError", "on_sending", "worded"]
 on_sending: ContextVar[Callable[[], None] | None] = ContextVar("on_sending", default=None)
 """What is called before each request of the present task leaves; it may call it off by raising."""
 
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
+
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 SHOWN = 300
 """Characters of an endpoint's own words that an error message repeats."""
@@ -178,7 +180,7 @@ class HttpEndpoint:
         Raises:
             CallError: with its kind; the message holds the endpoint's own words.
         """
-        text = json.dumps({**body, **self.address.body}, ensure_ascii=False)
+        text = _as_json({**body, **self.address.body})
         return await self._answer("POST", path, clean(text).encode())
 
     async def get(self, path: str) -> Any:

@@ -139,7 +139,14 @@ Source = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
-Concurrency = Annotated[int, typer.Option(help="Samples in flight at once.", min=1)]
+Concurrency = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        help="Samples in flight at once. Default: enough for what the endpoints take at once.",
+        min=1,
+        show_default=False,
+    ),
+]
 
 
 @contextmanager

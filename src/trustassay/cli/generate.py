@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -35,7 +35,14 @@ def generate(  # noqa: PLR0913 - one argument an option
         bool, typer.Option("--again", help="Answer questions that have an answer already, too.")
     ] = False,
     limit: common.Limit = None,
-    concurrency: common.Concurrency = 64,
+    concurrency: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="Calls under way at once, at most. Default: what the URI says, else 64.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
     field: common.Fields = [],  # noqa: B006
     skip_bad: common.SkipBad = False,
     cache: common.Cache = "",

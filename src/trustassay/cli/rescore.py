@@ -34,7 +34,7 @@ def rescore(  # noqa: PLR0913 - one argument an option
         Optional[int],  # noqa: UP045
         typer.Option(help="Another seed than the run's.", min=0, show_default=False),
     ] = None,
-    concurrency: Concurrency = 256,
+    concurrency: Concurrency = None,
     as_json: Json = False,
 ) -> None:
     """Score the samples of a run with other settings; what its models replied is not asked again.

@@ -29,7 +29,7 @@ def score(  # noqa: PLR0913 - one argument an option
     ] = None,
     limit: common.Limit = None,
     seed: common.Seed = 0,
-    concurrency: common.Concurrency = 256,
+    concurrency: common.Concurrency = None,
     field: common.Fields = [],  # noqa: B006
     skip_bad: common.SkipBad = False,
     style: common.Style = "auto",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from trustassay.answering import Answering
 from trustassay.capabilities import BackendError, Reply
 from trustassay.engine.folder import RunFolder
-from trustassay.engine.models import Gatherers, SampleModels
+from trustassay.engine.models import Gatherers
 from trustassay.sample import Sample
 
 __all__ = ["Answered", "Answers", "answer_samples", "answered"]
@@ -52,8 +52,7 @@ async def answered(
     With ``repeats`` each is asked so many times and yielded as often. A question that lacks what
     its style needs is not asked.
     """
-    name = gatherers.chat["model"].backend
-    models = SampleModels(gatherers)
+    model = gatherers.chat["model"]
     under_way: deque[tuple[Answered, asyncio.Future[Reply] | None]] = deque()
     for sample in samples:
         if sample.response is None and (problems := answering.problems(sample)):
@@ -62,14 +61,13 @@ async def answered(
         for repeat in range(repeats if sample.response is None else 1):
             future = None
             if sample.response is None:
-                request = answering.request(sample, repeat)
-                future = models.request(request)
+                future = model.ask(answering.request(sample, repeat))
                 future.add_done_callback(lambda _: step())
             under_way.append((Answered(sample, repeat), future))
         while len(under_way) > concurrency * AHEAD:
-            yield await _finished(*under_way.popleft(), name)
+            yield await _finished(*under_way.popleft(), model.backend)
     while under_way:
-        yield await _finished(*under_way.popleft(), name)
+        yield await _finished(*under_way.popleft(), model.backend)
 
 
 async def _finished(asked: Answered, future: asyncio.Future[Reply] | None, name: str) -> Answered:
@@ -78,10 +76,10 @@ async def _finished(asked: Answered, future: asyncio.Future[Reply] | None, name:
     try:
         reply = await future
     except BackendError as error:
-        return replace(asked, error=str(error))
+        return Answered(asked.sample, asked.repeat, error=str(error))
     model = asked.sample.model or name
     sample = replace(asked.sample, response=reply.text.strip(), model=model)
-    return replace(asked, sample=sample, reply=reply)
+    return Answered(sample, asked.repeat, reply)
 
 
 async def answer_samples(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.engine.answers import answered
 from trustassay.engine.anywhere import run_anywhere
+from trustassay.engine.asking import calls_at_once, held_back
 from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.folder import RunFolder
 from trustassay.engine.intake import Source, take_in
@@ -32,6 +34,7 @@ __all__ = ["GenerateOptions", "Generated", "generate"]
 class GenerateOptions:
     """How questions are answered; as :class:`~trustassay.engine.run.RunOptions`, and:
 
+    concurrency: calls under way at once; ``None`` for as many as the model's own limits say.
     repeats: answers to each question. again: also where a question has an answer already.
     """
 
@@ -41,7 +44,7 @@ class GenerateOptions:
     skip_bad: bool = False
     repeats: int = 1
     again: bool = False
-    concurrency: int = 64
+    concurrency: int | None = None
     progress: bool = False
     cache: Path | None = field(default_factory=default_cache)
     prices: Prices = field(default_factory=Prices)
@@ -86,6 +89,8 @@ async def _generate(
     backend = await asyncio.to_thread(resolve.chat, model)
     backends = Backends(chat={"model": backend})
     check_budget(backends, options.prices, options.budget)
+    for words in held_back(options.concurrency, [backend]) if options.progress else ():
+        print(words, file=sys.stderr, flush=True)
     done = Generated()
     with ExitStack() as stack:
         place = stack.enter_context(TemporaryDirectory(prefix="trustassay-"))
@@ -106,7 +111,13 @@ async def _generate(
         shared = open_cache(options.cache) if options.cache and any_shared(backends) else None
         if shared:
             stack.callback(shared.close, alone=False)
-        asking = Asking(None, shared, prices=options.prices, budget=options.budget)
+        asking = Asking(
+            None,
+            shared,
+            prices=options.prices,
+            budget=options.budget,
+            concurrency=options.concurrency,
+        )
         part = out.with_name(f".{out.name}.part")
         out.parent.mkdir(parents=True, exist_ok=True)
         file = stack.enter_context(locked(part))
@@ -120,7 +131,7 @@ async def _generate(
                     _questions(folder, again=options.again),
                     options.answering,
                     gatherers,
-                    options.concurrency,
+                    options.concurrency or calls_at_once([backend]),
                     progress.step,
                     options.repeats,
                 ):

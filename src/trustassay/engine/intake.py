@@ -114,7 +114,7 @@ async def _sound(
         problems, as_answered = [], sample
         if sample.response is None and answering and reading:
             problems = answering.problems(sample)
-            as_answered = replace(sample, response="")
+            as_answered = replace(sample, response="") if metrics else sample
         for metric in metrics:
             problems += metric.problems(as_answered)
             if answering is None:

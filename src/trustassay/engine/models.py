@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -19,21 +20,26 @@ from trustassay.capabilities import (
     ChatModel,
     ChatRequest,
     Embedder,
-    EndpointLimits,
     Entailer,
     Entailment,
     LocalChatModel,
     Message,
     Reply,
     Similarity,
-    TokenLogprob,
 )
-from trustassay.engine.asking import AsyncEmbedder, ChatCaller, EmbeddingCaller, Endpoints
+from trustassay.engine.asking import (
+    AsyncEmbedder,
+    ChatCaller,
+    EmbeddingCaller,
+    Endpoints,
+    limits_of,
+)
 from trustassay.engine.batch import Codec, Counts, Gatherer, Policy
 from trustassay.engine.cache import Calls, CallStore
-from trustassay.engine.tally import Tally, chat_parts, fields_of
+from trustassay.engine.chat_codec import CHAT
+from trustassay.engine.marks import MarkedCalls, Marks
+from trustassay.engine.tally import Tally
 from trustassay.engine.usage import Budget, Prices, Purse
-from trustassay.sample import clean
 
 __all__ = [
     "Asking",
@@ -50,6 +56,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 Pair = tuple[str, str]
 Vector = NDArray[np.float32]
+GRACE_S = 1.0
+"""So long calls that are under way may go on when all else has ended."""
 DIGITS = 6
 """Digits of a reply's numbers that are kept; what a batch's padding changes lies beyond them."""
 
@@ -96,6 +104,7 @@ class Gatherers:
     def __init__(self, backends: Backends, asking: Asking) -> None:
         make = _Maker(asking, _paid(backends))
         self._backends = backends
+        self._callers, self._marks = make.callers, make.marks
         self.endpoints = make.endpoints
         self.entailment = make.entailment(backends.entailer) if backends.entailer else None
         self.embedding = make.embedding(backends.embedder) if backends.embedder else None
@@ -135,9 +144,21 @@ class Gatherers:
         return {name: gatherer.counts for name, gatherer in self._all().items()}
 
     async def close(self) -> None:
-        """Stop all, and close the connections."""
+        """Stop all, and close the connections.
+
+        Nothing more is asked. What is under way has a second to be replied, and is stored then,
+        since it is paid for.
+        """
+        for caller in self._callers:
+            caller.stop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_S):
+                for caller in self._callers:
+                    await caller.idle()
         for gatherer in self._all().values():
             await gatherer.close()
+        if self._marks:
+            self._marks.close()
         for backend in self._backends.asked():
             if close := getattr(backend, "close", None):
                 await close()
@@ -241,6 +262,8 @@ class _Maker:
         self.endpoints = Endpoints(asking.concurrency)
         spent = asking.own.usage("chat") if asking.own else {}
         self._purse = Purse(asking.budget, asking.prices, spent, paid)
+        self.callers: list[ChatCaller | EmbeddingCaller] = []
+        self.marks = Marks(asking.shared.path) if asking.shared else None
 
     def entailment(self, entailer: Entailer) -> Gatherer[Pair, Entailment]:
         def compute(pairs: list[Pair]) -> list[Entailment]:
@@ -269,6 +292,7 @@ class _Maker:
         if not isinstance(embedder, Embedder):  # then it is an endpoint
             endpoint = self.endpoints.of(embedder, embedder.endpoint_limits)
             remote = EmbeddingCaller(embedder, endpoint, self._purse)
+            self.callers.append(remote)
             return self._gatherer("embedding", embedder, remote, codec, remote=True)
 
         def compute(texts: list[str]) -> list[Vector]:
@@ -280,23 +304,12 @@ class _Maker:
         return self._gatherer("embedding", embedder, compute, codec)
 
     def chat(self, model: ChatModel | LocalChatModel) -> Gatherer[ChatRequest, Reply]:
-        codec: Codec[ChatRequest, Reply] = Codec(
-            parts=chat_parts,
-            reply_to_json=lambda reply: json.dumps(_cleaned(fields_of(reply))),
-            reply_from_json=lambda text: _reply(json.loads(text)),
-            tokens=lambda reply: (reply.prompt_tokens, reply.reply_tokens),
-        )
         if isinstance(model, LocalChatModel):
-            return self._gatherer("chat", model, model.replies, codec)
-        endpoint = self.endpoints.of(model, getattr(model, "limits", EndpointLimits()))
-        return self._gatherer(
-            "chat",
-            model,
-            ChatCaller(model, endpoint, self._purse, self._asking.tally),
-            codec,
-            remote=True,
-            items=1,
-        )
+            return self._gatherer("chat", model, model.replies, CHAT)
+        endpoint = self.endpoints.of(model, limits_of(model))
+        caller = ChatCaller(model, endpoint, self._purse, self._asking.tally)
+        self.callers.append(caller)
+        return self._gatherer("chat", model, caller, CHAT, remote=True, items=1)
 
     def similarity(
         self, similarity: Similarity, vectors: Gatherer[str, Vector] | None
@@ -339,7 +352,9 @@ class _Maker:
     ) -> Gatherer[T, R]:
         limits = getattr(backend, "limits", BatchLimits())
         asking = self._asking
-        calls = Calls(asking.own, asking.shared if _is_shared(backend) else None)
+        calls = Calls(asking.own)
+        if asking.shared and self.marks and _is_shared(backend):
+            calls = MarkedCalls(asking.own, asking.shared, self.marks)
         return Gatherer(
             capability,
             backend.name,
@@ -354,26 +369,3 @@ class _Maker:
 
 def _numbers(values: Sequence[float]) -> str:
     return json.dumps([round(value, DIGITS) for value in values])
-
-
-def _cleaned(value: Any) -> Any:
-    """Return a reply's fields without what no file can hold, lone surrogates."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {name: _cleaned(part) for name, part in value.items()}
-    return [_cleaned(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _reply(fields: dict[str, Any]) -> Reply:
-    logprobs = fields["logprobs"]
-    return Reply(
-        **fields
-        | {
-            "others": tuple(fields["others"]),
-            "dropped": tuple(fields["dropped"]),
-            "logprobs": None
-            if logprobs is None
-            else tuple(TokenLogprob(t, p, tuple(map(tuple, others))) for t, p, others in logprobs),
-        }
-    )

@@ -19,6 +19,7 @@ from typing import Any
 from trustassay.answering import Answering
 from trustassay.capabilities import BackendError
 from trustassay.engine.answers import Answers, answer_samples
+from trustassay.engine.asking import held_back, samples_at_once
 from trustassay.engine.batch import Counts, Policy
 from trustassay.engine.cache import CallStore, copy_calls, default_cache, open_cache
 from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError, encoded
@@ -42,6 +43,8 @@ from trustassay.sample import Sample, clean
 __all__ = ["RunOptions", "RunOutcome", "Window", "assess_one", "execute"]
 
 
+SAMPLES = 256
+"""Samples in flight at once where nobody says how many."""
 MANY = 20_000
 """Samples from which writing the results takes long enough to be announced."""
 
@@ -51,7 +54,8 @@ class RunOptions:
     """How a run is carried out. Only ``fields``, ``limit``, ``seed`` and ``answering`` can change
     a result.
 
-    concurrency: samples in flight at once, per metric.
+    concurrency: samples in flight at once, per metric; ``None`` for 256, or for twice the calls
+        that an endpoint takes at once where that is more.
     report: write ``report.html`` at the end.
     calls_from: a store of calls to start from.
     answering: how samples without a response are answered, where the run has a model.
@@ -63,7 +67,7 @@ class RunOptions:
     limit: int | None = None
     seed: int = 0
     skip_bad: bool = False
-    concurrency: int = 256
+    concurrency: int | None = None
     report: bool = True
     progress: bool = False
     calls_from: Path | None = None
@@ -245,6 +249,9 @@ async def _work(
         shared = _shared(options.cache, backends)
         if shared:
             stack.callback(shared.close, alone=False)
+        for words in held_back(options.concurrency, backends.asked()) if options.progress else ():
+            print(words, file=sys.stderr, flush=True)
+        at_once = samples_at_once(options.concurrency, SAMPLES, backends.asked())
         gatherers = Gatherers(
             backends, Asking(own, shared, options.policy, options.prices, options.budget)
         )
@@ -253,11 +260,12 @@ async def _work(
             if missing and _answers(metrics, backends):
                 with Progress("answering", missing, shown=options.progress) as progress:
                     work.answers = await answer_samples(
-                        folder, options.answering, gatherers, options.concurrency, progress.step
+                        folder, options.answering, gatherers, at_once, progress.step
                     )
             with Progress("scoring", total, shown=options.progress) as progress:
                 progress.step(len(done))
-                await _score(metrics, folder, gatherers, options, done, work.answers, progress)
+                window = Window(at_once * len(metrics))
+                await _score(metrics, folder, gatherers, window, done, work.answers, progress)
         finally:
             await gatherers.close()
         work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
@@ -280,14 +288,13 @@ async def _score(
     metrics: Sequence[Metric],
     folder: RunFolder,
     gatherers: Gatherers,
-    options: RunOptions,
+    window: Window,
     done: HashSet,
     answers: Answers,
     progress: Progress,
 ) -> None:
     """Score every (sample, metric) that is not in ``done``, a bounded window at a time."""
     writer = folder.open_assessments()
-    window = Window(options.concurrency * len(metrics))
     try:
         for number, sample in enumerate(folder.samples()):
             if number % BREATH == 0:

@@ -13,6 +13,9 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii as _quoted
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +32,33 @@ PARAMETER = "parameter"
 FORGOTTEN = "forgotten"
 
 
+_FIELDS = {kind: attrgetter(*kind.__slots__) for kind in (ChatRequest, Reply)}
+
+
 def fields_of(value: ChatRequest | Reply) -> dict[str, Any]:
     """Return the fields as JSON values; without the copies that ``asdict`` makes."""
-    return {name: getattr(value, name) for name in value.__slots__}
+    kind = Reply if isinstance(value, Reply) else ChatRequest
+    return dict(zip(kind.__slots__, _FIELDS[kind](value), strict=True))
 
 
 def chat_parts(request: ChatRequest) -> tuple[str]:
-    """Return what makes up the key of a request to a chat model."""
-    return (json.dumps(fields_of(request)),)
+    """Return what makes up the key of a request to a chat model: its fields as JSON.
+
+    All but the messages are the same in many requests, and so is their JSON.
+    """
+    try:
+        messages, *others = _FIELDS[ChatRequest](request)
+        turns = [f"[{_quoted(role)}, {_quoted(text)}]" for role, text in messages]
+        rest = _as_json(*others)
+    except TypeError:  # a list among the fields, or what is no text
+        return (json.dumps(fields_of(request)),)
+    return (f'{{"messages": [{", ".join(turns)}], {rest}',)
+
+
+@lru_cache(1024, typed=True)  # 1, 1.0 and True are equal, but not as JSON
+def _as_json(*values: Any) -> str:
+    """Return the JSON of a request's fields after the first, without the first brace."""
+    return json.dumps(dict(zip(ChatRequest.__slots__[1:], values, strict=True)))[1:]
 
 
 class Tally:

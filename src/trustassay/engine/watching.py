@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from trustassay.data.reading import Fault, InputError, Located, read_samples
+from trustassay.engine.asking import samples_at_once
 from trustassay.engine.cache import CallStore, default_cache, open_cache
 from trustassay.engine.folder import RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
@@ -30,6 +31,8 @@ from trustassay.sample import Problem, Sample
 
 __all__ = ["WatchOptions", "Watched", "watch"]
 
+SAMPLES = 64
+"""Samples in flight at once where nobody says how many."""
 POLL_S = 0.25
 STATUS_S = 60.0
 PLACE = "watched"
@@ -52,7 +55,7 @@ class WatchOptions:
     once: bool = False
     fields: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
-    concurrency: int = 64
+    concurrency: int | None = None
     cache: Path | None = field(default_factory=default_cache)
     prices: Prices = field(default_factory=Prices)
     budget: Budget | None = None
@@ -60,7 +63,7 @@ class WatchOptions:
     def __post_init__(self) -> None:
         if not 0 <= self.share < 1:
             raise ValueError(f"share: expected a number from 0 to below 1, got {self.share}")
-        if self.window < 1 or self.concurrency < 1:
+        if self.window < 1 or (self.concurrency is not None and self.concurrency < 1):
             raise ValueError("window and concurrency: expected 1 or more")
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold: expected a number, got {self.threshold}")
@@ -180,7 +183,8 @@ class _Watch:
                 Asking(own, shared, prices=options.prices, budget=options.budget),
             )
             writer = self._folder.open_assessments()
-            window = Window(options.concurrency)
+            at_once = samples_at_once(options.concurrency, SAMPLES, self._backends.asked())
+            window = Window(at_once)
             try:
                 for sample in waiting:
                     await window.start(self._score(sample, gatherers, writer))
