@@ -47,7 +47,8 @@ class Steps:
                     waiting = 0
 
             yield step
-            progress.step(waiting)
+            if progress.done:
+                progress.step(waiting)
 
     def _go_on(self) -> None:
         if self._stop.is_set():

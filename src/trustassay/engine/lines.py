@@ -115,12 +115,12 @@ def read_line(line: bytes) -> Line:
     """Read an assessment's line without decoding its evidence.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError, KeyError: it is damaged.
     """
     before, after = line.find(BEFORE_EVIDENCE), line.rfind(AFTER_EVIDENCE)
     start = before + len(BEFORE_EVIDENCE)
     if before < 0 or after < start:
-        fields = json.loads(line)
+        fields = decoded(line)
         evidence, start = json.dumps(list(fields["evidence"]))[1:-1].encode(), -1
     else:
         fields, evidence = decoded(line[:start] + line[after:]), line[start:after]

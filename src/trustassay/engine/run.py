@@ -41,7 +41,7 @@ from trustassay.engine.usage import Budget, Prices
 from trustassay.metric import Assessment, AssessmentError, Metric
 from trustassay.sample import Sample, clean
 
-__all__ = ["RunOptions", "RunOutcome", "Window", "assess_one", "execute"]
+__all__ = ["RunOptions", "RunOutcome", "Window", "assess_one", "execute", "write_results"]
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ async def execute(
         scored_before = len(done)
         work = await _work(metrics, backends, folder, options, done, intake)
         if work.counts or not folder.finished(report=options.report):
-            await run_in_thread(partial(_end, folder, metrics, intake, options, started))
+            await run_in_thread(partial(write_results, folder, metrics, intake, options, started))
         seconds = time.monotonic() - started
         return RunOutcome(
             metrics, intake, scored_before, work.counts, work.answers, work.endpoints, seconds
@@ -129,7 +129,7 @@ async def execute(
             path.rmdir()
 
 
-def _end(
+def write_results(
     folder: RunFolder,
     metrics: Sequence[Metric],
     intake: Intake,
