@@ -26,11 +26,12 @@ def report(
     trustassay report runs/one --domain topic
     """
     with errors_for_people():
+        from trustassay.engine.ending import Steps
         from trustassay.engine.folder import RunFolder
         from trustassay.engine.outputs import write_report
 
         folder = RunFolder(run)
-        write_report(folder, domain_field=domain)
+        write_report(folder, domain_field=domain, steps=Steps(shown=True))
         say(f"report: {folder.report_path}")
         if open_report:
             typer.launch(str(folder.report_path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import deque
@@ -17,15 +18,21 @@ RATE_OVER_S = 30.0
 class Progress:
     """Counts steps of ``total`` and shows rate and remaining time; ``shown=False`` is silent.
 
-    Use as a context manager. ``total=None`` means that nobody knows how many there will be.
+    Use as a context manager. ``total=None`` means that nobody knows how many there will be. With
+    ``after_s`` nothing is shown of work that takes less than so many seconds, and the first line
+    comes then.
     """
 
-    def __init__(self, what: str, total: int | None = None, *, shown: bool = True) -> None:
+    def __init__(
+        self, what: str, total: int | None = None, *, shown: bool = True, after_s: float = 0.0
+    ) -> None:
         self.what, self.total, self.done = what, total, 0
         self._shown = shown
         self._recent: deque[tuple[float, int]] = deque()
-        self._last_line = time.monotonic()
-        self._bar = _bar(what, total) if shown and sys.stderr.isatty() else None
+        self._last_line = time.monotonic() - (LINE_EVERY_S - after_s if after_s else 0.0)
+        in_terminal = shown and sys.stderr.isatty()
+        self._bar = _bar(what, total) if in_terminal and not after_s else None
+        self._bar_from = time.monotonic() + after_s if in_terminal and after_s else math.inf
 
     def __enter__(self) -> Self:
         if self._bar:
@@ -45,6 +52,10 @@ class Progress:
             self._bar.update(self._bar.task_ids[0], completed=self.done)
             return
         now = time.monotonic()
+        if now >= self._bar_from:
+            self._bar = _bar(self.what, self.total)
+            self._bar.start()
+            return
         if not self._recent:
             self._recent.append((now, self.done))  # from here on the rate is measured
         if self._shown and now - self._last_line >= LINE_EVERY_S:

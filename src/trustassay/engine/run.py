@@ -7,11 +7,12 @@ import dataclasses
 import json
 import math
 import os
-import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from trustassay.engine.answers import Answers, answer_samples
 from trustassay.engine.asking import held_back, samples_at_once
 from trustassay.engine.batch import Counts, Policy
 from trustassay.engine.cache import CallStore, copy_calls, default_cache, open_cache
+from trustassay.engine.ending import Steps, run_in_thread
 from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import BREATH, Intake, Source, take_in
@@ -40,13 +42,11 @@ from trustassay.engine.usage import Budget, Prices
 from trustassay.metric import Assessment, AssessmentError, Metric
 from trustassay.sample import Sample, clean
 
-__all__ = ["RunOptions", "RunOutcome", "Window", "assess_one", "execute"]
+__all__ = ["RunOptions", "RunOutcome", "Window", "assess_one", "execute", "write_results"]
 
 
 SAMPLES = 256
 """Samples in flight at once where nobody says how many."""
-MANY = 20_000
-"""Samples from which writing the results takes long enough to be announced."""
 
 
 @dataclass(frozen=True)
@@ -122,19 +122,7 @@ async def execute(
         scored_before = len(done)
         work = await _work(metrics, backends, folder, options, done, intake)
         if work.counts or not folder.finished(report=options.report):
-            folder.sort_assessments([metric.name for metric in metrics])
-            seconds = time.monotonic() - started
-            if options.progress and intake.inventory.samples >= MANY:
-                print("writing summary, table and report", file=sys.stderr, flush=True)
-            write_outputs(
-                folder,
-                metrics,
-                intake,
-                seconds,
-                seed=options.seed,
-                report=options.report,
-                prices=options.prices,
-            )
+            await run_in_thread(partial(write_results, folder, metrics, intake, options, started))
         seconds = time.monotonic() - started
         return RunOutcome(
             metrics, intake, scored_before, work.counts, work.answers, work.endpoints, seconds
@@ -145,6 +133,31 @@ async def execute(
             if any(path.iterdir()):
                 break
             path.rmdir()
+
+
+def write_results(
+    folder: RunFolder,
+    metrics: Sequence[Metric],
+    intake: Intake,
+    options: RunOptions,
+    started: float,
+    stop: threading.Event,
+) -> None:
+    """Sort the assessments and write the results, a step after the other, until ``stop`` is set."""
+    steps = Steps(shown=options.progress, stop=stop)
+    lines = intake.inventory.samples * (1 + 2 * len(metrics))
+    with steps.begin("sorting assessments", lines) as step:
+        folder.sort_assessments([metric.name for metric in metrics], step)
+    write_outputs(
+        folder,
+        metrics,
+        intake,
+        time.monotonic() - started,
+        seed=options.seed,
+        report=options.report,
+        prices=options.prices,
+        steps=steps,
+    )
 
 
 async def _begin(
