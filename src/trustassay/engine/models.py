@@ -26,14 +26,13 @@ from trustassay.capabilities import (
     Message,
     Reply,
     Similarity,
-    TokenLogprob,
 )
 from trustassay.engine.asking import AsyncEmbedder, ChatCaller, EmbeddingCaller, Endpoints
 from trustassay.engine.batch import Codec, Counts, Gatherer, Policy
 from trustassay.engine.cache import Calls, CallStore
-from trustassay.engine.tally import Tally, chat_parts, fields_of
+from trustassay.engine.replies import checked_replies, keeper, reply_from_json, reply_to_json
+from trustassay.engine.tally import Tally, chat_parts
 from trustassay.engine.usage import Budget, Prices, Purse
-from trustassay.sample import clean
 
 __all__ = [
     "Asking",
@@ -194,6 +193,8 @@ class SampleModels:
         usage["prompt_tokens"] += reply.prompt_tokens or 0
         usage["reply_tokens"] += reply.reply_tokens or 0
         usage["uncounted"] += reply.prompt_tokens is None or reply.reply_tokens is None
+        if reply.finish == "length":
+            usage["cut"] += 1
         for name in reply.dropped:
             usage[f"without {name}"] += 1
 
@@ -282,17 +283,18 @@ class _Maker:
     def chat(self, model: ChatModel | LocalChatModel) -> Gatherer[ChatRequest, Reply]:
         codec: Codec[ChatRequest, Reply] = Codec(
             parts=chat_parts,
-            reply_to_json=lambda reply: json.dumps(_cleaned(fields_of(reply))),
-            reply_from_json=lambda text: _reply(json.loads(text)),
+            reply_to_json=reply_to_json,
+            reply_from_json=reply_from_json,
             tokens=lambda reply: (reply.prompt_tokens, reply.reply_tokens),
         )
+        keep = keeper(model.name, self._calls(model))
         if isinstance(model, LocalChatModel):
-            return self._gatherer("chat", model, model.replies, codec)
+            return self._gatherer("chat", model, checked_replies(model, keep), codec)
         endpoint = self.endpoints.of(model, getattr(model, "limits", EndpointLimits()))
         return self._gatherer(
             "chat",
             model,
-            ChatCaller(model, endpoint, self._purse, self._asking.tally),
+            ChatCaller(model, endpoint, self._purse, keep, self._asking.tally),
             codec,
             remote=True,
             items=1,
@@ -327,6 +329,9 @@ class _Maker:
             return self._gatherer("similarity", similarity, by_vectors, codec, remote=True, items=1)
         return self._gatherer("similarity", similarity, compute, codec)
 
+    def _calls(self, backend: Any) -> Calls:
+        return Calls(self._asking.own, self._asking.shared if _is_shared(backend) else None)
+
     def _gatherer(
         self,
         capability: str,
@@ -338,42 +343,17 @@ class _Maker:
         items: int | None = None,
     ) -> Gatherer[T, R]:
         limits = getattr(backend, "limits", BatchLimits())
-        asking = self._asking
-        calls = Calls(asking.own, asking.shared if _is_shared(backend) else None)
         return Gatherer(
             capability,
             backend.name,
             compute,
             codec,
             limits=BatchLimits(items=items, tokens=None) if items else limits,
-            store=calls if getattr(backend, "stored", True) else None,
-            policy=asking.policy,
+            store=self._calls(backend) if getattr(backend, "stored", True) else None,
+            policy=self._asking.policy,
             remote=remote,
         )
 
 
 def _numbers(values: Sequence[float]) -> str:
     return json.dumps([round(value, DIGITS) for value in values])
-
-
-def _cleaned(value: Any) -> Any:
-    """Return a reply's fields without what no file can hold, lone surrogates."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {name: _cleaned(part) for name, part in value.items()}
-    return [_cleaned(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _reply(fields: dict[str, Any]) -> Reply:
-    logprobs = fields["logprobs"]
-    return Reply(
-        **fields
-        | {
-            "others": tuple(fields["others"]),
-            "dropped": tuple(fields["dropped"]),
-            "logprobs": None
-            if logprobs is None
-            else tuple(TokenLogprob(t, p, tuple(map(tuple, others))) for t, p, others in logprobs),
-        }
-    )

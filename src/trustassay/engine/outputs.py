@@ -18,6 +18,7 @@ from trustassay.engine.cache import CallStore, Usage
 from trustassay.engine.folder import RunFolder, RunFolderError
 from trustassay.engine.grouping import DOMAIN, grouped
 from trustassay.engine.intake import Intake
+from trustassay.engine.silence import counted, remarks
 from trustassay.engine.usage import Prices, Tokens
 from trustassay.metric import Assessment, Metric, Summary, metric_class
 from trustassay.report import Groups, Histogram, ReportMetric, ReportRun, ReportSample, write_page
@@ -49,6 +50,7 @@ def write_outputs(
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_calls(folder, prices),
         "skipped": intake.faulty,
+        **counted(folder),
         "seconds": round(seconds, 3),
     }
     groups = grouped(folder, folder.read_run() or {}, [type(metric) for metric in metrics])
@@ -224,6 +226,7 @@ def write_report(
         ],
         total=total,
         shown=_shown(folder, columns, shown),
+        remarks=remarks(summary, total),
         note=f"the {SHOWN} {_worst(metrics)} of {total:,} answers" if total > SHOWN else "",
     )
     write_page(page, folder.report_path)

@@ -24,6 +24,7 @@ from trustassay.engine.cache import CallStore, copy_calls, default_cache, open_c
 from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import BREATH, Intake, Source, take_in
+from trustassay.engine.keys import check_run_keys, shared_file
 from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import (
     Asking,
@@ -166,8 +167,15 @@ async def _begin(
             answering=options.answering if "model" in backends.chat else None,
             step=progress.step,
         )
+    missing = intake.inventory.samples - intake.inventory.responses
+    try:
+        stores = (folder.calls_path, options.calls_from, shared_file(options.cache))
+        check_run_keys(metrics, backends, stores, missing)
+    except BaseException:
+        part.unlink()
+        raise
     answering = {}
-    if intake.inventory.responses < intake.inventory.samples and _answers(metrics, backends):
+    if missing and _answers(metrics, backends):
         answering = {"answering": options.answering.settings()}
     settings = _as_stored(
         {
@@ -296,8 +304,9 @@ async def _score(
                 if hash64(sample.id, metric.name) in done:
                     continue
                 if sample.id in answers.failed:
-                    words = f"no response: {answers.failed[sample.id]}"
-                    writer.append(encoded(Assessment.failed(sample.id, metric.name, words)))
+                    error, fault = answers.failed[sample.id]
+                    words = f"no response: {error}"
+                    writer.append(encoded(Assessment.failed(sample.id, metric.name, words, fault)))
                     progress.step()
                 else:
                     await window.start(_assess(metric, sample, gatherers, writer, progress))
@@ -323,7 +332,8 @@ async def assess_one(
         found = dataclasses.replace(found, calls=calls, usage=usage)
         line = encoded(found)
     except (AssessmentError, BackendError) as error:
-        found = Assessment.failed(sample.id, metric.name, str(error))
+        fault = getattr(error, "kind", None)
+        found = Assessment.failed(sample.id, metric.name, str(error), fault)
         line = encoded(found)
     except (Exception, asyncio.CancelledError) as error:
         if _being_cancelled():

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from trustassay.capabilities import BackendError, ChatRequest, LocalChatModel, Reply
 from trustassay.engine.cache import CallStore, open_cache
 from trustassay.engine.folder import RunFolder, RunFolderError
+from trustassay.engine.keys import check_keys, shared_file
 from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels, any_shared
 from trustassay.engine.tally import Tally
@@ -74,7 +75,7 @@ class CountedModels(SampleModels):
 
     def _note(self, key: bytes, future: asyncio.Future[Reply]) -> None:
         if not future.cancelled() and (error := future.exception()):
-            self._tally.fail(key, "error", str(error))
+            self._tally.fail(key, getattr(error, "kind", "error"), str(error))
 
 
 async def in_session(
@@ -91,9 +92,11 @@ async def in_session(
 
     Raises:
         RunFolderError: the folder holds something else, or another process works in it.
+        BackendError: a key is needed and not set.
     """
-    path.mkdir(parents=True, exist_ok=True)
     folder = RunFolder(path)
+    check_keys(backends.asked(), [folder.calls_path, shared_file(options.cache)])
+    path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:
         _claim(folder, {**settings, "backends": backends.names()})

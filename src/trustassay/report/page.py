@@ -63,8 +63,8 @@ class ReportSample:
 class ReportRun:
     """What the page shows. ``shown`` is read once, while the page is written.
 
-    ``facts`` say what run it was; ``total`` counts the samples of the run, and ``note`` says which
-    of them ``shown`` holds when it does not hold all.
+    ``facts`` say what run it was, ``remarks`` what should not pass unseen; ``total`` counts the
+    samples of the run, and ``note`` says which of them ``shown`` holds when it does not hold all.
     """
 
     title: str
@@ -73,6 +73,7 @@ class ReportRun:
     total: int
     shown: Iterable[ReportSample] = field(repr=False)
     note: str = ""
+    remarks: Sequence[str] = ()
 
 
 def write_page(run: ReportRun, path: Path) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 from trustassay.capabilities import BackendError, Models
 from trustassay.metric import AssessmentError
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.metric import EMPTY
 from trustassay.metrics.harmonicity.perturbations import (
     MOST,
     Family,
@@ -177,9 +176,7 @@ async def _measured(prompt: str, models: Models, how: Ascent, step: int, number:
         rng = generator(how.seed, prompt, "ball")
         nudged = [perturb(prompt, how.ball, rng) for _ in range(how.perturbations)]
         replies = await _asked([prompt, *nudged], models, how)
-        vectors = np.stack(
-            await asyncio.gather(*(models.embed(text.strip() or EMPTY) for text in replies))
-        )
+        vectors = np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in replies)))
     except (BackendError, ValueError) as error:
         if step == 0:
             raise
