@@ -32,6 +32,8 @@ class Attacked:
     trace: Path
     page: Path
     most: int | None = None
+    replies: int = 0
+    cut: int = 0
 
     @property
     def start(self) -> Point:
@@ -48,6 +50,15 @@ class Attacked:
         """How many requests left, how many of them failed, and how many might have left."""
         words = f"{self.requests:,}" + (f" of at most {self.most:,}" if self.most else "")
         return words + (f", {self.failed:,} of them failed" if self.failed else "")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What should not pass unseen."""
+        failed = sum(point.error is not None for point in self.points)
+        found = [f"{failed} of {len(self.points)} prompts failed"] if failed else []
+        if self.cut:
+            found.append(f"{self.cut:,} of {self.replies:,} replies were cut at max_tokens")
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -100,6 +111,8 @@ def attack(
         trace,
         out / "ascent.html",
         how.max_calls,
+        session.replies,
+        session.cut,
     )
     _draw(found, backends, how)
     return found
@@ -122,9 +135,8 @@ def _draw(found: Attacked, backends: Backends, how: Ascent) -> None:
         "behind a gamma": f"{how.perturbations} nudged prompts, {how.perturbation}",
         "seed": str(how.seed),
     }
-    failed = sum(point.error is not None for point in found.points)
-    warnings = [f"{failed} of {len(found.points)} prompts failed"] if failed else []
-    page = AscentPage(facts, _headline(found.start, found.end, how), warnings, found.points)
+    headline = _headline(found.start, found.end, how)
+    page = AscentPage(facts, headline, found.warnings, found.points)
     write_ascent_page(page, found.page)
 
 

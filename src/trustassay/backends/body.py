@@ -53,9 +53,12 @@ async def read_body(response: aiohttp.ClientResponse, most: int, *, cut: bool = 
         BodyError: it is packed in a way that was not asked for, or damaged.
     """
     encoding = response.headers.get("Content-Encoding", "").strip().lower() or PLAIN
-    if encoding == PLAIN and not cut and (response.content_length or 0) > most:
-        response.close()
-        raise OversizedError
+    if encoding == PLAIN and response.content_length is not None:
+        if response.content_length <= most:
+            return await response.read()
+        if not cut:
+            response.close()
+            raise OversizedError
     parts: list[bytes] = []
     size = 0
     async for part in _pieces(response, encoding):

@@ -96,6 +96,8 @@ def attack(  # noqa: PLR0913 - one argument an option
             raise typer.Exit(1) from None
         common.show_endpoints(found.endpoints)
         say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
+        if found.cut:
+            say(found.warnings[-1])
         say(f"trace: {found.trace}")
         say(f"page:  {found.page}")
         if as_json:

@@ -171,7 +171,7 @@ class ChatCaller(_Caller):
             if counted:
                 counted.failed(error, again=again)
             if not again:
-                raise error
+                raise error if tries == 1 else CallError(f"{error} (after {tries} tries)", "empty")
 
     async def _replied(self, request: ChatRequest, counted: Counted | None) -> tuple[Reply, float]:
         """Return what the endpoint replied to one request, and how long it took."""

@@ -81,9 +81,8 @@ def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | No
     if len(texts) > 1:
         words = f"{sum(map(is_blank, texts))} of {len(texts)} replies are empty"
     if read.finish == "length":
-        tokens = request.max_tokens or read.reply_tokens
-        used = f"its {tokens:,} tokens" if tokens else "its tokens"
-        words += f": {used} were used up before the answer began; raise max_tokens"
+        most = f" ({request.max_tokens:,})" if request.max_tokens else ""
+        words += f": it was cut before an answer began; raise max_tokens{most}"
     else:
         words += " but for its reasoning" if read.reasoning else ""
         words += f" (finish: {read.finish})" if read.finish not in (None, "stop") else ""

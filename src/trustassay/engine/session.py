@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -43,12 +44,14 @@ class Session:
     """What was asked in a folder, and how its endpoints behaved.
 
     ``requests`` to chat models have left for it, now or before it was interrupted; so many of them
-    ``failed``.
+    ``failed``. Of the ``replies``, stored ones too, so many were ``cut`` at ``max_tokens``.
     """
 
     endpoints: Mapping[str, Endpoint]
     requests: int
     failed: int
+    replies: int
+    cut: int
 
 
 class CountedModels(SampleModels):
@@ -117,7 +120,9 @@ async def in_session(
                 raise
             finally:
                 await gatherers.close()
-            return found, Session(gatherers.endpoints.all(), tally.used, tally.failed)
+            used: Counter[str] = sum(models.usage.values(), Counter())
+            counts = (tally.used, tally.failed, used["calls"], used["cut"])
+            return found, Session(gatherers.endpoints.all(), *counts)
     finally:
         folder.unlock()
 

@@ -269,7 +269,9 @@ def test_silence_at_a_perturbed_prompt_is_noted_and_the_prompt_replaced() -> Non
 def test_a_model_that_is_silent_at_every_perturbed_prompt_fails_the_sample() -> None:
     found = only(asked(Model(lambda text: "Paris." if text.isprintable() else "")))
     assert found.fault == "empty"
-    words = "perturbed prompts are answered without a word: told: the reply is empty"
+    words = (
+        "perturbed prompts are answered without a word: told: the reply is empty (after 2 tries)"
+    )
     assert found.error == words
 
 

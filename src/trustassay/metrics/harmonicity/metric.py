@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -131,7 +131,7 @@ class Perturbing(Metric):
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""
-        original, answers = await asyncio.gather(asking.original(), asking.more(self.perturbations))
+        original, answers = await _both(asking.original(), asking.more(self.perturbations))
         return (
             original,
             answers,
@@ -190,7 +190,7 @@ class Harmonicity(Perturbing):
         if self.precision is None and not self.decided:
             return await super()._asked(asking)
         wanted = min(self.first, self.perturbations)
-        original, answers = await asyncio.gather(asking.original(), asking.more(wanted))
+        original, answers = await _both(asking.original(), asking.more(wanted))
         vectors = await _vectors([original, *(a.text for a in answers)], asking.models)
         while True:
             parts = self._parts(asking.sample, vectors)
@@ -277,6 +277,18 @@ class SemanticHarmonicity(Perturbing):
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return means and shares of the divergence, with bootstrap intervals over samples."""
         return summarise(self, assessments, SEMANTIC_FIGURES, seed=seed)
+
+
+async def _both(
+    original: Coroutine[Any, Any, str], answers: Coroutine[Any, Any, list[Answer]]
+) -> tuple[str, list[Answer]]:
+    """Await both; where one fails the other asks no further."""
+    tasks = asyncio.create_task(original), asyncio.create_task(answers)
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 async def _vectors(texts: Sequence[str], models: Models) -> Vectors:
