@@ -39,7 +39,17 @@ Vectors = NDArray[np.float32]
 Probabilities = NDArray[np.float64]
 
 
-CallFault = Literal["limited", "server", "connection", "timeout", "malformed", "refused", "closed"]
+CallFault = Literal[
+    "limited",
+    "server",
+    "connection",
+    "timeout",
+    "malformed",
+    "refused",
+    "closed",
+    "empty",
+    "oversized",
+]
 
 
 class BackendError(RuntimeError):
@@ -51,8 +61,9 @@ class CallError(BackendError):
 
     ``limited`` (429, with the seconds that the endpoint asks to wait), ``server`` (5xx),
     ``connection``, ``timeout`` and ``malformed`` (no reply could be read) may pass; ``refused``
-    (the endpoint will never answer this request) and ``closed`` (it will answer none: key, model or
-    quota) do not.
+    (the endpoint will never answer this request), ``oversized`` (the reply is larger than allowed)
+    and ``closed`` (it will answer none: key, model or quota) do not. ``empty``: it answered, and
+    said nothing.
     """
 
     def __init__(self, message: str, kind: CallFault, retry_after_s: float | None = None) -> None:
@@ -85,6 +96,7 @@ class ChatRequest:
     logprobs: how many alternatives to tell for each token of the reply; 0 tells the token alone.
     repeat: numbers otherwise equal requests, so that thirty repeats are thirty calls.
     prompt: name and version of the prompt's file, as in ``judge/1``.
+    may_be_empty: a reply without words is an answer, and not a failure of the kind ``empty``.
     """
 
     messages: tuple[Message, ...]
@@ -96,6 +108,7 @@ class ChatRequest:
     logprobs: int | None = None
     repeat: int = 0
     prompt: str = ""
+    may_be_empty: bool = False
 
     @classmethod
     def of(cls, text: str, /, *, system: str | None = None, **parameters: Any) -> ChatRequest:
@@ -117,7 +130,10 @@ class Reply:
     """A chat model's answer; what the backend does not tell is ``None``.
 
     ``others`` are the further replies where the request's ``n`` was more than one; ``dropped``
-    names parameters that the endpoint refused and the call went without.
+    names parameters that the endpoint refused and the call went without. ``reasoning`` is what the
+    model wrote before its answer, where the endpoint tells it; a backend may also leave it in the
+    text, between ``<think>`` tags, and what reads the reply takes it out. ``may_be_empty`` is set
+    where the request allowed a reply without words.
     """
 
     text: str
@@ -127,6 +143,8 @@ class Reply:
     others: tuple[str, ...] = ()
     logprobs: tuple[TokenLogprob, ...] | None = None
     dropped: tuple[str, ...] = ()
+    reasoning: str | None = None
+    may_be_empty: bool = False
 
     @property
     def error(self) -> None:
@@ -173,6 +191,7 @@ class EndpointLimits:
     concurrency: calls under way at once; fewer after the endpoint said that they are too many.
     timeout_s: for one try. deadline_s: for a call with all its tries.
     patience_s: after so long with nothing but failures the endpoint counts as gone.
+    reply_bytes: a larger body is not read to its end; counted after unpacking.
     """
 
     concurrency: int = 64
@@ -182,6 +201,7 @@ class EndpointLimits:
     deadline_s: float = 600.0
     patience_s: float = 60.0
     tries: int = 8
+    reply_bytes: int = 16_000_000
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

@@ -33,12 +33,23 @@ __all__ = [
 ENTRY_POINT_GROUP = "trustassay.metrics"
 
 
+_OPTIONAL = frozenset({"usage", "fault"})
+"""Fields of an assessment that are stored only where they say something."""
+
+
 class UnknownNameError(ValueError):
     """A name or an option that nothing here answers to; the message offers the nearest ones."""
 
 
 class AssessmentError(RuntimeError):
-    """Raised by a metric that cannot score a sample; the run notes the message and goes on."""
+    """Raised by a metric that cannot score a sample; the run notes the message and goes on.
+
+    ``kind`` names what kept it, where that is to be counted: ``empty`` for answers without words.
+    """
+
+    def __init__(self, message: str, kind: str | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,8 @@ class Assessment:
     say of this sample alone (``reason`` says why), while its ``parts``, the numbers that score and
     summary are made of, still count. ``calls`` counts the requests made to each
     capability, and ``usage`` for each chat model the calls and their tokens, whoever paid for them.
+    ``fault`` is the kind of failure behind an error, where it is known: that of a
+    :class:`~trustassay.capabilities.CallError`.
     """
 
     id: str
@@ -62,20 +75,24 @@ class Assessment:
     calls: Mapping[str, int] = field(default_factory=dict)
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     error: str | None = None
+    fault: str | None = None
 
     @classmethod
-    def failed(cls, sample_id: str, metric: str, error: str) -> Assessment:
+    def failed(
+        cls, sample_id: str, metric: str, error: str, fault: str | None = None
+    ) -> Assessment:
         """Return the assessment of a sample that could not be scored."""
-        return cls(sample_id, metric, None, error=error)
+        return cls(sample_id, metric, None, error=error, fault=fault)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, one line of ``assessments.jsonl``; ``usage`` if there was any."""
-        return {f: getattr(self, f) for f in self.__slots__ if f != "usage" or self.usage}
+        """Return the JSON form, one line of ``assessments.jsonl``; usage and fault if there are."""
+        named = {f: getattr(self, f) for f in self.__slots__}
+        return {f: value for f, value in named.items() if value or f not in _OPTIONAL}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Assessment:
         """Read back what :meth:`to_dict` wrote."""
-        return cls(**{f: raw[f] for f in cls.__slots__ if f != "usage" or f in raw})
+        return cls(**{f: raw[f] for f in cls.__slots__ if f in raw or f not in _OPTIONAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +147,7 @@ class Inventory:
     def add(self, sample: Sample) -> None:
         """Count one more sample."""
         self.samples += 1
-        self.responses += sample.response is not None
+        self.responses += sample.answered
         self.answers += bool(sample.answers)
         self.claims += bool(sample.claims)
         self.documents += sample.documents is not None

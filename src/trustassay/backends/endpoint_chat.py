@@ -76,6 +76,11 @@ class EndpointChat(ABC):
         """Return the fields of a request that this wire has no words for."""
         return ()
 
+    @property
+    def missing_key(self) -> str | None:
+        """Why nothing can be asked, where a key is needed and none is set."""
+        return self._http.missing_key
+
     async def reply(self, request: ChatRequest) -> Reply:
         """Answer one request; a parameter that the endpoint refuses is left out from then on.
 

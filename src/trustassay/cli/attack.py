@@ -120,6 +120,8 @@ def attack(  # noqa: PLR0913 - one argument an option
         say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
         if found.best.prompt != found.end.prompt:
             say(f"best seen: gamma {found.best.gamma:.3f} at step {found.best.step}")
+        if found.cut:
+            say(found.warnings[-1])
         say(f"trace: {found.trace}")
         say(f"page:  {found.page}")
         if as_json:

@@ -251,6 +251,7 @@ def answering(
 def show(run: Run, *, as_json: bool) -> None:
     """Print a finished run and exit with status 1 where samples failed."""
     from trustassay.cli.groups import show_groups
+    from trustassay.engine.silence import remarks
 
     content = json.loads((run.path / "summary.json").read_bytes())
     failed = sum(summary.failed for summary in run.summaries.values())
@@ -259,6 +260,8 @@ def show(run: Run, *, as_json: bool) -> None:
         if groups := content.get("groups", {}).get(metric.name):
             show_groups(metric.title, groups)
     show_asking(run.outcome, content.get("usage", {}))
+    for remark in remarks(content, run.outcome.intake.inventory.samples):
+        say(remark)
     if failed:
         show_failures(run, failed)
     if run.outcome.intake.faulty:
@@ -323,8 +326,6 @@ def show_asking(outcome: RunOutcome, usage: Mapping[str, Any]) -> None:
             dropped.update({k: v for k, v in used.items() if k.startswith("without ")})
     for name, count in dropped.items():
         say(f"{count:,} calls went {name}, which the endpoint refused")
-    if outcome.answers.cut:
-        say(f"{outcome.answers.cut:,} answers were cut at the most tokens (--max-tokens)")
 
 
 def show_endpoints(endpoints: Mapping[str, Endpoint]) -> None:

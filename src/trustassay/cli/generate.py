@@ -75,8 +75,12 @@ def generate(  # noqa: PLR0913 - one argument an option
         common.show_endpoints(done.endpoints)
         for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
             say(one_line(f"  {sample_id}: {error}"))
+        asked = done.written + len(done.failed)
         if done.cut:
-            say(f"{done.cut:,} answers were cut at {max_tokens} tokens (--max-tokens)")
+            words = f"answers were cut at {max_tokens} tokens (--max-tokens)"
+            say(f"{done.cut:,} of {asked:,} {words}")
+        if done.empty:
+            say(f"{done.empty:,} of {asked:,} answers were empty")
         if done.written:
             say(f"{done.written:,} answers in {out}")
         if done.failed:

@@ -32,6 +32,7 @@ from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.folder import RunFolder
 from trustassay.engine.intake import Source, take_in
+from trustassay.engine.keys import check_keys, shared_file
 from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
 from trustassay.engine.progress import Progress
@@ -152,6 +153,7 @@ async def _build(
                 skip_bad=options.skip_bad,
                 step=progress.step,
             )
+        check_keys(backends.asked(), [shared_file(options.cache)])
         settings = {
             **options.settings(),
             "questions": intake.sha256,
@@ -202,7 +204,10 @@ async def _outcomes(
 
     async def ask(prompt: str) -> str:
         name = claims_prompt().name
-        return (await models.chat(prompt, seed=options.seed, prompt=name)).text
+        reply = await models.chat(prompt, seed=options.seed, prompt=name)
+        if reply.finish == "length":
+            raise ClaimError("the model's reply was cut before its claims were complete")
+        return reply.text
 
     under_way: deque[tuple[tuple[int, Sample], asyncio.Task[Sample]]] = deque()
     try:

@@ -22,6 +22,7 @@ from trustassay.capabilities import (
     Vectors,
 )
 from trustassay.engine.limits import Endpoint
+from trustassay.engine.replies import Keep, allowed, empty_reply
 from trustassay.engine.tally import Counted, Tally
 from trustassay.engine.usage import CHARACTERS_PER_TOKEN, Purse, Tokens, estimated_tokens
 
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+EMPTY_TRIES = 2
+"""Tries for a reply that is empty by chance; one that was cut before it began is no such case."""
 
 
 class AsyncEmbedder(Protocol):
@@ -173,6 +176,9 @@ class _Caller:
         except CallError as error:
             if error.kind == "closed":
                 self._closed = str(error)
+            if error.kind == "timeout" and self._name not in str(error):
+                words = f"{self._name}: {error}"
+                raise CallError(words, error.kind, error.retry_after_s) from None
             raise
         finally:
             try:
@@ -206,17 +212,18 @@ class _Caller:
 
 
 class ChatCaller(_Caller):
-    """Asks a chat model."""
+    """Asks a chat model; ``keep`` stores what it replied without a word."""
 
     def __init__(
         self,
         model: ChatModel,
         endpoint: Endpoint,
         purse: Purse,
+        keep: Keep,
         tally: Tally | None = None,
     ) -> None:
         super().__init__(model.name, endpoint, purse)
-        self._model, self._tally = model, tally
+        self._model, self._keep, self._tally = model, keep, tally
 
     async def __call__(self, requests: Sequence[ChatRequest]) -> tuple[list[Reply], float]:
         """Answer the one request, and say how long the endpoint took.
@@ -225,11 +232,27 @@ class ChatCaller(_Caller):
             BackendError: it is not answered: the last try's failure, or the budget is reached.
         """
         (request,) = requests
-        expected = estimated_tokens(request)
-
         counted = self._tally.of(self._name, request) if self._tally else None
         if counted:
             counted.check()
+        tries = 0
+        while True:
+            reply, seconds = await self._replied(request, counted)
+            error = empty_reply(self._name, request, reply)
+            if error is None:
+                return [allowed(request, reply)], seconds
+            self._keep(request, reply, seconds)
+            self._endpoint.failures[error.kind] += 1
+            tries += 1
+            again = tries < EMPTY_TRIES and reply.finish != "length"
+            if counted:
+                counted.failed(error, again=again)
+            if not again:
+                raise error if tries == 1 else CallError(f"{error} (after {tries} tries)", "empty")
+
+    async def _replied(self, request: ChatRequest, counted: Counted | None) -> tuple[Reply, float]:
+        """Return what the endpoint replied to one request, and how long it took."""
+        expected = estimated_tokens(request)
 
         async def work() -> Reply:
             with counted.sending() if counted else nullcontext():
@@ -245,8 +268,7 @@ class ChatCaller(_Caller):
                 expected.reply if text is None else text,
             )
 
-        reply, seconds = await self._called(work, expected, taken, counted)
-        return [reply], seconds
+        return await self._called(work, expected, taken, counted)
 
 
 def _ignore(_: CallError) -> None:

@@ -8,18 +8,19 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from trustassay.answering import Answering
 from trustassay.backends import resolve
-from trustassay.engine.answers import answered
+from trustassay.engine.answers import answered, unanswered
 from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.asking import calls_at_once, held_back
 from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.folder import RunFolder
 from trustassay.engine.intake import Source, take_in
+from trustassay.engine.keys import check_keys, shared_file
 from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import Asking, Backends, Gatherers, any_shared, check_budget
 from trustassay.engine.progress import Progress
@@ -57,6 +58,7 @@ class Generated:
 
     written: int = 0
     cut: int = 0
+    empty: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
@@ -108,6 +110,8 @@ async def _generate(
             )
         inventory = intake.inventory
         asked = inventory.samples if options.again else inventory.samples - inventory.responses
+        if asked:
+            check_keys([backend], [shared_file(options.cache)])
         shared = open_cache(options.cache) if options.cache and any_shared(backends) else None
         if shared:
             stack.callback(shared.close, alone=False)
@@ -140,9 +144,10 @@ async def _generate(
                         name = f"{name}#{found.repeat + 1}"
                     if found.error is not None:
                         done.failed[name] = found.error
+                        done.empty += found.fault == "empty"
                         continue
                     done.written += 1
-                    done.cut += found.reply is not None and found.reply.finish == "length"
+                    done.cut += found.cut
                     content = found.sample.to_dict() | {"id": name}
                     line = json.dumps(content, ensure_ascii=False, default=str) + "\n"
                     file.write(line.encode())
@@ -157,4 +162,4 @@ async def _generate(
 
 def _questions(folder: RunFolder, *, again: bool) -> Iterator[Sample]:
     for sample in folder.samples():
-        yield replace(sample, response=None, model=None) if again else sample
+        yield unanswered(sample) if again else sample

@@ -112,7 +112,7 @@ async def _sound(
             continue
         sample, given = record.sample, record.has_id
         problems, as_answered = [], sample
-        if sample.response is None and answering and reading:
+        if not sample.answered and answering and reading:
             problems = answering.problems(sample)
             as_answered = replace(sample, response="") if metrics else sample
         for metric in metrics:

@@ -36,8 +36,8 @@ from trustassay.engine.asking import (
 )
 from trustassay.engine.batch import Codec, Counts, Gatherer, Policy
 from trustassay.engine.cache import Calls, CallStore
-from trustassay.engine.chat_codec import CHAT
 from trustassay.engine.marks import MarkedCalls, Marks
+from trustassay.engine.replies import CHAT, checked_replies, keeper
 from trustassay.engine.tally import Tally
 from trustassay.engine.usage import Budget, Prices, Purse
 
@@ -215,6 +215,8 @@ class SampleModels:
         usage["prompt_tokens"] += reply.prompt_tokens or 0
         usage["reply_tokens"] += reply.reply_tokens or 0
         usage["uncounted"] += reply.prompt_tokens is None or reply.reply_tokens is None
+        if reply.finish == "length":
+            usage["cut"] += 1
         for name in reply.dropped:
             usage[f"without {name}"] += 1
 
@@ -304,10 +306,11 @@ class _Maker:
         return self._gatherer("embedding", embedder, compute, codec)
 
     def chat(self, model: ChatModel | LocalChatModel) -> Gatherer[ChatRequest, Reply]:
+        keep = keeper(model.name, self._calls(model))
         if isinstance(model, LocalChatModel):
-            return self._gatherer("chat", model, model.replies, CHAT)
+            return self._gatherer("chat", model, checked_replies(model, keep), CHAT)
         endpoint = self.endpoints.of(model, limits_of(model))
-        caller = ChatCaller(model, endpoint, self._purse, self._asking.tally)
+        caller = ChatCaller(model, endpoint, self._purse, keep, self._asking.tally)
         self.callers.append(caller)
         return self._gatherer("chat", model, caller, CHAT, remote=True, items=1)
 
@@ -340,6 +343,12 @@ class _Maker:
             return self._gatherer("similarity", similarity, by_vectors, codec, remote=True, items=1)
         return self._gatherer("similarity", similarity, compute, codec)
 
+    def _calls(self, backend: Any) -> Calls:
+        asking = self._asking
+        if asking.shared and self.marks and _is_shared(backend):
+            return MarkedCalls(asking.own, asking.shared, self.marks)
+        return Calls(asking.own)
+
     def _gatherer(
         self,
         capability: str,
@@ -351,18 +360,14 @@ class _Maker:
         items: int | None = None,
     ) -> Gatherer[T, R]:
         limits = getattr(backend, "limits", BatchLimits())
-        asking = self._asking
-        calls = Calls(asking.own)
-        if asking.shared and self.marks and _is_shared(backend):
-            calls = MarkedCalls(asking.own, asking.shared, self.marks)
         return Gatherer(
             capability,
             backend.name,
             compute,
             codec,
             limits=BatchLimits(items=items, tokens=None) if items else limits,
-            store=calls if getattr(backend, "stored", True) else None,
-            policy=asking.policy,
+            store=self._calls(backend) if getattr(backend, "stored", True) else None,
+            policy=self._asking.policy,
             remote=remote,
         )
 

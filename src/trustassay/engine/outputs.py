@@ -16,6 +16,7 @@ from trustassay.engine.folder import RunFolder, RunFolderError, Step, nothing
 from trustassay.engine.grouping import DOMAIN, Counted, Place, count
 from trustassay.engine.intake import Intake
 from trustassay.engine.lines import Line
+from trustassay.engine.silence import remarks, silence
 from trustassay.engine.usage import Prices, Tokens
 from trustassay.metric import Metric, Summary, metric_class
 from trustassay.report import ReportMetric, ReportRun, ReportSample, write_page
@@ -62,6 +63,7 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_calls(folder, counted, prices),
         "skipped": intake.faulty,
+        **silence(folder),
         "seconds": round(seconds, 3),
     }
     groups = counted.groups
@@ -264,6 +266,7 @@ def write_report(
             total=total,
             shown=_shown(folder, run["metrics"], places, step),
             selection=counted.choice.selection() if total > SHOWN else None,
+            remarks=remarks(summary, total),
         )
         write_page(page, folder.report_path)
 

@@ -120,7 +120,7 @@ class _Rehearsal:
     async def sample(self, sample: Sample, metrics: Sequence[Metric]) -> None:
         """Rehearse one sample."""
         reading = any(metric.reads_response for metric in metrics)
-        if sample.response is None and reading and "model" in self._backends.chat:
+        if not sample.answered and reading and "model" in self._backends.chat:
             request = self._options.answering.request(sample)
             reply = self.chat(ANSWERING, request, "model")
             sample = replace(sample, response=reply.text)

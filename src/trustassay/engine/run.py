@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from trustassay.engine.ending import Steps, run_in_thread
 from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import BREATH, Intake, Source, take_in
+from trustassay.engine.keys import check_run_keys, shared_file
 from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import (
     Asking,
@@ -183,8 +185,15 @@ async def _begin(
             answering=options.answering if "model" in backends.chat else None,
             step=progress.step,
         )
+    missing = intake.inventory.samples - intake.inventory.responses
+    try:
+        stores = (folder.calls_path, options.calls_from, shared_file(options.cache))
+        check_run_keys(metrics, backends, stores, missing)
+    except BaseException:
+        part.unlink()
+        raise
     answering = {}
-    if intake.inventory.responses < intake.inventory.samples and _answers(metrics, backends):
+    if missing and _answers(metrics, backends):
         answering = {"answering": options.answering.settings()}
     settings = _as_stored(
         {
@@ -316,8 +325,9 @@ async def _score(
                 if hash64(sample.id, metric.name) in done:
                     continue
                 if sample.id in answers.failed:
-                    words = f"no response: {answers.failed[sample.id]}"
-                    writer.append(encoded(Assessment.failed(sample.id, metric.name, words)))
+                    error, fault = answers.failed[sample.id]
+                    words = f"no response: {error}"
+                    writer.append(encoded(Assessment.failed(sample.id, metric.name, words, fault)))
                     progress.step()
                 else:
                     await window.start(_assess(metric, sample, gatherers, writer, progress))
@@ -343,7 +353,8 @@ async def assess_one(
         found = dataclasses.replace(found, calls=calls, usage=usage)
         line = encoded(found)
     except (AssessmentError, BackendError) as error:
-        found = Assessment.failed(sample.id, metric.name, str(error))
+        fault = getattr(error, "kind", None)
+        found = Assessment.failed(sample.id, metric.name, str(error), fault)
         line = encoded(found)
     except (Exception, asyncio.CancelledError) as error:
         if _being_cancelled():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 from trustassay.capabilities import BackendError, ChatRequest, LocalChatModel, Reply
 from trustassay.engine.cache import CallStore, open_cache
 from trustassay.engine.folder import RunFolder, RunFolderError
+from trustassay.engine.keys import check_keys, shared_file
 from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels, any_shared
 from trustassay.engine.tally import Tally
@@ -42,12 +44,14 @@ class Session:
     """What was asked in a folder, and how its endpoints behaved.
 
     ``requests`` to chat models have left for it, now or before it was interrupted; so many of them
-    ``failed``.
+    ``failed``. Of the ``replies``, stored ones too, so many were ``cut`` at ``max_tokens``.
     """
 
     endpoints: Mapping[str, Endpoint]
     requests: int
     failed: int
+    replies: int
+    cut: int
 
 
 class CountedModels(SampleModels):
@@ -74,7 +78,7 @@ class CountedModels(SampleModels):
 
     def _note(self, key: bytes, future: asyncio.Future[Reply]) -> None:
         if not future.cancelled() and (error := future.exception()):
-            self._tally.fail(key, "error", str(error))
+            self._tally.fail(key, getattr(error, "kind", "error"), str(error))
 
 
 async def in_session(
@@ -91,9 +95,11 @@ async def in_session(
 
     Raises:
         RunFolderError: the folder holds something else, or another process works in it.
+        BackendError: a key is needed and not set.
     """
-    path.mkdir(parents=True, exist_ok=True)
     folder = RunFolder(path)
+    check_keys(backends.asked(), [folder.calls_path, shared_file(options.cache)])
+    path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:
         _claim(folder, {**settings, "backends": backends.names()})
@@ -114,7 +120,9 @@ async def in_session(
                 raise
             finally:
                 await gatherers.close()
-            return found, Session(gatherers.endpoints.all(), tally.used, tally.failed)
+            used: Counter[str] = sum(models.usage.values(), Counter())
+            counts = (tally.used, tally.failed, used["calls"], used["cut"])
+            return found, Session(gatherers.endpoints.all(), *counts)
     finally:
         folder.unlock()
 

@@ -22,6 +22,7 @@ from trustassay.engine.cache import CallStore, default_cache, open_cache
 from trustassay.engine.folder import RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import Intake
+from trustassay.engine.keys import check_run_keys, shared_file
 from trustassay.engine.models import Asking, Backends, Gatherers, any_shared
 from trustassay.engine.outputs import write_outputs
 from trustassay.engine.run import Window, assess_one
@@ -127,9 +128,11 @@ async def watch(
     Raises:
         InputError: there is no such file.
         RunFolderError: the folder holds another run, or another process works in it.
+        BackendError: a key is needed and not set.
     """
     if not source.is_file():
         raise InputError(f"{source}: no such file")
+    check_run_keys([metric], backends, [folder.calls_path, shared_file(options.cache)])
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:

@@ -64,8 +64,9 @@ class ReportSample:
 class ReportRun:
     """What the page shows. ``shown`` is read once, while the page is written.
 
-    ``facts`` say what run it was; ``total`` counts the samples of the run. Where ``shown`` does not
-    hold all of them, ``selection`` says which it holds.
+    ``facts`` say what run it was, ``remarks`` what should not pass unseen; ``total`` counts the
+    samples of the run. Where ``shown`` does not hold all of them, ``selection`` says which it
+    holds.
     """
 
     title: str
@@ -74,6 +75,7 @@ class ReportRun:
     total: int
     shown: Iterable[ReportSample] = field(repr=False)
     selection: Selection | None = None
+    remarks: Sequence[str] = ()
 
 
 def write_page(run: ReportRun, path: Path) -> None:
