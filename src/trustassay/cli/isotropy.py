@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -11,6 +10,8 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people, one_line, say
+from trustassay.cli.streams import print_json
+from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
     from trustassay.report.pages import Row
@@ -83,7 +84,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         if as_json:
             facts = {"perturbation": perturbation, "embedder": embedder, "seed": seed}
             content = {**facts, **_json(found), "warnings": warnings}
-            print(json.dumps(content, indent=2, ensure_ascii=False))
+            print_json(content)
 
 
 def blindness(found: Isotropy, perturbation: str, embedder: str) -> list[str]:
@@ -174,17 +175,9 @@ def rows(found: Isotropy) -> list[Row]:
 
 
 def _show(found: Isotropy, title: str, warnings: list[str]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("figure", overflow="fold")
-    for column in ("found", "95 % interval", "isotropic cloud"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows(found):
-        table.add_row(row.name, *row.cells)
     say(one_line(title))
-    Console(stderr=True, highlight=False, markup=False).print(table)
+    headings = ("figure", "found", "95 % interval", "isotropic cloud")
+    show_table(headings, [(row.name, *row.cells) for row in rows(found)], ())
     say(f"{found.texts:,} texts, {found.perturbations} perturbed versions of each")
     say(headline(found))
     for warning in warnings:

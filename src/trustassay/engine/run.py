@@ -7,7 +7,6 @@ import dataclasses
 import json
 import math
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -34,7 +33,7 @@ from trustassay.engine.models import (
     check_budget,
 )
 from trustassay.engine.outputs import write_outputs
-from trustassay.engine.progress import Progress
+from trustassay.engine.progress import Progress, tell
 from trustassay.engine.usage import Budget, Prices
 from trustassay.metric import Assessment, AssessmentError, Metric
 from trustassay.sample import Sample, clean
@@ -121,7 +120,7 @@ async def execute(
             folder.sort_assessments([metric.name for metric in metrics])
             seconds = time.monotonic() - started
             if options.progress and intake.inventory.samples >= MANY:
-                print("writing summary, table and report", file=sys.stderr, flush=True)
+                tell("writing summary, table and report")
             write_outputs(
                 folder,
                 metrics,
