@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from trustassay.cli.streams import print_json, visible
+from trustassay.cli.tables import show_table
+
 if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.engine.api import Run
@@ -199,8 +202,7 @@ def show_faults(error: BadInputError) -> None:
 
 def say(text: str) -> None:
     """Print a line for people, on standard error, with control characters made visible."""
-    shown = "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)
-    print(shown, file=sys.stderr)
+    print(visible(text), file=sys.stderr)
 
 
 def one_line(text: str) -> str:
@@ -270,36 +272,30 @@ def show(run: Run, *, as_json: bool) -> None:
         say(f"report: {run.path / 'report.html'}")
     say(f"run:    {run.path}")
     if as_json:
-        print(json.dumps(content, indent=2, ensure_ascii=False))
+        print_json(content)
     if failed:
         raise typer.Exit(1)
 
 
 def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) -> None:
     """Print the headline figures of a metric as a table, and say what does not apply."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("figure", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("n", justify="right", no_wrap=True)
-    table.add_column("what it is", overflow="fold")
+    rows = []
     for key, value in summary.values.items():
         figure = figures.get(key)
         if figure is None or not figure.headline:
             continue
         interval = summary.intervals.get(key)
-        table.add_row(
-            key,
-            "n/a" if value is None else f"{amount(value, figure.unit)} {figure.unit}".strip(),
-            " to ".join(amount(end, figure.unit) for end in interval) if interval else "",
-            str(summary.support.get(key, summary.n)),
-            summary.not_applicable.get(key, figure.explanation),
+        rows.append(
+            (
+                key,
+                "n/a" if value is None else f"{amount(value, figure.unit)} {figure.unit}".strip(),
+                " to ".join(amount(end, figure.unit) for end in interval) if interval else "",
+                str(summary.support.get(key, summary.n)),
+                summary.not_applicable.get(key, figure.explanation),
+            )
         )
-    say(title)  # a table's own title is broken where the table is narrow
-    Console(stderr=True, highlight=False, markup=False).print(table)
+    say(title)
+    show_table(("figure", "value", "95 % interval", "n", "what it is"), rows, {"what it is"})
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
     say(f"{summary.n - summary.failed} of {summary.n} samples scored{of}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from trustassay.engine.intake import Source, take_in
 from trustassay.engine.keys import check_keys, shared_file
 from trustassay.engine.limits import Endpoint
 from trustassay.engine.models import Asking, Backends, Gatherers, any_shared, check_budget
-from trustassay.engine.progress import Progress
+from trustassay.engine.progress import Progress, tell
 from trustassay.engine.unfinished import locked
 from trustassay.engine.usage import Budget, Prices
 from trustassay.sample import Sample
@@ -92,7 +91,7 @@ async def _generate(
     backends = Backends(chat={"model": backend})
     check_budget(backends, options.prices, options.budget)
     for words in held_back(options.concurrency, [backend]) if options.progress else ():
-        print(words, file=sys.stderr, flush=True)
+        tell(words)
     done = Generated()
     with ExitStack() as stack:
         place = stack.enter_context(TemporaryDirectory(prefix="trustassay-"))

@@ -6,13 +6,17 @@ import math
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Progress", "duration"]
+__all__ = ["Progress", "duration", "tell"]
 
 LINE_EVERY_S = 5.0
 RATE_OVER_S = 30.0
+LEAST_BAR, WIDEST_BAR = 4, 40
+NUMBERS = 60
+"""Columns beside the bar, for words and numbers that a narrow terminal would cut."""
 
 
 class Progress:
@@ -30,7 +34,8 @@ class Progress:
         self._shown = shown
         self._recent: deque[tuple[float, int]] = deque()
         self._last_line = time.monotonic() - (LINE_EVERY_S - after_s if after_s else 0.0)
-        in_terminal = shown and sys.stderr.isatty()
+        # Where standard error is closed, it may be None.
+        in_terminal = shown and sys.stderr is not None and sys.stderr.isatty()
         self._bar = _bar(what, total) if in_terminal and not after_s else None
         self._bar_from = time.monotonic() + after_s if in_terminal and after_s else math.inf
 
@@ -60,7 +65,7 @@ class Progress:
             self._recent.append((now, self.done))  # from here on the rate is measured
         if self._shown and now - self._last_line >= LINE_EVERY_S:
             self._last_line = now
-            print(self.line(now), file=sys.stderr, flush=True)
+            tell(self.line(now))
 
     def line(self, now: float) -> str:
         """Return the state in words: how many, how fast, how long still."""
@@ -76,6 +81,13 @@ class Progress:
         if self.total:
             text += f", {duration((self.total - self.done) / rate)} left"
         return text
+
+
+def tell(line: str) -> None:
+    """Print a line on standard error; where that is closed or full, the line is lost."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
 
 
 def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
@@ -96,13 +108,14 @@ def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
             speed = task.finished_speed or task.speed
             return Text(f"{speed:.1f}/s" if speed else "")
 
+    console = Console(stderr=True)
     bar = Bar(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(max(LEAST_BAR, min(WIDEST_BAR, console.width - NUMBERS))),
         MofNCompleteColumn(),
         Rate(),
         TimeRemainingColumn(compact=True),
-        console=Console(stderr=True),
+        console=console,
     )
     bar.add_task(what, total=total)
     return bar

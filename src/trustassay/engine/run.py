@@ -7,7 +7,6 @@ import dataclasses
 import json
 import math
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +38,7 @@ from trustassay.engine.models import (
     check_budget,
 )
 from trustassay.engine.outputs import write_outputs
-from trustassay.engine.progress import Progress
+from trustassay.engine.progress import Progress, tell
 from trustassay.engine.usage import Budget, Prices
 from trustassay.metric import Assessment, AssessmentError, Metric
 from trustassay.sample import Sample, clean
@@ -272,7 +271,7 @@ async def _work(
         if shared:
             stack.callback(shared.close, alone=False)
         for words in held_back(options.concurrency, backends.asked()) if options.progress else ():
-            print(words, file=sys.stderr, flush=True)
+            tell(words)
         at_once = samples_at_once(options.concurrency, SAMPLES, backends.asked())
         gatherers = Gatherers(
             backends, Asking(own, shared, options.policy, options.prices, options.budget)
