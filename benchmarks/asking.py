@@ -2,6 +2,7 @@
 
     python -m benchmarks.asking                       # all of it, best of three: a quarter hour
     python -m benchmarks.asking --repeats 1 --only together
+    python -m benchmarks.asking --only cpu            # CPU time beside the bare loop: a minute
 
 Starts a local OpenAI-compatible server that replies after 100 ms and asks it 2,000 prompts of
 1,000 characters, 50 at a time: through a bare aiohttp loop with a semaphore, through the ``openai``
@@ -20,7 +21,6 @@ import asyncio
 import importlib.util
 import json
 import os
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -28,7 +28,9 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -47,6 +49,12 @@ class Work(NamedTuple):
     base_url: str
     prompts: Sequence[str]
     at_once: int
+    folder: Path
+
+    @property
+    def questions(self) -> Path:
+        """The prompts as a file that ``generate`` reads."""
+        return self.folder / "questions.jsonl"
 
 
 class Measured(NamedTuple):
@@ -103,17 +111,28 @@ async def openai_client(work: Work) -> list[str]:
 async def ours(work: Work, *, cache: bool = True) -> list[str]:
     import trustassay
 
-    with tempfile.TemporaryDirectory() as folder:
-        chat = trustassay.chat(
-            f"openai:test@{work.base_url}",
-            cache=folder if cache else False,
-            concurrency=work.at_once,
-        )
-        return [reply.text for reply in await chat.aask(work.prompts)]
+    chat = trustassay.chat(
+        f"openai:test@{work.base_url}",
+        cache=work.folder / "cache" if cache else False,
+        concurrency=work.at_once,
+    )
+    return [reply.text for reply in await chat.aask(work.prompts, strict=True)]
 
 
 async def ours_unstored(work: Work) -> list[str]:
     return await ours(work, cache=False)
+
+
+async def generated(work: Work) -> list[str]:
+    """Answer a file of questions: read, checked, asked, stored and written."""
+    from trustassay.workflows.generate import GenerateOptions, generate
+
+    out = work.folder / "answers.jsonl"
+    options = GenerateOptions(cache=work.folder / "cache", concurrency=work.at_once)
+    model = f"openai:test@{work.base_url}"
+    done = await asyncio.to_thread(generate, work.questions, model, out, options)
+    assert not done.failed
+    return [json.loads(line)["response"] for line in out.read_bytes().splitlines()]
 
 
 CONTENDERS: dict[str, Callable[[Work], Awaitable[list[str]]]] = {
@@ -121,6 +140,7 @@ CONTENDERS: dict[str, Callable[[Work], Awaitable[list[str]]]] = {
     "openai client": openai_client,
     "trustassay": ours,
     "trustassay, cache=False": ours_unstored,
+    "trustassay generate": generated,
 }
 
 
@@ -130,17 +150,26 @@ CONTENDERS: dict[str, Callable[[Work], Awaitable[list[str]]]] = {
 def child(name: str, base_url: str, calls: int, at_once: int) -> None:
     """Ask, and print what it took as JSON."""
     ask = CONTENDERS[name]
-    asyncio.run(ask_some(ask, Work(base_url, prompts(STARTING_CALLS, "start"), at_once)))
-    work = Work(base_url, prompts(calls, f"process {os.getpid()}"), at_once)
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    began = time.perf_counter()
-    replies = asyncio.run(ask_some(ask, work))
-    wall_s = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_SELF)
+    with tempfile.TemporaryDirectory() as folder:
+        start = work_in(Path(folder) / "start", base_url, prompts(STARTING_CALLS, "start"), at_once)
+        asyncio.run(ask_some(ask, start))
+        asked = prompts(calls, f"process {os.getpid()}")
+        work = work_in(Path(folder) / "work", base_url, asked, at_once)
+        began, cpu_began = time.perf_counter(), time.process_time()
+        replies = asyncio.run(ask_some(ask, work))
+        cpu_s, wall_s = time.process_time() - cpu_began, time.perf_counter() - began
     if len(set(replies)) != calls:
         raise SystemExit(f"{name}: {len(set(replies))} replies to {calls} prompts")
-    cpu_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     print(json.dumps(Measured(wall_s, cpu_s, peak_mb())))
+
+
+def work_in(folder: Path, base_url: str, asked: Sequence[str], at_once: int) -> Work:
+    """Return the work, with its questions in a file."""
+    folder.mkdir()
+    work = Work(base_url, asked, at_once, folder)
+    lines = (json.dumps({"id": str(i), "question": text}) for i, text in enumerate(asked))
+    work.questions.write_text("\n".join(lines))
+    return work
 
 
 def peak_mb() -> float:
@@ -205,6 +234,24 @@ def table(cases: Sequence[Case], repeats: int) -> None:
         print(case.row(found))
 
 
+def cpu(repeats: int) -> None:
+    """Print the CPU time of a call beside the bare loop's, measured in turn with it."""
+    from tests.llm_server import LlmServer
+
+    names = ("bare aiohttp", "trustassay", "trustassay generate")
+    print(f"\nCPU time of a call, {CALLS:,} calls of {LATENCY_MS} ms, {AT_ONCE} at a time\n")
+    with LlmServer(latency_ms=LATENCY_MS) as server:
+        runs = [
+            [measured(name, server, CALLS, AT_ONCE).cpu_s for name in names] for _ in range(repeats)
+        ]
+    print("| who asks | CPU ms a call | over the bare loop | of each round |")
+    print("| --- | --- | --- | --- |")
+    for name, found, bare_found in zip(names, zip(*runs, strict=True), repeat(runs), strict=False):
+        ratios = [cpu_s / of_round[0] for cpu_s, of_round in zip(found, bare_found, strict=True)]
+        rounds = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+        print(f"| {name} | {1000 * min(found) / CALLS:.3f} | {median(ratios):.2f} | {rounds} |")
+
+
 def compare(repeats: int) -> None:
     names = list(CONTENDERS)
     if importlib.util.find_spec("openai") is None:
@@ -252,7 +299,7 @@ def fault_row(seed: int, folder: Path) -> str:
         began = time.perf_counter()
         replies: list[Any] = []
         try:
-            replies = [reply.text for reply in chat.ask(asked)]
+            replies = [reply.text for reply in chat.ask(asked, strict=True)]
         except BackendError as error:
             print(error, file=sys.stderr)
         seconds = time.perf_counter() - began
@@ -288,7 +335,7 @@ def stored(folder: Path) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parts = {"together": compare, "scale": scale, "faults": fail}
+    parts = {"cpu": cpu, "together": compare, "scale": scale, "faults": fail}
     parser.add_argument("--only", choices=parts, action="append")
     parser.add_argument("--repeats", type=int, default=3, help="the best of so many is printed")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)

@@ -1,71 +1,97 @@
-"""Peak memory of scoring files of growing size with the lexical entailer.
+"""Time and peak memory of scoring and of ending: files of growing size, the lexical entailer.
 
-    python -m benchmarks.memory                       # 10,000, 100,000 and 1,000,000 samples
-    python -m benchmarks.memory --sizes 10000 100000
+    python -m benchmarks.memory                        # 10,000, 50,000 and 200,000 samples
+    python -m benchmarks.memory --sizes 1000000
 
-Each size runs in a process of its own through the command line, report and Parquet included; the
-operating system says what the process needed at most. Files go to a temporary folder (about
-3 GB for a million samples).
+The samples are the bundled answers, again and again. Each size runs in a process of its own through
+the command line, report and Parquet included; ending is all that comes after the last score. The
+peaks are what Linux says that the process needed at most. Files go to a temporary folder (about
+5 kB a sample).
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import os
+import subprocess
 import sys
 import tempfile
 import time
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from benchmarks import answers
+FIGURES = ("scoring_s", "scoring_mb", "ending_s", "ending_cpu_s", "ending_mb")
 
 
 def write(path: Path, n: int) -> None:
-    """Write ``n`` short answers over two passages each, from a pool of 1,000 made ones."""
-    rng = np.random.default_rng(0)
-    pool = []
-    for _ in range(1000):
-        texts = [answers.sentence(rng, 25), answers.sentence(rng, 25)]
-        gold = texts[0].split()[3]
-        pool.append(
-            {
-                "question": answers.sentence(rng, 8)[:-1] + "?",
-                "response": f"{texts[0][:-1]} [1]. {answers.sentence(rng, 10)[:-1]} [2].",
-                "answers": [[gold]],
-                "documents": [{"text": t, "supports": [int(gold in t)]} for t in texts],
-            }
-        )
+    """Write ``n`` samples, the bundled ones under new ids."""
+    text = files("trustassay.data").joinpath("demo.jsonl").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
     with path.open("w") as file:
-        for index in range(n):
-            file.write(json.dumps({"id": f"s{index}"} | pool[index % len(pool)]) + "\n")
+        for index, row in zip(range(n), itertools.cycle(rows), strict=False):
+            file.write(json.dumps(row | {"id": f"s{index}"}) + "\n")
 
 
-def measure(source: Path, out: Path) -> tuple[float, float]:
-    """Return peak resident megabytes and seconds of ``trustassay score``."""
-    command = [sys.executable, "-m", "trustassay", "score", str(source), "--out", str(out)]
+def measure(source: Path, out: Path) -> dict[str, float]:
+    """Return the figures of ``trustassay score``, measured in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.memory", "--child", str(source), str(out)]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    if result.returncode:
+        raise SystemExit(result.stderr)
+    found: dict[str, float] = json.loads(result.stdout)
+    return found
+
+
+def score(source: str, out: str) -> None:
+    """Score in this process, and print the figures."""
+    from trustassay.cli.main import app
+    from trustassay.runs import run
+
+    found: dict[str, float] = {}
+    write_results = run.write_results
     started = time.perf_counter()
-    pid = os.posix_spawn(sys.executable, command, os.environ)
-    _, status, usage = os.wait4(pid, 0)
-    if status:
-        raise SystemExit(f"trustassay score ended with {os.waitstatus_to_exitcode(status)}")
-    return usage.ru_maxrss / 1024, time.perf_counter() - started
+
+    def watched(*arguments: Any) -> None:
+        found.update(scoring_s=time.perf_counter() - started, scoring_mb=peak_mb())
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        began, cpu = time.perf_counter(), time.process_time()
+        write_results(*arguments)
+        found["ending_s"] = time.perf_counter() - began
+        found["ending_cpu_s"] = time.process_time() - cpu
+        found["ending_mb"] = peak_mb()
+
+    run.write_results = watched  # type: ignore[assignment]
+    app(["score", source, "--entailer", "lexical", "--out", out], standalone_mode=False)
+    print(json.dumps(found))
+
+
+def peak_mb() -> float:
+    """Return the peak resident memory."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError("the system does not say how much memory was needed")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    print("| samples | peak memory, MB | seconds | ms a sample |")
-    print("| --- | --- | --- | --- |")
-    for size in parser.parse_args().sizes:
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 50_000, 200_000])
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        score(*options.child)
+        return
+    print("| samples | scoring, s | peak, MB | ending, s | of that CPU, s | peak, MB |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / "answers.jsonl"
             write(source, size)
-            peak, seconds = measure(source, Path(folder) / "run")
-        cells = f"{size:,} | {peak:.0f} | {seconds:.0f} | {1000 * seconds / size:.2f}"
-        print(f"| {cells} |", flush=True)
+            found = measure(source, Path(folder) / "run")
+        cells = " | ".join(f"{found[name]:.0f}" for name in FIGURES)
+        print(f"| {size:,} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

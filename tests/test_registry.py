@@ -201,13 +201,13 @@ def test_summaries_survive_their_json() -> None:
 
 def test_the_inventory_counts_what_samples_bring() -> None:
     inventory = Inventory()
-    inventory.add(Sample("a", "q"))
+    inventory.add(Sample("a", "q", response=" \n"))
     inventory.add(
         Sample.parse(
             {
                 "id": "b",
                 "question": "q",
-                "response": "",
+                "response": "r",
                 "answers": ["The Nile is the longest river.", "x"],
                 "claims": ["c", "d"],
                 "documents": [{"text": "t", "supports": [1, 0]}],

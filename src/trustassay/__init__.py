@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trustassay.calls.spending import Budget, Prices
     from trustassay.metric import Assessment, Metric, Summary
     from trustassay.sample import Document, Sample
-    from trustassay.workflows.chat import chat
+    from trustassay.workflows.chat import Unanswered, UnansweredError, chat
 
 __all__ = [
     "Answering",
@@ -24,6 +24,8 @@ __all__ = [
     "Run",
     "Sample",
     "Summary",
+    "Unanswered",
+    "UnansweredError",
     "ascore",
     "chat",
     "embedder",
@@ -36,6 +38,8 @@ _HOMES = {
     "Answering": "answering",
     "Budget": "calls.spending",
     "Prices": "calls.spending",
+    "Unanswered": "workflows.chat",
+    "UnansweredError": "workflows.chat",
     "chat": "workflows.chat",
     "Assessment": "metric",
     "Document": "sample",

@@ -72,6 +72,7 @@ class ChatRequest:
     logprobs: how many alternatives to tell for each token of the reply; 0 tells the token alone.
     repeat: numbers otherwise equal requests, so that thirty repeats are thirty calls.
     prompt: name and version of the prompt's file, as in ``judge/1``.
+    may_be_empty: a reply without words is an answer, and not a failure of the kind ``empty``.
     """
 
     messages: tuple[Message, ...]
@@ -83,6 +84,7 @@ class ChatRequest:
     logprobs: int | None = None
     repeat: int = 0
     prompt: str = ""
+    may_be_empty: bool = False
 
     @classmethod
     def of(cls, text: str, /, *, system: str | None = None, **parameters: Any) -> ChatRequest:
@@ -104,7 +106,10 @@ class Reply:
     """A chat model's answer; what the backend does not tell is ``None``.
 
     ``others`` are the further replies where the request's ``n`` was more than one; ``dropped``
-    names parameters that the endpoint refused and the call went without.
+    names parameters that the endpoint refused and the call went without. ``reasoning`` is what the
+    model wrote before its answer, where the endpoint tells it; a backend may also leave it in the
+    text, between ``<think>`` tags, and what reads the reply takes it out. ``may_be_empty`` is set
+    where the request allowed a reply without words.
     """
 
     text: str
@@ -114,6 +119,13 @@ class Reply:
     others: tuple[str, ...] = ()
     logprobs: tuple[TokenLogprob, ...] | None = None
     dropped: tuple[str, ...] = ()
+    reasoning: str | None = None
+    may_be_empty: bool = False
+
+    @property
+    def error(self) -> None:
+        """``None``: a prompt that was not answered has an error in its place."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +201,7 @@ class EndpointLimits:
     concurrency: calls under way at once; fewer after the endpoint said that they are too many.
     timeout_s: for one try. deadline_s: for a call with all its tries.
     patience_s: after so long with nothing but failures the endpoint counts as gone.
+    reply_bytes: a larger body is not read to its end; counted after unpacking.
     """
 
     concurrency: int = 64
@@ -198,6 +211,7 @@ class EndpointLimits:
     deadline_s: float = 600.0
     patience_s: float = 60.0
     tries: int = 8
+    reply_bytes: int = 16_000_000
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

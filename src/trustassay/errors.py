@@ -16,7 +16,17 @@ __all__ = [
     "did_you_mean",
 ]
 
-CallFault = Literal["limited", "server", "connection", "timeout", "malformed", "refused", "closed"]
+CallFault = Literal[
+    "limited",
+    "server",
+    "connection",
+    "timeout",
+    "malformed",
+    "refused",
+    "closed",
+    "empty",
+    "oversized",
+]
 
 
 class BackendError(RuntimeError):
@@ -28,8 +38,9 @@ class CallError(BackendError):
 
     ``limited`` (429, with the seconds that the endpoint asks to wait), ``server`` (5xx),
     ``connection``, ``timeout`` and ``malformed`` (no reply could be read) may pass; ``refused``
-    (the endpoint will never answer this request) and ``closed`` (it will answer none: key, model or
-    quota) do not.
+    (the endpoint will never answer this request), ``oversized`` (the reply is larger than allowed)
+    and ``closed`` (it will answer none: key, model or quota) do not. ``empty``: it answered, and
+    said nothing.
     """
 
     def __init__(self, message: str, kind: CallFault, retry_after_s: float | None = None) -> None:
@@ -47,7 +58,14 @@ class UnknownNameError(ValueError):
 
 
 class AssessmentError(RuntimeError):
-    """Raised by a metric that cannot score a sample; the run notes the message and goes on."""
+    """Raised by a metric that cannot score a sample; the run notes the message and goes on.
+
+    ``kind`` names what kept it, where that is to be counted: ``empty`` for answers without words.
+    """
+
+    def __init__(self, message: str, kind: str | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def did_you_mean(what: str, name: str, known: Iterable[str]) -> str:

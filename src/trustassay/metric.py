@@ -28,6 +28,9 @@ __all__ = [
     "Total",
 ]
 
+_OPTIONAL = frozenset({"usage", "fault"})
+"""Fields of an assessment that are stored only where they say something."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
@@ -38,6 +41,8 @@ class Assessment:
     say of this sample alone (``reason`` says why), while its ``parts``, the numbers that score and
     summary are made of, still count. ``calls`` counts the requests made to each
     capability, and ``usage`` for each chat model the calls and their tokens, whoever paid for them.
+    ``fault`` is the kind of failure behind an error, where it is known: that of a
+    :class:`~trustassay.capabilities.CallError`.
     """
 
     id: str
@@ -50,20 +55,24 @@ class Assessment:
     calls: Mapping[str, int] = field(default_factory=dict)
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     error: str | None = None
+    fault: str | None = None
 
     @classmethod
-    def failed(cls, sample_id: str, metric: str, error: str) -> Assessment:
+    def failed(
+        cls, sample_id: str, metric: str, error: str, fault: str | None = None
+    ) -> Assessment:
         """Return the assessment of a sample that could not be scored."""
-        return cls(sample_id, metric, None, error=error)
+        return cls(sample_id, metric, None, error=error, fault=fault)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, one line of ``assessments.jsonl``; ``usage`` if there was any."""
-        return {f: getattr(self, f) for f in self.__slots__ if f != "usage" or self.usage}
+        """Return the JSON form, one line of ``assessments.jsonl``; usage and fault if there are."""
+        named = {f: getattr(self, f) for f in self.__slots__}
+        return {f: value for f, value in named.items() if value or f not in _OPTIONAL}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Assessment:
         """Read back what :meth:`to_dict` wrote."""
-        return cls(**{f: raw[f] for f in cls.__slots__ if f != "usage" or f in raw})
+        return cls(**{f: raw[f] for f in cls.__slots__ if f in raw or f not in _OPTIONAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,8 @@ class Summary:
 
     ``values`` holds ``None`` for a figure that does not apply, with the reason in
     ``not_applicable``; ``intervals`` are percentile bootstrap intervals; ``support`` is the number
-    of samples behind a figure; ``settings`` are the options that made it.
+    of samples behind a figure; ``settings`` are the options that made it. ``error`` says why there
+    are no figures, where the metric failed to make them.
     """
 
     values: Mapping[str, float | int | None]
@@ -103,10 +113,12 @@ class Summary:
     support: Mapping[str, int] = field(default_factory=dict)
     not_applicable: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, as it stands in ``summary.json``."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        """Return the JSON form, as it stands in ``summary.json``; ``error`` if there is one."""
+        names = [f.name for f in dataclasses.fields(self)]
+        return {name: getattr(self, name) for name in names if name != "error" or self.error}
 
 
 @dataclass(slots=True)
@@ -128,7 +140,7 @@ class Inventory:
     def add(self, sample: Sample) -> None:
         """Count one more sample."""
         self.samples += 1
-        self.responses += sample.response is not None
+        self.responses += sample.answered
         self.answers += bool(sample.answers)
         self.claims += bool(sample.claims)
         self.documents += sample.documents is not None
@@ -204,7 +216,7 @@ class Metric(ABC):
     pool: ClassVar[bool] = False
     """Whether :meth:`prepare` is called, with all samples, before the first is assessed."""
 
-    template: ClassVar[str | None] = None
+    evidence_template: ClassVar[str | None] = None
     """File beside the metric's module, in Jinja's language, that draws the evidence of an answer in
     the report; without one the evidence is listed as it is."""
 

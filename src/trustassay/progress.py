@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Progress", "duration"]
+__all__ = ["Progress", "duration", "tell"]
 
 LINE_EVERY_S = 5.0
 RATE_OVER_S = 30.0
+LEAST_BAR, WIDEST_BAR = 4, 40
+NUMBERS = 60
+"""Columns beside the bar, for words and numbers that a narrow terminal would cut."""
 
 
 class Progress:
     """Counts steps of ``total`` and shows rate and remaining time; ``shown=False`` is silent.
 
-    Use as a context manager. ``total=None`` means that nobody knows how many there will be.
+    Use as a context manager. ``total=None`` means that nobody knows how many there will be. With
+    ``after_s`` nothing is shown of work that takes less than so many seconds, and the first line
+    comes then.
     """
 
-    def __init__(self, what: str, total: int | None = None, *, shown: bool = True) -> None:
+    def __init__(
+        self, what: str, total: int | None = None, *, shown: bool = True, after_s: float = 0.0
+    ) -> None:
         self.what, self.total, self.done = what, total, 0
         self._shown = shown
         self._recent: deque[tuple[float, int]] = deque()
-        self._last_line = time.monotonic()
-        self._bar = _bar(what, total) if shown and sys.stderr.isatty() else None
+        self._last_line = time.monotonic() - (LINE_EVERY_S - after_s if after_s else 0.0)
+        # Where standard error is closed, it may be None.
+        in_terminal = shown and sys.stderr is not None and sys.stderr.isatty()
+        self._bar = _bar(what, total) if in_terminal and not after_s else None
+        self._bar_from = time.monotonic() + after_s if in_terminal and after_s else math.inf
 
     def __enter__(self) -> Self:
         if self._bar:
@@ -45,11 +57,15 @@ class Progress:
             self._bar.update(self._bar.task_ids[0], completed=self.done)
             return
         now = time.monotonic()
+        if now >= self._bar_from:
+            self._bar = _bar(self.what, self.total)
+            self._bar.start()
+            return
         if not self._recent:
             self._recent.append((now, self.done))  # from here on the rate is measured
         if self._shown and now - self._last_line >= LINE_EVERY_S:
             self._last_line = now
-            print(self.line(now), file=sys.stderr, flush=True)
+            tell(self.line(now))
 
     def line(self, now: float) -> str:
         """Return the state in words: how many, how fast, how long still."""
@@ -65,6 +81,13 @@ class Progress:
         if self.total:
             text += f", {duration((self.total - self.done) / rate)} left"
         return text
+
+
+def tell(line: str) -> None:
+    """Print a line on standard error; where that is closed or full, the line is lost."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
 
 
 def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
@@ -85,13 +108,14 @@ def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
             speed = task.finished_speed or task.speed
             return Text(f"{speed:.1f}/s" if speed else "")
 
+    console = Console(stderr=True)
     bar = Bar(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(max(LEAST_BAR, min(WIDEST_BAR, console.width - NUMBERS))),
         MofNCompleteColumn(),
         Rate(),
         TimeRemainingColumn(compact=True),
-        console=Console(stderr=True),
+        console=console,
     )
     bar.add_task(what, total=total)
     return bar

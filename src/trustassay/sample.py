@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Document", "Problem", "Sample", "SampleError"]
+__all__ = ["Document", "Problem", "Sample", "SampleError", "clean", "is_blank"]
 
 
 class Problem(NamedTuple):
@@ -89,6 +89,11 @@ class Sample:
             SampleError: with every fault of the record, each under the field it stands in.
         """
         return _Parser(raw).sample()
+
+    @property
+    def answered(self) -> bool:
+        """Whether the response says something; a missing one does not, nor does a blank one."""
+        return self.response is not None and not is_blank(self.response)
 
     @property
     def supports_known(self) -> bool:
@@ -327,6 +332,11 @@ def clean(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: only white space, control characters and the like."""
+    return not any(c.isprintable() and not c.isspace() for c in text)
 
 
 def _rows_of_columns(value: Mapping[str, Any]) -> Any:

@@ -205,7 +205,7 @@ def test_what_is_no_key_is_not_sent(bad: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("os.environ", {"TEST_KEY": bad})
     error = failing(echo)
     assert error.kind == "closed"
-    assert "TEST_KEY holds what is no key" in str(error)
+    assert "TEST_KEY is not a valid API key" in str(error)
     assert "geheim" not in str(error)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from trustassay.calls.counting import Counted, Tally
+from trustassay.calls.counting import Counted, Tally, chat_parts
 from trustassay.calls.spending import BudgetReachedError
 from trustassay.calls.store import CallStore, StoredCall
-from trustassay.capabilities import ChatRequest, on_sending
+from trustassay.capabilities import ChatRequest, Message, on_sending
 from trustassay.errors import CallError, RunFolderError
 
 ONE, TWO = ChatRequest.of("one"), ChatRequest.of("two")
@@ -135,3 +138,22 @@ def test_a_line_cut_short_is_dropped_and_a_damaged_one_told(tmp_path: Path) -> N
     path.write_bytes(b"what\n" + whole)
     with pytest.raises(RunFolderError, match=r"failures\.jsonl:1: damaged"):
         opened(tmp_path)
+
+
+texts = st.text(st.characters(), max_size=9)  # lone surrogates among them
+requests = st.builds(
+    ChatRequest,
+    messages=st.lists(st.builds(Message, texts, texts), max_size=3).map(tuple),
+    temperature=st.sampled_from([None, 0, 0.0, 1, 1.0, True, 0.7]),
+    max_tokens=st.sampled_from([None, 1, True]),
+    stop=st.sampled_from([(), ("x", "é"), ["a list"]]),
+    repeat=st.integers(0, 2),
+    prompt=texts,
+)
+
+
+@given(requests)
+def test_a_request_is_known_by_its_fields_as_plain_json(request: ChatRequest) -> None:
+    """Stored calls are found by it: not a character may change."""
+    fields = {name: getattr(request, name) for name in ChatRequest.__slots__}
+    assert chat_parts(request) == (json.dumps(fields),)

@@ -140,7 +140,10 @@ def test_processes_share_a_file_from_its_very_first_moment(tmp_path: Path) -> No
     assert [p.name for p in (tmp_path / "new").iterdir()] == ["calls.sqlite"]
 
 
-def test_a_file_of_version_1_is_brought_up_to_date_and_keeps_its_calls(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_file_is_brought_up_to_date_and_keeps_its_calls(
+    tmp_path: Path, version: int
+) -> None:
     path = tmp_path / "calls.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute(
@@ -149,7 +152,11 @@ def test_a_file_of_version_1_is_brought_up_to_date_and_keeps_its_calls(tmp_path:
             "seconds REAL NOT NULL) STRICT"
         )
         connection.execute("INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?)", call(1, "[7]")[:6])
-        connection.execute("PRAGMA user_version = 1")
+        if version == 2:
+            for column in ("prompt_tokens INTEGER", "reply_tokens INTEGER"):
+                connection.execute(f"ALTER TABLE calls ADD COLUMN {column}")
+            connection.execute("ALTER TABLE calls ADD COLUMN cached INTEGER NOT NULL DEFAULT 0")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
     for _ in range(2):
         store = CallStore(path)
@@ -158,7 +165,8 @@ def test_a_file_of_version_1_is_brought_up_to_date_and_keeps_its_calls(tmp_path:
         assert store.usage("entailment")["b"] == Usage(2, 3, 4, uncounted=1, seconds=1.0)
         store.close()
     with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        assert connection.execute("SELECT count(*) FROM under_way").fetchone() == (0,)
     connection.close()
 
 

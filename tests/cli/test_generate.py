@@ -15,6 +15,7 @@ from tests.cli.serving import one_server, question, questions, server, uri
 from tests.llm_server import LlmServer
 from tests.support import command, jsonl, lines, record
 
+ASKED = ("generate", "q.jsonl", "--out", "a.jsonl")
 SHOWN = [{"question": "Who?", "response": "She did [1].", "documents": ["She did."]}]
 
 
@@ -238,3 +239,28 @@ def test_no_questions(cli: Cli, tmp_path: Path) -> None:
     )
     assert said.status == 2
     assert "q.jsonl: no records in it" in said.err
+
+
+def test_so_many_calls_at_once_as_the_command_says(
+    cli: Cli, tmp_path: Path, server: LlmServer
+) -> None:
+    """Whatever the URI says: the command's word goes before it, and that is told."""
+    questions(tmp_path / "q.jsonl", 60)
+    server.change(latency_ms=20)
+    model = uri(server, concurrency=300)
+    said = cli(*ASKED, "--model", model, "--concurrency", "8")
+    assert said.status == 0
+    assert server.stats()["at_once"] == 8
+    assert f"--concurrency 8 holds openai:test@{server.base_url} below" in said.err
+    assert "concurrency=300" in said.err
+
+
+def test_without_a_word_of_the_command_so_many_as_the_uri_says(
+    cli: Cli, tmp_path: Path, server: LlmServer
+) -> None:
+    questions(tmp_path / "q.jsonl", 400)
+    server.change(latency_ms=200)
+    said = cli(*ASKED, "--model", uri(server, concurrency=90))
+    assert said.status == 0
+    assert "concurrency" not in said.err
+    assert server.stats()["at_once"] == 90

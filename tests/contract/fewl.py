@@ -29,7 +29,7 @@ class TinyFewl(Metric):
         "mean": Figure("mean", "mean score", "", headline=True, statistic=Mean()),
         "penalty": Figure("penalty", "mean penalty", "", statistic=Mean("penalty")),
     }
-    template: ClassVar[str] = "fewl.html.jinja"
+    evidence_template: ClassVar[str] = "fewl.html.jinja"
 
     neighbours: int = 2
 

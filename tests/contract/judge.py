@@ -23,7 +23,7 @@ class ManyVotes(Metric):
         "true": Figure("true", "answers judged true", statistic=Share("true")),
         "votes": Figure("votes", "votes an answer", "", statistic=Mean("votes")),
     }
-    template: ClassVar[str] = "judge.html.jinja"
+    evidence_template: ClassVar[str] = "judge.html.jinja"
 
     votes: int = 30
     threshold: float = 0.5

@@ -65,14 +65,14 @@ def test_csv_cells_become_fields(tmp_path: Path, suffix: str, delimiter: str) ->
         label=0.5,
         metadata={"note": "n"},
     )
-    assert second == Sample(id="8", question="r", answers=(("Paris",),))
+    assert second == Sample(id="8", question="r", response="", answers=(("Paris",),))
 
 
 def test_csv_where_is_the_line_at_which_the_record_starts(tmp_path: Path) -> None:
     content = 'question,response\r\nq,"one\r\ntwo"\r\n\r\nr,x\r\n,,\r\ns\r\n'
     results = read(tmp_path / "x.csv", content)
     assert [r.where.rpartition(":")[2] for r in results] == ["2", "5", "7"]
-    assert [s.response for s in samples(results)] == ["one\r\ntwo", "x", None]
+    assert [s.response for s in samples(results)] == ["one\r\ntwo", "x", ""]
 
 
 def test_csv_of_another_tool_with_the_index_column_of_pandas(tmp_path: Path) -> None:
@@ -148,8 +148,33 @@ def test_csv_field_that_no_column_bears_is_refused_before_the_first_record(tmp_p
 
 
 def test_csv_field_whose_cells_are_all_empty_is_no_error(tmp_path: Path) -> None:
-    [sample] = samples(read(tmp_path / "x.csv", "question,gen\nq,\n", response="gen"))
-    assert sample.response is None
+    [sample] = samples(read(tmp_path / "x.csv", "question,gen,label\nq,,\n", label="gen"))
+    assert sample.label is None
+
+
+@pytest.mark.parametrize(
+    ("table", "fields", "response"),
+    [
+        ("question,response\nq,\n", {}, ""),
+        ("question,response\nq\n", {}, ""),
+        ("question,gen\nq,\n", {"response": "gen"}, ""),
+        ("question,output,docs\nq,,[]\n", {}, ""),
+        ("question,response,output,docs\nq,,text,[]\n", {}, "text"),
+        ("question,label\nq,1\n", {}, None),
+    ],
+)
+def test_an_empty_cell_of_the_response_is_a_blank_response(
+    tmp_path: Path, table: str, fields: dict[str, str], response: str | None
+) -> None:
+    [sample] = samples(read(tmp_path / "x.csv", table, **fields))
+    assert sample.response == response
+
+
+def test_json_and_csv_read_a_blank_response_alike(tmp_path: Path) -> None:
+    lines = '{"question": "q", "response": ""}\n{"question": "q", "response": " "}\n'
+    assert samples(read(tmp_path / "x.jsonl", lines)) == samples(
+        read(tmp_path / "x.csv", "question,response\nq,\nq, \n")
+    )
 
 
 # ---- Parquet ----

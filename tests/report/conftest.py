@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from trustassay.metric import Assessment, Figure, Summary
-from trustassay.report import Histogram, ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.report import (
+    Histogram,
+    ReportMetric,
+    ReportRun,
+    ReportSample,
+    Selection,
+    write_page,
+)
+from trustassay.report.choice import Kind, KindCount, Level
 from trustassay.sample import Sample
 
 Evidence = dict[str, Any]
@@ -219,9 +227,17 @@ def report_run(found: Iterable[ReportSample], **changes: Any) -> ReportRun:
         "metrics": [ReportMetric("grounding", "Grounding", summary(), FIGURES, histogram)],
         "total": len(found),
         "shown": iter(found),
-        "note": "",
     }
     return ReportRun(**{**fields, **changes})
+
+
+def selection() -> Selection:
+    """Return kinds of all levels, hostile ones among them."""
+    failures = [Kind(Level.FAILURE, "grounding", "failed", text) for text in HOSTILE]
+    problems = [Kind(Level.PROBLEM, text, text, text) for text in HOSTILE]
+    others = [Kind(Level.REST, "grounding", "refused")]
+    kinds = [*failures, *problems, *others]
+    return Selection(32, [KindCount(kind, 1000, 3, (0.0, 0.25)) for kind in kinds])
 
 
 @pytest.fixture(scope="session")
@@ -242,5 +258,5 @@ def make_hostile() -> Callable[..., list[ReportSample]]:
 @pytest.fixture(scope="session")
 def made_up_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_page(report_run(samples(), note="the 32 answers of <b>1,000</b>"), path)
+    write_page(report_run(samples(), total=1000, selection=selection()), path)
     yield path

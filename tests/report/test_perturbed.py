@@ -23,6 +23,7 @@ def test_equal_answers_are_one() -> None:
             {"answer": "A sailor.", "change": "\\x02", "unseen": True},
             {"answer": KEEPER + "\n"},
             {"refused": "\\x00"},
+            {"empty": "\\x07"},
         ]
     )
     assert found.original == KEEPER
@@ -35,6 +36,8 @@ def test_equal_answers_are_one() -> None:
         ("\\x02", False, ()),
     ]
     assert found.refused == ["\\x00"]
+    assert found.empty == ["\\x07"]
+    assert not found.rest
 
 
 def test_words_that_differ_are_marked() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.support import (
     summary_of,
 )
 from trustassay import Sample, score
-from trustassay.capabilities import BatchLimits, Models
+from trustassay.capabilities import BatchLimits, ChatRequest, EndpointLimits, Models, Reply
 from trustassay.errors import AssessmentError, BackendError
 from trustassay.metric import Assessment
 from trustassay.runs.folder import RunFolder
@@ -380,3 +380,36 @@ def test_a_kill_leaves_sorted_results_the_same(tmp_path: Path) -> None:
 def test_a_yes_from_the_entailer_is_a_full_score() -> None:
     run = score(records(2), metrics=["grounding"], entailer=Recorder(lambda p, h: YES))
     assert [a.score for a in run.assessments] == [1.0, 1.0]
+
+
+@dataclass
+class Counting:
+    """A chat model that counts the calls that are under way."""
+
+    name: str = "openai:m@http://h/v1"
+    limits: EndpointLimits = field(default_factory=lambda: EndpointLimits(concurrency=400))
+    under_way: int = 0
+    most: int = 0
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(0.1)
+        self.under_way -= 1
+        return Reply("1")
+
+
+def test_the_window_lets_an_endpoint_have_as_many_calls_as_it_takes(
+    probe_installed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def asks(sample: Sample, models: Models) -> float:
+        return float((await models.chat(sample.question)).text)
+
+    many = [{"id": f"{i}", "question": f"{i}", "response": "r"} for i in range(1500)]
+    model = Counting()
+    score(many, metrics=[Probe(asks)], model=model, cache=None)
+    assert model.most == 400
+    model = Counting()
+    score(many, metrics=[Probe(asks)], model=model, cache=None, concurrency=50, progress=True)
+    assert model.most == 50
+    assert "--concurrency 50 holds openai:m@http://h/v1 below" in capsys.readouterr().err

@@ -140,12 +140,25 @@ def test_answers_are_written_into_the_runs_samples(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     jsonl(folder.samples_path, [sample.to_dict() for sample in questions(5)])
     found = stored(folder, number)
-    assert (found.asked, found.cut, list(found.failed)) == (4, 0, ["q3"])
+    assert (found.asked, list(found.failed)) == (4, ["q3"])
     written = read_lines(folder.samples_path)
     assert [one.get("response") for one in written] == ["0", "1", "2", None, "4"]
     again = stored(folder, lambda _: Reply("cut", finish="length"))
-    assert (again.asked, again.cut, again.failed) == (1, 1, {})
-    assert read_lines(folder.samples_path)[3]["response"] == "cut"
+    assert (again.asked, again.failed) == (1, {})
+    written = read_lines(folder.samples_path)
+    assert written[3]["response"] == "cut"
+    assert [one.get("response_cut") for one in written] == [None, None, None, True, None]
+
+
+def test_a_blank_response_is_asked_for_and_belongs_to_who_answered(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    samples = [Sample("a", "q", response=" \u200b\n", model="old", metadata={"response_cut": True})]
+    jsonl(folder.samples_path, [sample.to_dict() for sample in samples])
+    assert stored(folder, lambda _: "new").asked == 1
+    (written,) = read_lines(folder.samples_path)
+    assert written["response"] == "new"
+    assert written["model"] != "old"
+    assert "response_cut" not in written
 
 
 def test_interrupted_the_samples_stay_as_they_were(tmp_path: Path) -> None:

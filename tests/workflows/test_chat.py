@@ -11,7 +11,8 @@ import pytest
 import trustassay
 from trustassay.calls.spending import Budget
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
-from trustassay.errors import BackendError, CallError
+from trustassay.errors import CallError
+from trustassay.workflows.chat import Unanswered, UnansweredError
 
 
 @dataclass
@@ -52,7 +53,7 @@ def test_replies_come_in_the_order_of_the_prompts_and_parameters_arrive() -> Non
 
 
 def test_it_works_where_an_event_loop_is_running() -> None:
-    async def work() -> list[Reply]:
+    async def work() -> list[Reply | Unanswered]:
         return trustassay.chat(Model(), cache=False).ask(["a"])
 
     assert asyncio.run(work())[0].text == "A"
@@ -70,9 +71,26 @@ def test_so_many_at_once_as_is_asked_for() -> None:
     assert model.most == 3
 
 
-def test_failures_are_counted_and_the_first_is_told() -> None:
-    with pytest.raises(BackendError, match=r"2 of 3 prompts were not answered: no answer to bad 1"):
-        trustassay.chat(Model(), cache=False).ask(["bad 1", "good", "bad 2"])
+def test_replies_and_failures_both_come_back() -> None:
+    """Each in its prompt's place, and an error only for who reads what is not there."""
+    first, second, third = trustassay.chat(Model(), cache=False).ask(["bad 1", "good", "bad 2"])
+    assert (second.text, second.error) == ("GOOD", None)
+    assert isinstance(first, Unanswered)
+    assert isinstance(first.error, CallError)
+    assert first.error.kind == "refused"
+    assert str(third.error) == "no answer to bad 2"
+    with pytest.raises(CallError, match="no answer to bad 1"):
+        _ = [reply.text for reply in (second, first)]
+
+
+def test_strict_tells_how_many_failed_and_has_the_replies() -> None:
+    chat = trustassay.chat(Model(), cache=False)
+    assert [reply.text for reply in chat.ask(["a"], strict=True)] == ["A"]
+    words = r"2 of 3 prompts were not answered: no answer to bad 1"
+    with pytest.raises(UnansweredError, match=words) as caught:
+        chat.ask(["bad 1", "good", "bad 2"], strict=True)
+    assert [type(reply) for reply in caught.value.replies] == [Unanswered, Reply, Unanswered]
+    assert caught.value.replies[1].text == "GOOD"
 
 
 def test_one_text_is_no_list_of_prompts() -> None:
@@ -85,8 +103,7 @@ def test_one_text_is_no_list_of_prompts() -> None:
 def test_what_was_replied_is_kept_also_where_others_fail_or_it_is_given_up(tmp_path: Path) -> None:
     model = Model()
     chat = trustassay.chat(model, cache=tmp_path)
-    with pytest.raises(BackendError, match="1 of 2"):
-        chat.ask(["a", "bad"])
+    assert [reply.error is None for reply in chat.ask(["a", "bad"])] == [True, False]
 
     async def given_up() -> None:
         model.stuck = asyncio.Event()
@@ -123,8 +140,9 @@ def test_a_budget_holds_for_one_call_of_ask() -> None:
     model = Model()
     # 256 tokens of reply are expected of each, 20 are taken: so they go out one after the other.
     chat = trustassay.chat(model, cache=False, budget=Budget(300, "tokens"))
-    with pytest.raises(BackendError, match=r"prompts were not answered: the budget of 300 tokens"):
-        chat.ask([str(i) for i in range(5)])
+    words = r"prompts were not answered: the budget of 300 tokens"
+    with pytest.raises(UnansweredError, match=words):
+        chat.ask([str(i) for i in range(5)], strict=True)
     assert 1 <= len(model.asked) <= 3
     model.asked.clear()
     assert chat.ask(["1"])[0].text == "1"

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import as_file, files
 from typing import Any
 
@@ -127,6 +127,7 @@ def _own_prompt(style: str) -> Prompt:
         return Prompt.read(path)
 
 
+@cache
 def _own_examples() -> list[dict[str, str]]:
     text = (files("trustassay.answering") / "prompts" / "examples.jsonl").read_text("utf-8")
     return [json.loads(line) for line in text.splitlines()]

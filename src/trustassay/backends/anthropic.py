@@ -32,7 +32,7 @@ _FINISH = {
 def anthropic_address(rest: str) -> Address:
     """Return the address behind ``anthropic:``; raises as :meth:`Address.parse`."""
     base = os.environ.get("ANTHROPIC_BASE_URL") or BASE
-    return Address.parse("anthropic", rest, base=base, key="ANTHROPIC_API_KEY")
+    return Address.parse("anthropic", rest, base=base, key="ANTHROPIC_API_KEY", public=BASE)
 
 
 class AnthropicChat(EndpointChat):
@@ -78,6 +78,7 @@ class AnthropicChat(EndpointChat):
     def read(self, found: Any) -> Reply:
         """Return the reply that a body holds; raises as :meth:`EndpointChat.read`."""
         parts = [part["text"] for part in found["content"] if part["type"] == "text"]
+        thoughts = [str(part.get("thinking") or "") for part in found["content"]]
         text, reason = "".join(parts), found.get("stop_reason")
         if not text and reason == "refusal":
             raise self.failed("blocked by the endpoint (refusal)")
@@ -89,4 +90,5 @@ class AnthropicChat(EndpointChat):
                 usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"
             ),
             counted(usage, "output_tokens"),
+            reasoning="\n\n".join(filter(None, thoughts)) or None,
         )

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.backends import telemetry
 from trustassay.errors import BackendError
 
 __all__ = ["Encoder", "Tokens", "card", "encoder", "softmax", "weights_folder"]
@@ -42,8 +43,9 @@ class Encoder:
 
     def __init__(self, name: str, folder: Path, threads: int) -> None:
         try:
-            import onnxruntime
             import tokenizers
+
+            onnxruntime = telemetry.import_onnxruntime()
         except ImportError as error:
             raise BackendError(
                 f"the embedded models need what trustassay was installed with, and {error}: "

@@ -77,6 +77,11 @@ class EndpointChat(ABC):
         """Return the fields of a request that this wire has no words for."""
         return ()
 
+    @property
+    def missing_key(self) -> str | None:
+        """Why nothing can be asked, where a key is needed and none is set."""
+        return self._http.missing_key
+
     async def reply(self, request: ChatRequest) -> Reply:
         """Answer one request; a parameter that the endpoint refuses is left out from then on.
 
@@ -103,7 +108,9 @@ class EndpointChat(ABC):
         """Return the error for a request that the endpoint will never answer."""
         return CallError(f"{self.name}: {words}", "refused")
 
-    def _renamed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def _renamed(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not self._known_as:
+            return wanted
         names = {name: self._known_as.get(name, name) for name in wanted}
         return {known: wanted[name] for name, known in names.items() if known is not None}
 
@@ -163,6 +170,6 @@ def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
 
 def counted(usage: Any, *names: str) -> int | None:
     """Return the sum of those counts of tokens that an endpoint tells, None where it tells none."""
-    found = [usage.get(name) for name in names] if isinstance(usage, Mapping) else []
+    found = [usage.get(name) for name in names] if isinstance(usage, dict) else []
     counts = [count for count in found if isinstance(count, int) and count >= 0]
     return sum(counts) if counts else None

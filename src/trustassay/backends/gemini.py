@@ -29,7 +29,7 @@ def gemini_address(rest: str) -> Address:
     base = os.environ.get("GEMINI_BASE_URL") or BASE
     names = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     key = next((name for name in names if os.environ.get(name)), names[0])
-    return Address.parse("gemini", rest, base=base, key=key)
+    return Address.parse("gemini", rest, base=base, key=key, public=BASE)
 
 
 class GeminiChat(EndpointChat):
@@ -105,13 +105,14 @@ class GeminiChat(EndpointChat):
             counted(usage, "candidatesTokenCount", "thoughtsTokenCount"),
             tuple(_text(candidate) for candidate in candidates[1:]),
             _logprobs(first.get("logprobsResult")),
+            reasoning=_text(first, thought=True) or None,
         )
 
 
-def _text(candidate: Mapping[str, Any]) -> str:
-    """Return the words of a candidate without its thoughts; none where it was cut at once."""
+def _text(candidate: Mapping[str, Any], *, thought: bool = False) -> str:
+    """Return the words of a candidate, or of its thoughts; none where it was cut at once."""
     parts = (candidate.get("content") or {}).get("parts") or ()
-    return "".join(part.get("text", "") for part in parts if not part.get("thought"))
+    return "".join(part.get("text", "") for part in parts if bool(part.get("thought")) is thought)
 
 
 def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:

@@ -7,13 +7,14 @@ import json
 import os
 import re
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+from trustassay.backends.body import ACCEPTED, BodyError, OversizedError, in_bytes, read_body
 from trustassay.capabilities import EndpointLimits, on_sending
 from trustassay.errors import BackendError, CallError, CallFault, UnknownNameError, did_you_mean
 from trustassay.sample import clean
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Address", "HttpEndpoint", "RefusalError", "worded"]
 
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
+
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 SHOWN = 300
 """Characters of an endpoint's own words that an error message repeats."""
+ERROR_BYTES = 1_000_000
+"""Of a reply that tells an error, no more is read."""
 SECRET = 8
 """Characters of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
 
@@ -35,7 +40,7 @@ _CLOSED = re.compile(
 """What endpoints say, under various statuses, when they will answer nothing at all."""
 _HOST_AT_END = re.compile(r"@(localhost|[\w.-]+:\d+|[\w.-]+\.\w+/|\w+://)")
 
-_LIMITS = {
+_LIMITS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "concurrency": ("concurrency", int),
     "rpm": ("requests_per_minute", float),
     "tpm": ("tokens_per_minute", float),
@@ -43,6 +48,7 @@ _LIMITS = {
     "deadline": ("deadline_s", float),
     "patience": ("patience_s", float),
     "tries": ("tries", int),
+    "max_reply": ("reply_bytes", in_bytes),
 }
 
 
@@ -51,7 +57,8 @@ class Address:
     """What a URI such as ``openai:MODEL@BASE_URL?rpm=500`` says.
 
     query: what is sent along in every URL (``api-version``); body: additions to every request's
-    body (``body.reasoning_effort=low``); key: name of the environment variable with the key.
+    body (``body.reasoning_effort=low``); key: name of the environment variable with the key;
+    public: whether this is the service's own address, where nothing is answered without a key.
     """
 
     scheme: str
@@ -61,14 +68,18 @@ class Address:
     key: str
     query: Mapping[str, str]
     body: Mapping[str, Any]
+    public: bool = False
 
     @classmethod
-    def parse(cls, scheme: str, rest: str, *, base: str, key: str) -> Address:
-        """Read what stands after ``SCHEME:``; ``base`` and ``key`` are the scheme's own.
+    def parse(cls, scheme: str, rest: str, *, base: str, key: str, public: str = "") -> Address:
+        """Read what stands after ``SCHEME:``.
+
+        ``base`` and ``key`` hold where the URI names no others; ``public`` is the service's own
+        address.
 
         Raises:
             BackendError: no model, or an address that cannot be used.
-            UnknownNameError: an option that nothing here answers to.
+            UnknownNameError: no such option.
         """
         rest, _, options = rest.partition("?")
         model, own = rest, ""
@@ -97,7 +108,8 @@ class Address:
                 known = [*_LIMITS, "key", "api-version", "body.NAME"]
                 raise UnknownNameError(did_you_mean(f"option of {scheme}", name, known))
         try:
-            return cls(scheme, model, base, EndpointLimits(**limits), key, query, body)
+            set_limits = EndpointLimits(**limits)
+            return cls(scheme, model, base, set_limits, key, query, body, base == public)
         except ValueError as error:
             names = {field: name for name, (field, _) in _LIMITS.items()}
             field, _, rest = str(error).partition(":")
@@ -113,18 +125,18 @@ class Address:
 
 def _checked_base(base: str) -> str:
     if "@" in base.partition("://")[2].partition("/")[0]:
-        raise BackendError("an address with a password in it; keys belong into the environment")
+        raise BackendError("the address holds a password; put the key into the environment")
     try:
         parts = urlsplit(base)
         known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:
         known = False
     if not known:
-        raise BackendError(f"{base!r} is no address; expected http://... or https://...")
+        raise BackendError(f"{base!r} is not an address; expected http://... or https://...")
     return base.rstrip("/")
 
 
-def _number(scheme: str, name: str, value: str, kind: type) -> Any:
+def _number(scheme: str, name: str, value: str, kind: Callable[[str], Any]) -> Any:
     try:
         return kind(value)
     except ValueError:
@@ -151,7 +163,8 @@ class HttpEndpoint:
 
     The key is read from the environment for every session and is struck out of everything that
     the endpoint sends back, so that it cannot reach a file or a message. Redirects are not
-    followed: they would take the key elsewhere. What UTF-8 cannot hold is sent as U+FFFD.
+    followed: they would take the key elsewhere. What UTF-8 cannot hold is sent as U+FFFD. A reply
+    larger than the address's ``reply_bytes`` is not read to its end.
     """
 
     def __init__(self, address: Address, key_header: str, key_prefix: str = "") -> None:
@@ -168,17 +181,28 @@ class HttpEndpoint:
         self._headers |= {name.replace("_", "-"): value for name, value in headers.items()}
         return self
 
+    @property
+    def missing_key(self) -> str | None:
+        """Why nothing can be asked, where a key is needed and none is set."""
+        address = self.address
+        if not (address.public and address.key) or os.environ.get(address.key, "").strip():
+            return None
+        return (
+            f"{address.name}: needs a key; set {address.key}, or name another variable "
+            "with ?key=NAME"
+        )
+
     async def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """Send ``body`` to the address and ``path``, and return what came back.
 
         Raises:
             CallError: with its kind; the message holds the endpoint's own words.
         """
-        text = json.dumps({**body, **self.address.body}, ensure_ascii=False)
+        text = _as_json({**body, **self.address.body})
         return await self._answer("POST", path, clean(text).encode())
 
     async def get(self, path: str) -> Any:
-        """Fetch what stands at ``path``; raises as :meth:`post`."""
+        """Fetch what is at ``path``; raises as :meth:`post`."""
         return await self._answer("GET", path, None)
 
     async def close(self) -> None:
@@ -188,9 +212,26 @@ class HttpEndpoint:
         self._session = None
 
     async def _answer(self, method: str, path: str, data: bytes | None) -> Any:
+        status, headers, text = await self._sent(method, path, data)
+        if not 200 <= status < 300:
+            raise self._fault(status, text, headers)
+        try:
+            found = json.loads(text)
+        except ValueError:
+            raise self._error(f"the reply is not JSON: {worded(text)}", "malformed") from None
+        if isinstance(found, dict) and found.get("error"):  # as OpenRouter tells of its providers
+            code = found["error"].get("code") if isinstance(found["error"], dict) else None
+            raise self._fault(code if isinstance(code, int) else 502, text, headers)
+        return found
+
+    async def _sent(
+        self, method: str, path: str, data: bytes | None
+    ) -> tuple[int, Mapping[str, str], str]:
+        """Send a request; return status, headers and text of the response, without the key."""
         import aiohttp
 
         session = self._opened()
+        most = self.address.limits.reply_bytes
         if told := on_sending.get():
             told()
         try:
@@ -202,8 +243,15 @@ class HttpEndpoint:
                 allow_redirects=False,
                 proxy=self._proxy,
             ) as response:
-                text = (await response.read()).decode("utf-8", "replace")
-                status, headers = response.status, response.headers
+                status = response.status
+                good = 200 <= status < 300
+                body = await read_body(response, most if good else ERROR_BYTES, cut=not good)
+                return status, response.headers, self._redacted(body.decode("utf-8", "replace"))
+        except OversizedError:
+            words = f"the reply has more than {most:,} bytes (max_reply)"
+            raise self._error(words, "oversized") from None
+        except BodyError as error:
+            raise self._error(f"the reply is {error}", "malformed") from None
         except aiohttp.ClientPayloadError:
             raise self._error("the reply broke off", "connection") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -212,30 +260,25 @@ class HttpEndpoint:
             wrong = isinstance(error, aiohttp.ClientConnectorCertificateError)
             words = f"no connection ({words})"
             raise self._error(words, "closed" if wrong else "connection") from None
-        except ValueError as error:  # of the address, or of a proxy that is none
-            raise self._error(f"cannot be asked ({error})", "closed") from None
-        text = self._redacted(text)
-        if not 200 <= status < 300:
-            raise self._fault(status, text, headers)
-        try:
-            found = json.loads(text)
-        except ValueError:
-            raise self._error(f"a reply that is no JSON: {worded(text)}", "malformed") from None
-        if isinstance(found, dict) and found.get("error"):  # as OpenRouter tells of its providers
-            code = found["error"].get("code") if isinstance(found["error"], dict) else None
-            raise self._fault(code if isinstance(code, int) else 502, text, headers)
-        return found
+        except ValueError as error:  # of the address, or of a proxy
+            raise self._error(f"the request cannot be sent ({error})", "closed") from None
 
     def _opened(self) -> aiohttp.ClientSession:
         import aiohttp
 
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop:
+            if missing := self.missing_key:
+                raise CallError(missing, "closed")
             self._key = os.environ.get(self.address.key, "").strip()
             if not (self._key.isascii() and self._key.isprintable()):
-                raise self._error(f"{self.address.key} holds what is no key", "closed")
+                raise self._error(f"{self.address.key} is not a valid API key", "closed")
             self._proxy = _proxy(self.address.base)
-            headers = {"Content-Type": "application/json", **self._headers}
+            headers = {
+                "Content-Type": "application/json",
+                "Accept-Encoding": ACCEPTED,
+                **self._headers,
+            }
             if self._key:
                 headers[self._key_header] = self._key_prefix + self._key
             self._loop = loop
@@ -243,6 +286,7 @@ class HttpEndpoint:
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30),
                 headers=headers,
+                auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.backends.telemetry import quiet_hub
 from trustassay.errors import BackendError
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "load",
     "longest_input",
     "one_line",
+    "only_local",
     "padded",
     "safetensors_only",
     "uri",
@@ -36,6 +38,7 @@ Features = dict[str, list[int]]
 
 def libraries() -> tuple[Any, Any]:
     """Return torch and transformers; raises :class:`BackendError` where they are missing."""
+    quiet_hub()
     try:
         import torch
         import transformers
@@ -54,7 +57,15 @@ def config_of(name: str) -> tuple[str, Any]:
     folder = str(Path(name).expanduser()) if name.startswith("~") else name
     if folder.startswith(("/", ".")) and not Path(folder).is_dir():
         raise BackendError("there is no such folder")
-    return folder, transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    config = transformers.AutoConfig.from_pretrained(
+        folder, trust_remote_code=False, **only_local(folder)
+    )
+    return folder, config
+
+
+def only_local(folder: str) -> dict[str, bool]:
+    """Return the option with which a folder is loaded without a look at the hub."""
+    return {"local_files_only": True} if Path(folder).is_dir() else {}
 
 
 def load(
@@ -74,7 +85,8 @@ def load(
     """
     _, transformers = libraries()
     where, options = dtype_options(device, dtype)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    local = only_local(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **local)
     if tokenizer.pad_token_id is None and pad_with_end:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.pad_token_id is None:
@@ -85,6 +97,7 @@ def load(
             trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
+            **local,
             **options,
         )
     missing = sorted(report["missing_keys"])

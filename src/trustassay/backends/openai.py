@@ -12,6 +12,7 @@ import binascii
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -25,12 +26,14 @@ from trustassay.errors import CallError
 __all__ = ["BlockingEmbedder", "OpenAIChat", "OpenAIEmbedder", "openai_address"]
 
 BASE = "https://api.openai.com/v1"
+VECTOR_BYTES = 256_000
+"""What the vector of one text may take in a reply, whatever the limit for replies is."""
 
 
 def openai_address(rest: str) -> Address:
     """Return the address behind ``openai:``; raises as :meth:`Address.parse`."""
     base = os.environ.get("OPENAI_BASE_URL") or BASE
-    return Address.parse("openai", rest, base=base, key="OPENAI_API_KEY")
+    return Address.parse("openai", rest, base=base, key="OPENAI_API_KEY", public=BASE)
 
 
 def _endpoint(address: Address) -> HttpEndpoint:
@@ -94,6 +97,7 @@ class OpenAIChat(EndpointChat):
             counted(usage, "completion_tokens"),
             tuple(_text(choice["message"]) for choice in others),
             _logprobs(first.get("logprobs")),
+            reasoning=_reasoning(first["message"]),
         )
 
 
@@ -105,7 +109,14 @@ class OpenAIEmbedder:
         self.limits = BatchLimits(items=256, tokens=100_000)
         self.endpoint_limits = address.limits
         self._model = address.model
-        self._http = _endpoint(address)
+        most = max(address.limits.reply_bytes, VECTOR_BYTES * self.limits.items)
+        roomy = replace(address, limits=replace(address.limits, reply_bytes=most))
+        self._http = _endpoint(roomy)
+
+    @property
+    def missing_key(self) -> str | None:
+        """Why nothing can be asked, where a key is needed and none is set."""
+        return self._http.missing_key
 
     async def avectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
@@ -159,6 +170,12 @@ def _text(message: Mapping[str, Any]) -> str:
     if not isinstance(content, str):
         raise TypeError
     return content
+
+
+def _reasoning(message: Mapping[str, Any]) -> str | None:
+    """Return what servers of open models tell beside the content, under either name."""
+    told = message.get("reasoning_content") or message.get("reasoning")
+    return told if isinstance(told, str) and told else None
 
 
 def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:

@@ -24,6 +24,7 @@ from typing import Any
 from urllib.parse import quote
 
 from trustassay.backends.layout import plain, shortened
+from trustassay.backends.reading import says_nothing
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError, did_you_mean
 
@@ -52,7 +53,8 @@ class ReplayChat:
     """Looks replies up by messages and repeat.
 
     Where a run's file has several for one, those asked with the request's own parameters count
-    first; ``model`` narrows the choice to one model's replies.
+    first; ``model`` narrows the choice to one model's replies. An empty one counts where there is
+    no other: then it was asked for once more.
     """
 
     shared = False  # the file is at hand
@@ -96,6 +98,7 @@ class ReplayChat:
         """Return the stored reply; raises :class:`BackendError` where there is none."""
         known = self._found.get((request.messages, request.repeat), [])
         parameters = _parameters({name: getattr(request, name) for name in _PARAMETERS})
+        known = [stored for stored in known if not says_nothing(stored.reply)] or known
         exact = [stored for stored in known if stored.parameters == parameters]
         replies = {stored.reply: stored for stored in exact or known}
         if not replies:

@@ -5,7 +5,8 @@ A backend's module, and what it needs, is imported when it is named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -46,6 +47,14 @@ __all__ = [
 ]
 
 EntailerChoice = str | Entailer | Callable[[str, str], Any]
+_TELLING = (
+    (r"(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)", "openai"),
+    (r"claude-", "anthropic"),
+    (r"gemini-", "gemini"),
+    (r"[\w.-]+/[\w.-]+(\?|$)", "hf"),
+)
+"""Beginnings of names that tell who serves a model, and the form of names on the hub."""
+
 ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]
 EmbedderChoice = str | Embedder
 
@@ -64,7 +73,7 @@ def entailer(choice: EntailerChoice) -> Entailer:
         return _from_object(choice)
     scheme, _, rest = choice.replace("embedded?", "embedded:?", 1).partition(":")
     if scheme not in _ENTAILERS:
-        raise UnknownNameError(did_you_mean("entailer", choice, _ENTAILERS))
+        raise _unknown("entailer", choice, choice, _ENTAILERS)
     return _ENTAILERS[scheme](rest)
 
 
@@ -84,7 +93,7 @@ def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
         return _checked_embedder(choice)
     scheme, _, rest = choice.replace("embedded?", "embedded:?", 1).partition(":")
     if scheme not in _EMBEDDERS:
-        raise UnknownNameError(did_you_mean("embedder", choice, _EMBEDDERS))
+        raise _unknown("embedder", choice, choice, _EMBEDDERS)
     return _EMBEDDERS[scheme](rest)
 
 
@@ -104,8 +113,22 @@ def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
         return _chat_from_object(choice)
     scheme, _, rest = choice.partition(":")
     if scheme not in _CHATS:
-        raise UnknownNameError(did_you_mean("chat model", scheme, _CHATS))
+        raise _unknown("chat model", scheme, choice, _CHATS)
     return _CHATS[scheme](rest)
+
+
+def _unknown(what: str, name: str, choice: str, schemes: Collection[str]) -> UnknownNameError:
+    """Return the error for a choice of no known scheme.
+
+    It offers the scheme that the choice tells, else those that ``name`` is near to.
+    """
+    if choice.startswith(("http://", "https://")) and "openai" in schemes:
+        words = f"unknown {what}: an address names no model; did you mean openai:MODEL@{choice}?"
+        return UnknownNameError(words)
+    for pattern, scheme in _TELLING:
+        if scheme in schemes and re.match(pattern, choice, re.IGNORECASE):
+            return UnknownNameError(f"unknown {what} {choice!r}; did you mean {scheme}:{choice}?")
+    return UnknownNameError(did_you_mean(what, name, schemes))
 
 
 def blocking(found: Embedder | OpenAIEmbedder) -> Embedder:

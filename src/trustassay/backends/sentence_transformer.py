@@ -18,6 +18,7 @@ from trustassay.backends.loading import (
     dtype_options,
     libraries,
     one_line,
+    only_local,
     safetensors_only,
     uri,
 )
@@ -66,6 +67,7 @@ class SentenceTransformerEmbedder:
                 device=str(where),
                 trust_remote_code=False,
                 model_kwargs={"use_safetensors": True, **options},
+                **only_local(folder),
             ).eval()
         prompts, default = self._model.prompts or {}, self._model.default_prompt_name
         self._prompt = prompts.get(default, "") if default else ""

@@ -49,6 +49,12 @@ class Backends:
         """Return the backend of a capability, if there is one; ``which`` of a role's models."""
         return self.held.get(place_of(name, role, which))
 
+    def without(self, name: str) -> Backends:
+        """Return these without those of a capability."""
+        return Backends(
+            {place: one for place, one in self.held.items() if place.capability != name}
+        )
+
     def roles(self) -> set[str]:
         """Return the roles that have a chat model."""
         return {place.role for place in self.held if place.role}

@@ -7,18 +7,19 @@ batched, stored, checked, planned and shown, and which backends serve it.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from trustassay.calls.counting import Tally
 from trustassay.calls.endpoints import Endpoints
-from trustassay.calls.gathering import Codec, Gatherer
+from trustassay.calls.gathering import Gatherer
+from trustassay.calls.keeping import Codec
 from trustassay.calls.spending import Purse
+from trustassay.calls.store import Calls
 from trustassay.errors import BackendError
-from trustassay.sample import clean
 
-__all__ = ["Capability", "Shared", "cleaned", "numbers"]
+__all__ = ["Capability", "Remote", "Shared", "numbers"]
 
 Item = TypeVar("Item")
 Reply = TypeVar("Reply")
@@ -34,6 +35,10 @@ class Shared(Protocol):
     endpoints: Endpoints
     purse: Purse
     tally: Tally | None
+
+    def calls_of(self, backend: Any) -> Calls:
+        """Return where the calls of a backend are kept."""
+        ...
 
     def gatherer(self, capability: str, backend: Any) -> Gatherer[Any, Any]:
         """Return the one gatherer of a capability and a backend."""
@@ -57,6 +62,7 @@ class Capability(Generic[Item, Reply]):
     option: the command line's option, for messages.
     served_by: the capability whose backends serve this one, too, where they can: those that are
     of the type ``able``.
+    local: returns how a backend in this process is asked, where that is more than ``compute``.
     remote: returns how an endpoint is asked, or ``None`` for a backend in this process.
     remote_items: requests that one call to an endpoint takes; ``None`` as the backend's limits say.
     """
@@ -73,6 +79,7 @@ class Capability(Generic[Item, Reply]):
     option: str = ""
     served_by: str = ""
     able: type | None = None
+    local: Callable[[Any, Shared], Callable[[list[Item]], Sequence[Any]]] | None = None
     remote: Callable[[Any, Shared], Remote | None] = lambda _backend, _shared: None
     remote_items: int | None = None
 
@@ -86,12 +93,3 @@ class Capability(Generic[Item, Reply]):
 def numbers(values: Sequence[float]) -> str:
     """Return numbers as the JSON in which they are stored."""
     return json.dumps([round(value, DIGITS) for value in values])
-
-
-def cleaned(value: Any) -> Any:
-    """Return a reply's fields without what no file can hold, lone surrogates."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {name: cleaned(part) for name, part in value.items()}
-    return [cleaned(part) for part in value] if isinstance(value, list | tuple) else value

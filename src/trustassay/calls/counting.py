@@ -3,7 +3,7 @@
 What was replied stands in the folder's ``calls.sqlite``; what failed in its ``failures.jsonl``, a
 line a try: ``request`` (its key), ``kind``, ``error``. So a search that goes on after it was killed
 counts as one that was not. Replies taken from the shared file count nothing. A request that was
-under way when the process ended is asked again, and counts once.
+under way when the process ended is asked again, and counts once. An empty reply stands in both.
 """
 
 from __future__ import annotations
@@ -13,29 +13,68 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii as _quoted
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from trustassay.calls.spending import BudgetReachedError
 from trustassay.calls.store import CallStore, request_key
 from trustassay.capabilities import ChatRequest, Reply, on_sending
-from trustassay.errors import CallError, RunFolderError
+from trustassay.errors import CallError, CallFault, RunFolderError
 
 __all__ = ["Counted", "Tally", "chat_parts", "fields_of"]
 
 PARAMETER = "parameter"
 """The kind of a try that was refused for a parameter, and sent again without it."""
+EMPTY_ONCE = "empty once"
+"""The kind of a try whose reply was empty, and that was sent again."""
+STORED_TOO = frozenset({"empty", EMPTY_ONCE})
+"""Kinds of failures whose replies stand among the folder's calls."""
+FINAL: tuple[CallFault, ...] = ("refused", "empty")
+"""Kinds of failures with which the same request would meet again."""
 FORGOTTEN = "forgotten"
+
+
+_FIELDS = {kind: attrgetter(*kind.__slots__) for kind in (ChatRequest, Reply)}
 
 
 def fields_of(value: ChatRequest | Reply) -> dict[str, Any]:
     """Return the fields as JSON values; without the copies that ``asdict`` makes."""
-    return {name: getattr(value, name) for name in value.__slots__}
+    kind = Reply if isinstance(value, Reply) else ChatRequest
+    return dict(zip(kind.__slots__, _FIELDS[kind](value), strict=True))
 
 
 def chat_parts(request: ChatRequest) -> tuple[str]:
-    """Return what makes up the key of a request to a chat model."""
-    return (json.dumps(fields_of(request)),)
+    """Return what makes up the key of a request to a chat model: its fields as JSON.
+
+    All but the messages are the same in many requests, and so is their JSON. Whether it may be
+    empty counts only where it may: other keys are as they were without that.
+    """
+    try:
+        messages, *others = _FIELDS[ChatRequest](request)
+        turns = [f"[{_quoted(role)}, {_quoted(text)}]" for role, text in messages]
+        rest = _as_json(*others)
+    except TypeError:  # a list among the fields, or what is no text
+        return (json.dumps(_told(fields_of(request))),)
+    return (f'{{"messages": [{", ".join(turns)}], {rest}',)
+
+
+@lru_cache(1024, typed=True)  # 1, 1.0 and True are equal, but not as JSON
+def _as_json(*values: Any) -> str:
+    """Return the JSON of a request's fields after the first, without the first brace."""
+    fields = dict(zip(ChatRequest.__slots__[1:], values, strict=True))
+    return json.dumps(_told(fields))[1:]
+
+
+def _told(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields without ``may_be_empty`` where it says nothing."""
+    return (
+        fields
+        if fields["may_be_empty"]
+        else {k: v for k, v in fields.items() if k != "may_be_empty"}
+    )
 
 
 class Tally:
@@ -50,11 +89,11 @@ class Tally:
     def __init__(self, own: CallStore, path: Path, most: int | None = None) -> None:
         self._own, self._path, self._most = own, path, most
         self._failed: Counter[bytes] = Counter()
-        self._refused: dict[bytes, str] = {}
+        self._refused: dict[bytes, CallError] = {}
         self._asked: dict[bytes, None] = {}
-        self._read()
+        stored_too = self._read()
         replied = sum(usage.calls for usage in own.usage("chat").values())
-        self._left = replied + self._failed.total()
+        self._left = replied + self._failed.total() - stored_too
 
     def of(self, backend: str, request: ChatRequest) -> Counted:
         """Return the tally's view of one request."""
@@ -75,9 +114,9 @@ class Tally:
         self._asked[key] = None
 
     def check(self, key: bytes) -> None:
-        """Raise :class:`CallError` where the endpoint has refused a request before."""
-        if key in self._refused:
-            raise CallError(self._refused[key], "refused")
+        """Raise :class:`CallError` where a request was refused, or answered by nothing, before."""
+        if error := self._refused.get(key):
+            raise CallError(str(error), error.kind)
 
     def admit(self) -> None:
         """Count a request that is about to leave.
@@ -95,9 +134,13 @@ class Tally:
     def fail(self, key: bytes, kind: str, error: str) -> None:
         """Write down that a request failed that had been let out."""
         self._failed[key] += 1
-        if kind == "refused":
-            self._refused[key] = error
+        self._remember(key, kind, error)
         self._write({"request": key.hex(), "kind": kind, "error": error})
+
+    def _remember(self, key: bytes, kind: str, error: str) -> None:
+        for final in FINAL:
+            if kind == final:
+                self._refused[key] = CallError(error, final)
 
     def forget_refusals(self) -> None:
         """Let what was refused be asked again; it stays counted."""
@@ -109,10 +152,14 @@ class Tally:
         with self._path.open("ab", buffering=0) as file:
             file.write(json.dumps(row).encode() + b"\n")
 
-    def _read(self) -> None:
-        """Read what failed before; a line that a killed process left unfinished is cut off."""
+    def _read(self) -> int:
+        """Read what failed before, and return how much of it is stored as a call besides.
+
+        A line that a killed process left unfinished is cut off.
+        """
+        stored_too = 0
         if not self._path.exists():
-            return
+            return stored_too
         content = self._path.read_bytes()
         sound = content[: content.rfind(b"\n") + 1]
         if sound != content:
@@ -126,10 +173,11 @@ class Tally:
                     continue
                 key = bytes.fromhex(row["request"])
                 self._failed[key] += 1
-                if row["kind"] == "refused":
-                    self._refused[key] = str(row["error"])
+                stored_too += row["kind"] in STORED_TOO
+                self._remember(key, row["kind"], str(row["error"]))
             except (ValueError, KeyError, TypeError):
                 raise RunFolderError(f"{self._path}:{number}: damaged (delete the line)") from None
+        return stored_too
 
 
 class Counted:
@@ -139,7 +187,7 @@ class Counted:
         self._tally, self.key = tally, key
 
     def check(self) -> None:
-        """Raise :class:`CallError` where the endpoint has refused it before."""
+        """Raise :class:`CallError` where it was refused, or answered by nothing, before."""
         self._tally.check(self.key)
 
     def admit(self) -> None:
@@ -174,6 +222,6 @@ class Counted:
         finally:
             on_sending.reset(token)
 
-    def failed(self, error: CallError) -> None:
-        """Count a try that failed."""
-        self._tally.fail(self.key, error.kind, str(error))
+    def failed(self, error: CallError, *, again: bool = False) -> None:
+        """Count a try that failed; ``again`` where it was empty and is sent once more."""
+        self._tally.fail(self.key, EMPTY_ONCE if again else error.kind, str(error))

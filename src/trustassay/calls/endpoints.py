@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -12,13 +14,25 @@ import numpy as np
 
 from trustassay.calls.counting import Counted, Tally
 from trustassay.calls.limits import Endpoint
+from trustassay.calls.replies import Keep, allowed, empty_reply
 from trustassay.calls.spending import CHARACTERS_PER_TOKEN, Purse, Tokens, estimated_tokens
 from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, Vectors
 from trustassay.errors import BackendError, CallError
 
-__all__ = ["AsyncEmbedder", "ChatCaller", "EmbeddingCaller", "Endpoints"]
+__all__ = [
+    "AsyncEmbedder",
+    "ChatCaller",
+    "EmbeddingCaller",
+    "Endpoints",
+    "calls_at_once",
+    "held_back",
+    "limits_of",
+    "samples_at_once",
+]
 
 T = TypeVar("T")
+EMPTY_TRIES = 2
+"""Tries for a reply that is empty by chance; one that was cut before it began is no such case."""
 
 
 class AsyncEmbedder(Protocol):
@@ -30,6 +44,36 @@ class AsyncEmbedder(Protocol):
     async def avectors(self, texts: Sequence[str]) -> Vectors:
         """Return shape (n, d) for n texts; raises :class:`CallError`."""
         ...
+
+
+def limits_of(backend: Any) -> EndpointLimits:
+    """Return what an endpoint says of itself, or else the usual limits."""
+    found = getattr(backend, "endpoint_limits", None) or getattr(backend, "limits", None)
+    return found if isinstance(found, EndpointLimits) else EndpointLimits()
+
+
+def calls_at_once(backends: Iterable[Any]) -> int:
+    """Return the most calls that any of these endpoints takes at once."""
+    return max((limits_of(backend).concurrency for backend in backends), default=0)
+
+
+def samples_at_once(asked_for: int | None, usual: int, backends: Iterable[Any]) -> int:
+    """Return how many samples to have in flight: as asked for, else enough for every endpoint.
+
+    Twice as many as there are calls at once, since a sample also waits for other models.
+    """
+    return asked_for or max(usual, 2 * calls_at_once(backends))
+
+
+def held_back(asked_for: int | None, backends: Iterable[Any]) -> list[str]:
+    """Return the endpoints whose own word on calls at once is larger than what was asked for."""
+    usual = EndpointLimits().concurrency
+    found = {backend.name: limits_of(backend).concurrency for backend in backends}
+    return [
+        f"--concurrency {asked_for} holds {name} below its own concurrency={own}"
+        for name, own in found.items()
+        if asked_for and own not in (usual, asked_for) and own > asked_for
+    ]
 
 
 class Endpoints:
@@ -49,7 +93,7 @@ class Endpoints:
         if self._concurrency:
             limits = replace(limits, concurrency=self._concurrency)
         address = getattr(backend, "endpoint", backend.name)
-        endpoint = self._found.setdefault(address, Endpoint(limits))
+        endpoint = self._found.setdefault(address, Endpoint(limits, name=address))
         if limits != endpoint.limits:
             raise BackendError(f"{address}: is given two kinds of limits in one run")
         return endpoint
@@ -65,7 +109,24 @@ class _Caller:
     def __init__(self, name: str, endpoint: Endpoint, purse: Purse) -> None:
         self._name, self._endpoint, self._purse = name, endpoint, purse
         self._closed: str | None = None
+        self._stopped = False
         self._estimated = self._counted = 0
+        self._sent = 0
+        self._idle = asyncio.Event()
+
+    def enough(self) -> int:
+        """Return how many calls need to be made for the endpoint never to wait for one."""
+        allowed = self._endpoint.allowed
+        return allowed + allowed // 4
+
+    def stop(self) -> None:
+        """Let no further request leave; who waits for one is given up."""
+        self._stopped = True
+
+    async def idle(self) -> None:
+        """Return when no request is under way any more; after :meth:`stop`."""
+        if self._sent:
+            await self._idle.wait()
 
     async def _called(
         self,
@@ -79,7 +140,7 @@ class _Caller:
         estimated, tokens = tokens.prompt, self._corrected(tokens)
         reserved = await self._purse.reserve(self._name, tokens)
         paid: Tokens | None = None
-        began = 0.0
+        began, sent, thought = 0.0, 0, tokens.prompt + tokens.reply
 
         def check() -> None:
             self._check()
@@ -87,13 +148,20 @@ class _Caller:
                 counted.admit()
 
         async def timed() -> T:
-            nonlocal began
+            nonlocal began, sent
             began = time.perf_counter()
-            return await work()
+            sent = 1
+            self._under_way(1)
+            try:
+                return await work()
+            except BaseException:
+                sent = 0
+                self._under_way(-1)
+                raise
 
         try:
-            failed = counted.failed if counted else lambda _: None
-            found = await self._endpoint.call(timed, sum(tokens), check, failed)
+            failed = counted.failed if counted else _ignore
+            found = await self._endpoint.call(timed, thought, check, failed)
             seconds = time.perf_counter() - began
             paid = taken(found)
             self._estimated += estimated
@@ -101,38 +169,54 @@ class _Caller:
         except CallError as error:
             if error.kind == "closed":
                 self._closed = str(error)
+            if error.kind == "timeout" and self._name not in str(error):
+                words = f"{self._name}: {error}"
+                raise CallError(words, error.kind, error.retry_after_s) from None
             raise
         finally:
-            await self._purse.settle(reserved, self._name, paid)
-        self._endpoint.took(sum(paid) - sum(tokens))
+            try:
+                await self._purse.settle(reserved, self._name, paid)
+            finally:
+                self._under_way(-sent)  # only now: whoever waits for it closes what is below
+        self._endpoint.took(paid.prompt + paid.reply - thought)
         return found, seconds
+
+    def _under_way(self, more: int) -> None:
+        self._sent += more
+        if self._stopped and not self._sent:
+            self._idle.set()
 
     def _corrected(self, tokens: Tokens) -> Tokens:
         """Return an estimate with more tokens for a prompt, where so far it took more than thought.
 
         Never with fewer: what is set aside for a call should be enough for it.
         """
-        ratio = max(1.0, self._counted / self._estimated) if self._estimated else 1.0
+        if self._counted <= self._estimated:
+            return tokens
+        ratio = self._counted / self._estimated if self._estimated else 1.0
         return Tokens(math.ceil(tokens.prompt * ratio), tokens.reply)
 
     def _check(self) -> None:
-        """Let no call out to a model that said that it answers none."""
+        """Let no call out to a model that said that it answers none, nor when the work ends."""
+        if self._stopped:
+            raise asyncio.CancelledError
         if self._closed is not None:
             raise CallError(self._closed, "closed")
 
 
 class ChatCaller(_Caller):
-    """Asks a chat model."""
+    """Asks a chat model; ``keep`` stores what it replied without a word."""
 
     def __init__(
         self,
         model: ChatModel,
         endpoint: Endpoint,
         purse: Purse,
+        keep: Keep,
         tally: Tally | None = None,
     ) -> None:
         super().__init__(model.name, endpoint, purse)
-        self._model, self._tally = model, tally
+        self._model, self._keep, self._tally = model, keep, tally
 
     async def __call__(self, requests: Sequence[ChatRequest]) -> tuple[list[Reply], float]:
         """Answer the one request, and say how long the endpoint took.
@@ -141,30 +225,47 @@ class ChatCaller(_Caller):
             BackendError: it is not answered: the last try's failure, or the budget is reached.
         """
         (request,) = requests
-        expected = estimated_tokens(request)
-
         counted = self._tally.of(self._name, request) if self._tally else None
         if counted:
             counted.check()
+        tries = 0
+        while True:
+            reply, seconds = await self._replied(request, counted)
+            error = empty_reply(self._name, request, reply)
+            if error is None:
+                return [allowed(request, reply)], seconds
+            self._keep(request, reply, seconds)
+            self._endpoint.failures[error.kind] += 1
+            tries += 1
+            again = tries < EMPTY_TRIES and reply.finish != "length"
+            if counted:
+                counted.failed(error, again=again)
+            if not again:
+                raise error if tries == 1 else CallError(f"{error} (after {tries} tries)", "empty")
+
+    async def _replied(self, request: ChatRequest, counted: Counted | None) -> tuple[Reply, float]:
+        """Return what the endpoint replied to one request, and how long it took."""
+        expected = estimated_tokens(request)
 
         async def work() -> Reply:
-            if counted is None:
-                return await replied()
-            with counted.sending():
-                return await replied()
-
-        async def replied() -> Reply:
-            reply = await self._model.reply(request)
-            if not isinstance(reply, Reply):
-                raise BackendError(f"{self._name} returned {reply!r:.60} in place of a Reply")
-            return reply
+            with counted.sending() if counted else nullcontext():
+                reply = await self._model.reply(request)
+                if not isinstance(reply, Reply):
+                    raise BackendError(f"{self._name} returned {reply!r:.60} in place of a Reply")
+                return reply
 
         def taken(reply: Reply) -> Tokens:
-            told = (reply.prompt_tokens, reply.reply_tokens)
-            return Tokens(*(e if t is None else t for t, e in zip(told, expected, strict=True)))
+            prompt, text = reply.prompt_tokens, reply.reply_tokens
+            return Tokens(
+                expected.prompt if prompt is None else prompt,
+                expected.reply if text is None else text,
+            )
 
-        reply, seconds = await self._called(work, expected, taken, counted)
-        return [reply], seconds
+        return await self._called(work, expected, taken, counted)
+
+
+def _ignore(_: CallError) -> None:
+    """Do nothing about a try that failed."""
 
 
 class EmbeddingCaller(_Caller):

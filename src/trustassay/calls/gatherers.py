@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from trustassay.calls.backends import Backends, is_shared, paid_names, place_of
 from trustassay.calls.counting import Tally
-from trustassay.calls.endpoints import Endpoints
+from trustassay.calls.endpoints import ChatCaller, EmbeddingCaller, Endpoints
 from trustassay.calls.gathering import Counts, Gatherer, Policy
 from trustassay.calls.kinds import capability
+from trustassay.calls.marks import MarkedCalls, Marks
 from trustassay.calls.spending import Budget, Prices, Purse
 from trustassay.calls.store import Calls, CallStore
 from trustassay.capabilities import BatchLimits
@@ -31,6 +34,10 @@ class Asking:
     tally: Tally | None = None
 
 
+GRACE_S = 1.0
+"""So long calls that are under way may go on when all else has ended."""
+
+
 class Gatherers:
     """Finds the gatherer for a request, and makes it when it is first needed.
 
@@ -45,6 +52,8 @@ class Gatherers:
         spent = asking.own.usage("chat") if asking.own else {}
         self.purse = Purse(asking.budget, asking.prices, spent, paid_names(backends))
         self._asking = asking
+        self._marks = Marks(asking.shared.path) if asking.shared else None
+        self._callers: list[ChatCaller | EmbeddingCaller] = []
         self._made: dict[tuple[str, str], Gatherer[Any, Any]] = {}
         for place, backend in backends.held.items():
             self.gatherer(place.capability, backend)
@@ -78,10 +87,29 @@ class Gatherers:
             for word in [capability(name).stored_as]
         }
 
+    def calls_of(self, backend: Any) -> Calls:
+        """Return where the calls of a backend are kept."""
+        asking = self._asking
+        if asking.shared and self._marks and is_shared(backend):
+            return MarkedCalls(asking.own, asking.shared, self._marks)
+        return Calls(asking.own)
+
     async def close(self) -> None:
-        """Stop all, and close the connections."""
+        """Stop all, and close the connections.
+
+        Nothing more is asked. What is under way has a second to be replied, and is stored then,
+        since it is paid for.
+        """
+        for caller in self._callers:
+            caller.stop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_S):
+                for caller in self._callers:
+                    await caller.idle()
         for made in self._made.values():
             await made.close()
+        if self._marks:
+            self._marks.close()
         for backend in self.backends.endpoints():
             if close := getattr(backend, "close", None):
                 await close()
@@ -90,21 +118,22 @@ class Gatherers:
         found = capability(name)
         found.check(backend)
         remote = found.remote(backend, self)
+        if isinstance(remote, ChatCaller | EmbeddingCaller):
+            self._callers.append(remote)
+        local = found.local(backend, self) if found.local and not remote else None
         limits = getattr(backend, "limits", BatchLimits())
         if not isinstance(limits, BatchLimits):
             limits = BatchLimits()
         if remote and found.remote_items:
             limits = BatchLimits(items=found.remote_items, tokens=None)
-        asking = self._asking
-        calls = Calls(asking.own, asking.shared if is_shared(backend) else None)
         return Gatherer(
             found.stored_as,
             backend.name,
-            remote or (lambda items: found.compute(backend, items)),
+            remote or local or (lambda items: found.compute(backend, items)),
             found.codec,
             limits=limits,
-            store=calls if getattr(backend, "stored", True) else None,
-            policy=asking.policy,
+            store=self.calls_of(backend) if getattr(backend, "stored", True) else None,
+            policy=self._asking.policy,
             remote=remote is not None,
         )
 

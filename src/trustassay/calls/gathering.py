@@ -6,7 +6,7 @@ Where the backend is an endpoint, the batches (of one, for text) are under way t
 from __future__ import annotations
 
 import asyncio
-import json
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -14,7 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from trustassay.calls.store import Calls, CallStoreError, StoredCall, request_key
+from trustassay.calls.keeping import Codec, Keeper
+from trustassay.calls.marks import Elsewhere
+from trustassay.calls.store import Calls, StoredCall
 from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError
 
@@ -26,18 +28,10 @@ Reply = TypeVar("Reply")
 CHARACTERS_PER_TOKEN = 4
 PILE = 256
 """Calls to an endpoint that are begun together; the first of many need not wait for the last."""
+TOGETHER_S = 0.05
+"""So long what an endpoint cannot take yet may wait to be looked up with what comes after it."""
 REMEMBERED = 65_536
 """Replies kept in memory; with a store, older ones are read from there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Codec(Generic[Item, Reply]):
-    """How a capability's requests and replies are identified, stored and counted."""
-
-    parts: Callable[[Item], Sequence[str]]
-    reply_to_json: Callable[[Reply], str]
-    reply_from_json: Callable[[str], Reply]
-    tokens: Callable[[Reply], tuple[int | None, int | None]] = lambda _: (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +81,7 @@ class Gatherer(Generic[Item, Reply]):
     A request that equals one under way or a remembered one is not asked again; who asked has a
     future of its own all the same, so that giving up on it takes no one along. The others are
     piled up until no sample can go on without a reply, looked up in the store, sorted by length,
-    cut into batches and computed in a thread. Replies pass through their stored form, so that a
-    reply from the store and a fresh one are the same to the last digit.
+    cut into batches and computed in a thread.
 
     Where a batch fails its requests are tried one by one, so that only the culprits fail.
 
@@ -110,10 +103,13 @@ class Gatherer(Generic[Item, Reply]):
     ) -> None:
         self.counts = Counts()
         self.backend = backend
-        self._capability = capability
+        self._keeper = Keeper(capability, backend, codec, store)
         self._compute, self._codec, self._store = compute, codec, store
         self._remote = remote
         self._under_way: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Event()
+        self._enough: Callable[[], int] = getattr(compute, "enough", lambda: sys.maxsize)
+        self._elsewhere = Elsewhere(store.look, self._settled) if store else None
         self._unsaved: list[tuple[Batch[Item, Reply], Outcome[Reply], list[StoredCall]]] = []
         self._limits = limits if policy.together else BatchLimits(items=1, tokens=None)
         self._policy = policy
@@ -129,7 +125,7 @@ class Gatherer(Generic[Item, Reply]):
         """Return a future of the reply; raises :class:`BackendError` when awaited."""
         self.counts.requested += 1
         parts = self._codec.parts(item)
-        key = request_key(self._capability, self.backend, parts)
+        key = self._keeper.keys.of(parts)
         future: asyncio.Future[Reply] = self._loop.create_future()
         if self._pump.done():
             future.cancel()
@@ -153,25 +149,20 @@ class Gatherer(Generic[Item, Reply]):
 
     def look_up(self, item: Item, calls: Calls) -> tuple[bytes, Reply | None]:
         """Return the key of a request, and the reply to it among ``calls``; asks nothing."""
-        key = request_key(self._capability, self.backend, self._codec.parts(item))
+        key = self._keeper.keys.of(self._codec.parts(item))
         stored = calls.peek(key)
-        return key, None if stored is None else self._from_store(stored)
-
-    def _from_store(self, text: str) -> Reply | None:
-        """Return a stored reply; ``None`` where it is damaged."""
-        try:
-            return self._codec.reply_from_json(text)
-        except Exception:
-            return None
+        return key, None if stored is None else self._keeper.read(stored)
 
     async def close(self) -> None:
         """Stop working; a batch under way is let finish, who still waits is told to give up.
 
-        A call to an endpoint is given up, too; what it has replied by now is kept.
+        A call to an endpoint is given up, too; what it has replied by now is stored.
         """
-        for task in (self._pump, *self._under_way):
+        ending = [self._pump, *self._under_way]
+        ending += self._elsewhere.tasks() if self._elsewhere else []
+        for task in ending:
             task.cancel()
-        await asyncio.gather(self._pump, *self._under_way, return_exceptions=True)
+        await asyncio.gather(*ending, return_exceptions=True)
         self._save()
         self._thread.shutdown(cancel_futures=True)
         for waiting in self._waiting.values():
@@ -183,6 +174,8 @@ class Gatherer(Generic[Item, Reply]):
             await self._wake.wait()
             if self._limits.items > 1:
                 await self._quiet()
+            if len(self._under_way) > self._enough():
+                await self._until_room()
             most = PILE if self._remote else len(self._pile)
             pile, self._pile = self._pile[:most], self._pile[most:]
             if not self._pile:
@@ -200,6 +193,21 @@ class Gatherer(Generic[Item, Reply]):
             size = len(self._pile)
             await asyncio.sleep(0)
 
+    async def _until_room(self) -> None:
+        """Wait until the endpoint can take more, for a moment at most.
+
+        What is asked for meanwhile is looked up together.
+        """
+        self._room.clear()
+        alarm = self._loop.call_later(TOGETHER_S, self._room.set)
+        await self._room.wait()
+        alarm.cancel()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        if len(self._under_way) <= self._enough():
+            self._room.set()
+
     async def _answer(self, pile: list[_Waiting[Item, Reply]]) -> None:
         if self._store and self._policy.once:
             pile = await self._answer_from_store(pile)
@@ -209,7 +217,7 @@ class Gatherer(Generic[Item, Reply]):
             if self._remote:
                 task = asyncio.create_task(self._called(batch))
                 self._under_way.add(task)
-                task.add_done_callback(self._under_way.discard)
+                task.add_done_callback(self._ended)
             else:
                 replies = await self._loop.run_in_executor(self._thread, self._computed, batch)
                 self._hand_out(batch, replies)
@@ -217,25 +225,39 @@ class Gatherer(Generic[Item, Reply]):
     async def _answer_from_store(
         self, pile: list[_Waiting[Item, Reply]]
     ) -> list[_Waiting[Item, Reply]]:
-        assert self._store
+        assert self._store and self._elsewhere
         keys = [waiting.key for waiting in pile]
         if self._remote:  # few at a time, and a thread would wait for this one
-            stored, taken = self._store.find(keys)
+            known = self._store.claim(keys)
         else:
-            stored, taken = await self._loop.run_in_executor(self._thread, self._store.find, keys)
-        found = {key: self._from_store(text) for key, text in stored.items()}
-        damaged = {key: stored[key] for key, reply in found.items() if reply is None}
-        if damaged:
-            self._store.remove(damaged)  # so that what is replied now can take its place
-        self.counts.from_store += len(found) - len(damaged)
-        self.counts.from_cache += taken
+            known = await self._loop.run_in_executor(self._thread, self._store.claim, keys)
         missing = []
         for waiting in pile:
-            if (reply := found.get(waiting.key)) is None:
+            text = known.found.get(waiting.key)
+            if waiting.key in known.elsewhere:
+                self._elsewhere.add(waiting.key, waiting)
+            elif text is None or not self._read(waiting, text):
                 missing.append(waiting)
-            else:
-                self._deliver(waiting, reply)
+        self.counts.from_cache += known.taken
         return missing
+
+    def _read(self, waiting: _Waiting[Item, Reply], text: str) -> bool:
+        """Hand out a stored reply; say whether it was sound."""
+        assert self._store
+        if (reply := self._keeper.read(text)) is None:
+            self._store.remove({waiting.key: text})  # for what is replied now to take its place
+            return False
+        self.counts.from_store += 1
+        self._deliver(waiting, reply)
+        return True
+
+    def _settled(self, waiting: _Waiting[Item, Reply], text: str | None) -> None:
+        """Take what another process was replied, or ask oneself where it was not."""
+        if text is not None and self._read(waiting, text):
+            self.counts.from_cache += 1
+        else:
+            self._pile.append(waiting)
+            self._wake.set()
 
     def _computed(self, batch: Batch[Item, Reply]) -> Outcome[Reply]:
         """Compute and store one batch; runs in the thread."""
@@ -287,25 +309,11 @@ class Gatherer(Generic[Item, Reply]):
 
     def _save(self) -> None:
         unsaved, self._unsaved = self._unsaved, []
-        failures = self._stored([rows for *_, rows in unsaved])
+        failures = self._keeper.store([rows for *_, rows in unsaved])
+        if self._store:
+            self._store.end([waiting.key for batch, *_ in unsaved for waiting in batch])
         for (batch, results, _), failure in zip(unsaved, failures, strict=True):
             self._hand_out(batch, [failure or result for result in results])
-
-    def _stored(self, parts: list[list[StoredCall]]) -> list[Exception | None]:
-        """Store the calls of several batches; return what came of each.
-
-        All in one transaction; where one batch cannot be stored, the others still are.
-        """
-        try:
-            if self._store and any(parts):
-                self._store.add([row for rows in parts for row in rows])
-            return [None] * len(parts)
-        except CallStoreError as error:  # the file is at fault, and not a call
-            return [error] * len(parts)
-        except Exception as error:
-            if len(parts) == 1:
-                return [BackendError(f"a reply could not be stored ({error})")]
-            return [failure for rows in parts for failure in self._stored([rows])]
 
     def _noted(
         self,
@@ -318,26 +326,16 @@ class Gatherer(Generic[Item, Reply]):
         self.counts.batches += 1
         self.counts.seconds += seconds
         results: Outcome[Reply] = []
-        rows = []
+        rows: list[StoredCall] = []
         for waiting, reply in zip(batch, replies, strict=True):
             if isinstance(reply, BaseException):
                 results.append(reply)
                 continue
-            text = self._codec.reply_to_json(reply)
-            results.append(self._codec.reply_from_json(text))
-            if self._store:
-                request = json.dumps(list(waiting.parts), ensure_ascii=False)
-                rows.append(
-                    StoredCall(
-                        waiting.key,
-                        self._capability,
-                        self.backend,
-                        request,
-                        text,
-                        seconds / len(batch),
-                        *self._codec.tokens(reply),
-                    )
-                )
+            stored, row = self._keeper.written(
+                waiting.key, waiting.parts, reply, seconds / len(batch)
+            )
+            results.append(stored)
+            rows += row
         return results, rows
 
     def _hand_out(self, batch: Batch[Item, Reply], results: Sequence[Any]) -> None:

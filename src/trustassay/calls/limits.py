@@ -12,24 +12,22 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from trustassay.calls.outage import Call, Outage
+from trustassay.calls.pacing import Pace
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
 
 __all__ = ["Endpoint", "Meter"]
 
 T = TypeVar("T")
-START = 32
-GROWTH = 2.0
-"""Calls at once to begin with; so many more with each reply until the first complaint."""
-REGROWTH = 0.5
-"""So many more with each reply after a complaint: one that came by chance is soon made up for."""
-IN_A_ROW = 3
+LEAD_S = 0.15
+"""So long the first call is alone, unless it ends before."""
+RESUMED, RESUMED_PART = 8, 4
+"""Calls at once when an outage has ended, or a quarter of all; two more with each reply."""
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 20.0
-UNSEEN_S = 10.0
-"""Patience with an address at which nobody has answered yet: likely a wrong one."""
-GONE = 5
-"""Failures in a row, without one reply, from which an endpoint can count as gone."""
+COMPLAINT_BACKOFF_MOST_S = 2.0
+"""It is the pace that keeps a limit, and not the waiting of single calls."""
 
 PASSING = frozenset({"limited", "server", "connection", "timeout", "malformed"})
 
@@ -48,7 +46,7 @@ class Meter:
     def wait_s(self, now: float) -> float:
         """Return the seconds until the level is above zero."""
         self._fill(now)
-        return 0.0 if self._level >= 1e-9 else (1e-9 - self._level) / self._rate + 1e-6
+        return 0.0 if self._level >= 1e-9 else (1e-9 - self._level) / self._rate
 
     def take(self, amount: float, now: float) -> None:
         """Take ``amount``; a negative one gives back."""
@@ -63,29 +61,31 @@ class Meter:
 class Endpoint:
     """Admits calls to one address and tries again what may pass.
 
-    Calls at once: they begin at 32 and grow by two with every reply; from the first complaint (429)
-    on they are halved, once a round, and grow by half of one with every reply. A complaint's
-    ``Retry-After`` holds its own call back; several in a row without a reply between them (three,
-    or a quarter of the calls at once) hold back all. What else may pass is tried again after a
-    random share of a delay that doubles. An endpoint that has given nothing but failures for
+    The first call goes alone for a moment: where the key is missing, one call learns it. Then as
+    many are under way at once as were asked for; complaints (429) slow them down where they tell of
+    a limit (:class:`~trustassay.calls.pacing.Pace`). What may pass is tried again after a random
+    share of a delay that doubles, or after the ``Retry-After`` of its own complaint. While nothing
+    but failures come, one call at a time probes and no tries are used up
+    (:class:`~trustassay.calls.outage.Outage`). An endpoint that has given nothing but failures for
     ``patience_s`` (ten seconds where nobody has ever answered), or asks to be left alone for longer
     than ``deadline_s``, counts as gone: its calls fail at once until the run is started again.
     """
 
-    def __init__(self, limits: EndpointLimits, *, adaptive: bool = True) -> None:
+    def __init__(self, limits: EndpointLimits, *, name: str = "", adaptive: bool = True) -> None:
         self.limits = limits
         self.failures: Counter[str] = Counter()
         self.sent = 0
+        self._name = f"{name}: " if name else ""
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
         self._adaptive = adaptive
-        self._allowed = float(min(START, limits.concurrency) if adaptive else limits.concurrency)
-        self._growing = True
+        self._pace = Pace(limits.concurrency, now)
+        self._outage = Outage(limits.patience_s, limits.deadline_s)
+        self._allowed = limits.concurrency
+        self._led = False
+        self._lead_until = now
         self._active = 0
-        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
-        self._cut_at = self._paused_until = self._failing_since = now
-        self._complaints = self._failed = 0
-        self._seen = False
+        self._waiting: deque[tuple[Call, asyncio.Future[None]]] = deque()
         self._gone: tuple[str, CallFault] | None = None
         self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
@@ -95,7 +95,7 @@ class Endpoint:
     @property
     def allowed(self) -> int:
         """How many calls may be under way at once just now."""
-        return max(1, int(self._allowed))
+        return 1 if self._outage.open else self._allowed
 
     async def call(
         self,
@@ -107,138 +107,200 @@ class Endpoint:
         """Do ``work`` when the endpoint may be asked, and again while its failures may pass.
 
         ``check`` may still call it off when its turn has come, by raising; ``failed`` is told of
-        each try that failed. The deadline counts from the first try: how long the queue was says
-        nothing about this call.
+        each try that failed. The deadline counts from the first try and not in outages: how long
+        the queue or an outage was says nothing about this call.
 
         Raises:
             CallError: the last failure, with the number of tries.
         """
-        deadline = math.inf
+        call = Call(tokens)
         tries = 0
+        first = False
         while True:
-            await self._admitted(tokens, first=tries > 0)
+            await self._admitted(call, first=first)
             try:
                 check()
-            except BaseException:
-                self._leave()
-                raise
-            if tries == 0:
-                deadline = self._loop.time() + self.limits.deadline_s
-            tries += 1
-            self.sent += 1
-            began = self._loop.time()
-            try:
-                async with asyncio.timeout(self.limits.timeout_s):
-                    result = await work()
-                self._good()
-                return result
-            except TimeoutError:
-                error = CallError(f"no reply within {self.limits.timeout_s:g} s", "timeout")
-                self._bad(error, began)
-            except CallError as failure:
-                error = failure
-                self._bad(error, began)
+                if not call.tried:
+                    call.deadline = self._clock() + self.limits.deadline_s
+                tries += 1
+                found = await self._tried(call, work)
             finally:
-                self._leave()
-            failed(error)
-            delay = self._delay(error, tries)
-            last = tries >= self.limits.tries or self._loop.time() + delay > deadline
-            if error.kind not in PASSING or self._gone or last:
-                raise self._final(error, tries)
-            await self._sleep(delay)
+                self._leave(call)
+            if not isinstance(found, CallError):
+                return found
+            failed(found)
+            delay = self._before_next(call, found)
+            if delay is None:
+                raise self._final(found, tries)
+            first = delay > 0  # in an outage another call makes the next probe
+            if delay > 0:
+                await self._sleep(delay)
 
     def took(self, more: int) -> None:
         """Say that a call took so many tokens more than was thought (or fewer)."""
         if self._tokens:
             self._tokens.take(more, self._loop.time())
 
-    async def _admitted(self, tokens: int, *, first: bool) -> None:
+    def _clock(self) -> float:
+        return self._outage.clock(self._loop.time())
+
+    async def _tried(self, call: Call, work: Callable[[], Awaitable[T]]) -> T | CallError:
+        """Do the work once; a failure is returned."""
+        self.sent += 1
+        call.began = self._loop.time()
+        try:
+            async with asyncio.timeout(self.limits.timeout_s):
+                result = await work()
+        except TimeoutError:
+            words = f"{self._name}no reply within {self.limits.timeout_s:g} s"
+            error = CallError(words, "timeout")
+        except CallError as failure:
+            error = failure
+        else:
+            self._good(call)
+            return result
+        self._bad(call, error)
+        return error
+
+    async def _admitted(self, call: Call, *, first: bool) -> None:
         """Wait for a free place; who comes again stands first in the queue."""
         if self._gone:
             raise CallError(*self._gone)
         place: asyncio.Future[None] = self._loop.create_future()
-        turn = (place, tokens)
+        turn = (call, place)
         self._waiting.appendleft(turn) if first else self._waiting.append(turn)
         self._admit_more()
         try:
             await place
         except BaseException:
             if place.done() and not place.cancelled() and not place.exception():
-                self._leave()
+                self._leave(call)
             raise
 
-    def _leave(self) -> None:
+    def _leave(self, call: Call) -> None:
         self._active -= 1
+        self._outage.left(call)
         self._admit_more()
 
     def _admit_more(self) -> None:
-        while self._waiting and self._active < self.allowed:
-            place, tokens = self._waiting[0]
+        while self._waiting and self._active < self._allowed:
+            call, place = self._waiting[0]
             if place.done():  # its task was cancelled
                 self._waiting.popleft()
                 continue
             now = self._loop.time()
-            wait = self._paused_until - now
-            for meter in (self._requests, self._tokens):
-                wait = max(wait, meter.wait_s(now)) if meter else wait
-            if wait > 0:
-                if self._alarm is None:
-                    self._alarm = self._loop.call_later(wait, self._wake)
+            if (wait := self._wait_s(call, now)) > 0:
+                self._wake_in(wait)
                 return
-            if self._requests:
-                self._requests.take(1, now)
-            if self._tokens:
-                self._tokens.take(tokens, now)
             self._waiting.popleft()
-            self._active += 1
+            self._let_out(call, now)
             place.set_result(None)
+
+    def _wait_s(self, call: Call, now: float) -> float:
+        """Return the seconds until this call may go out, as things are."""
+        wait = max(self._pace.wait_s(call.refused, now), self._outage.wait_s(now))
+        for meter in (self._requests, self._tokens):
+            wait = max(wait, meter.wait_s(now)) if meter else wait
+        if self._active and not self._led:
+            wait = max(wait, self._lead_until - now)
+        return wait
+
+    def _let_out(self, call: Call, now: float) -> None:
+        if self._active:
+            self._led = True
+        else:
+            self._lead_until = now + LEAD_S
+        if self._requests:
+            self._requests.take(1, now)
+        if self._tokens:
+            self._tokens.take(call.tokens, now)
+        call.turn = self._pace.take(len(self._waiting), now)
+        self._outage.let_out(call, now)
+        self._active += 1
+
+    def _wake_in(self, wait: float) -> None:
+        """Look again when the wait is over; without end it is a probe's end that calls again."""
+        if self._alarm:
+            self._alarm.cancel()
+        self._alarm = None if wait == math.inf else self._loop.call_later(wait + 1e-6, self._wake)
 
     def _wake(self) -> None:
         self._alarm = None
         self._admit_more()
 
-    def _good(self) -> None:
-        self._seen = True
-        self._complaints = self._failed = 0
-        if self._adaptive and self._active >= self.allowed:
-            more = GROWTH if self._growing else REGROWTH
-            self._allowed = min(self._allowed + more, float(self.limits.concurrency))
-
-    def _bad(self, error: CallError, began: float) -> None:
-        """Take a failure into account; several from one round of calls halve only once."""
-        self.failures[error.kind] += 1
-        self._seen |= error.kind not in ("connection", "timeout")
+    def _good(self, call: Call) -> None:
         now = self._loop.time()
+        self._led = True
+        self._replied(call, now)
+        if self._adaptive:
+            self._pace.replied(call.turn, now - call.began)
+
+    def _replied(self, call: Call, now: float) -> None:
+        """End an outage; those that waited in it do not start all at once."""
+        was_open = self._outage.open
+        self._outage.replied(call.began, now)
+        if was_open and not self._outage.open:
+            if self._outage.of_complaints:
+                self._pace.stopped()
+            else:
+                self._allowed = max(RESUMED, self.limits.concurrency // RESUMED_PART)
+        self._allowed = min(self._allowed + 2, self.limits.concurrency)
+
+    def _bad(self, call: Call, error: CallError) -> None:
+        """Take a failure into account; what is no passing one is a reply, too."""
+        self.failures[error.kind] += 1
+        now = self._loop.time()
+        self._led |= error.kind != "closed"
+        if error.kind not in PASSING or error.kind == "malformed":
+            call.tries += 1
+            self._replied(call, now)
+            return
         if error.kind == "limited":
-            self._growing = False
-            if self._adaptive and began >= self._cut_at:
-                self._cut_at = now
-                self._allowed = max(1.0, self._allowed / 2)
-            self._complaints += 1
-            all_over = self._complaints >= max(IN_A_ROW, self.allowed // 4)
-            if all_over and (error.retry_after_s or 0) > self.limits.deadline_s:
-                self._give_up(f"{error}; it asks to wait {error.retry_after_s:,.0f} s", error.kind)
-            elif all_over and error.retry_after_s:
-                self._paused_until = max(self._paused_until, now + error.retry_after_s)
-        elif error.kind in PASSING and error.kind != "malformed":
-            if self._failed == 0:
-                self._failing_since = began
-            self._failed += 1
-            patience_s = self.limits.patience_s
-            if error.kind == "connection" and not self._seen:
-                patience_s = min(patience_s, UNSEEN_S)
-            if self._failed >= GONE and now - self._failing_since >= patience_s:
-                self._give_up(f"{error}; nothing else came for {patience_s:g} s", error.kind)
+            call.refused += 1
+            if self._adaptive and not self._outage.open:
+                self._pace.complained(call.turn, now - call.began)
+        self._outage.failed(call, error, now)
+        if not self._outage.open:
+            return
+        after_s = error.retry_after_s or 0.0
+        if error.kind == "limited" and after_s > self.limits.deadline_s:
+            self._give_up(f"{error}; it asks to wait {after_s:,.0f} s", error.kind)
+        elif self._outage.over(call, error, now):
+            patience_s = self._outage.patience_s(error)
+            self._lose_patience(f"{error}; nothing else came for {patience_s:g} s", error.kind)
+
+    def _lose_patience(self, words: str, kind: CallFault) -> None:
+        """Let all fail that waited in vain; the endpoint is gone if others have yet to be tried.
+
+        Where all have been tried, they may be at fault themselves: who comes later may try.
+        """
+        if self._outage.of_many and any(
+            not (call.tried or place.done()) for call, place in self._waiting
+        ):
+            self._give_up(words, kind)
+        for call, place in self._waiting:
+            if call.tried and not place.done():
+                place.set_exception(CallError(words, kind))
 
     def _give_up(self, words: str, kind: CallFault) -> None:
         """Let all fail that wait for their turn, or for another try."""
         self._gone = (f"{words}, so it counts as gone", kind)
         while self._waiting:
-            place, _ = self._waiting.popleft()
+            _, place = self._waiting.popleft()
             if not place.done():
                 place.set_exception(CallError(*self._gone))
         for sleeper in self._sleepers:
             _wake_up(sleeper)
+
+    def _before_next(self, call: Call, error: CallError) -> float | None:
+        """Return the seconds before a call's next try, ``None`` where there is to be none."""
+        if error.kind not in PASSING or self._gone:
+            return None
+        if self._outage.open:
+            return None if self._outage.over(call, error, self._loop.time()) else 0.0
+        delay = self._delay(error, call.tries)
+        last = call.tries >= self.limits.tries or self._clock() + delay > call.deadline
+        return None if last else delay
 
     async def _sleep(self, delay: float) -> None:
         """Wait before another try; not longer than the endpoint is there."""
@@ -252,7 +314,8 @@ class Endpoint:
             self._sleepers.discard(sleeper)
 
     def _delay(self, error: CallError, tries: int) -> float:
-        backoff: float = min(BACKOFF_MOST_S, BACKOFF_S * 2 ** (tries - 1))
+        most = COMPLAINT_BACKOFF_MOST_S if error.kind == "limited" else BACKOFF_MOST_S
+        backoff: float = min(most, BACKOFF_S * 2 ** max(0, tries - 1))
         jitter = backoff * random.random()
         if error.retry_after_s is not None:
             return error.retry_after_s + min(jitter, 0.1 * error.retry_after_s)

@@ -101,5 +101,7 @@ class SampleModels:
         usage["prompt_tokens"] += reply.prompt_tokens or 0
         usage["reply_tokens"] += reply.reply_tokens or 0
         usage["uncounted"] += reply.prompt_tokens is None or reply.reply_tokens is None
+        if reply.finish == "length":
+            usage["cut"] += 1
         for name in reply.dropped:
             usage[f"without {name}"] += 1

@@ -46,7 +46,7 @@ class Tokens(NamedTuple):
 
 def estimated_tokens(request: ChatRequest, reply_tokens: int = REPLY_TOKENS) -> Tokens:
     """Return about how many tokens a request will take, four characters to a token."""
-    characters = sum(len(message.content) for message in request.messages)
+    characters = sum([len(message.content) for message in request.messages])
     prompt = characters // CHARACTERS_PER_TOKEN + 4 * len(request.messages)
     return Tokens(prompt, (request.max_tokens or reply_tokens) * request.n)
 

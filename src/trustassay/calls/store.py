@@ -1,7 +1,7 @@
 """Every model call and its reply in a SQLite file that any tool can read.
 
 A run has such a file, ``calls.sqlite``; what endpoints replied stands in a shared one besides,
-from which other runs take it. Schema, version 2 (``PRAGMA user_version``):
+from which other runs take it. Schema, version 3 (``PRAGMA user_version``):
 
     calls(key           BLOB PRIMARY KEY  -- 16 bytes, see request_key
           capability    TEXT              -- entailment, embedding, similarity, chat
@@ -13,7 +13,12 @@ from which other runs take it. Schema, version 2 (``PRAGMA user_version``):
           reply_tokens  INTEGER
           cached        INTEGER)          -- 1: taken from the shared file or another run
 
-Version 1 lacked the last three columns; such a file gets them when it is opened.
+    under_way(key       BLOB PRIMARY KEY  -- in the shared file: a call that a process is making
+              owner     TEXT              -- host, process and run
+              expires   REAL)             -- seconds since 1970; see marks.py
+
+Version 1 lacked the last three columns of ``calls``, version 2 the table ``under_way``; such a
+file gets them when it is opened.
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ __all__ = [
     "CallStoreError",
     "CallTaken",
     "Calls",
+    "Claimed",
+    "Keys",
     "StoredCall",
     "Usage",
     "copy_calls",
@@ -43,8 +50,15 @@ __all__ = [
     "request_key",
 ]
 
-VERSION = 2
-SCHEMA = """
+VERSION = 3
+UNDER_WAY = """
+CREATE TABLE under_way (
+    key BLOB PRIMARY KEY,
+    owner TEXT NOT NULL,
+    expires REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+SCHEMA = f"""
 CREATE TABLE calls (
     key BLOB PRIMARY KEY,
     capability TEXT NOT NULL,
@@ -56,16 +70,21 @@ CREATE TABLE calls (
     reply_tokens INTEGER,
     cached INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+{UNDER_WAY}
 """
 MIGRATIONS = {
     0: SCHEMA,
-    1: """
+    1: f"""
     ALTER TABLE calls ADD COLUMN prompt_tokens INTEGER;
     ALTER TABLE calls ADD COLUMN reply_tokens INTEGER;
     ALTER TABLE calls ADD COLUMN cached INTEGER NOT NULL DEFAULT 0;
+    {UNDER_WAY}
     """,
+    2: UNDER_WAY,
 }
 """What leads from a version to the present one."""
+WITH_CACHED = 2
+"""The version from which on calls say whether they were taken from elsewhere."""
 
 LOOKUP = 500
 """Keys in one SELECT; SQLite's oldest default limit of parameters is 999."""
@@ -96,6 +115,15 @@ class CallTaken(NamedTuple):
     seconds: float
     prompt_tokens: int | None
     reply_tokens: int | None
+
+
+class Claimed(NamedTuple):
+    """What is known of some calls: replies at hand, how many of them the shared file gave just now,
+    and the keys of those that another process is making."""
+
+    found: Mapping[bytes, str]
+    taken: int = 0
+    elsewhere: frozenset[bytes] = frozenset()
 
 
 class Usage(NamedTuple):
@@ -129,14 +157,30 @@ def open_cache(folder: Path) -> CallStore:
     return CallStore(folder / CACHE_FILE)
 
 
-def request_key(capability: str, backend: str, parts: Sequence[str]) -> bytes:
-    """Return the 16 bytes by which a call is known; each part counts with its length."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in (capability, backend, *parts):
+class Keys:
+    """Makes the keys of the calls to one backend."""
+
+    def __init__(self, capability: str, backend: str) -> None:
+        self._begun = hashlib.blake2b(digest_size=16)
+        _count_in(self._begun, (capability, backend))
+
+    def of(self, parts: Sequence[str]) -> bytes:
+        """Return the 16 bytes by which a call is known; each part counts with its length."""
+        digest = self._begun.copy()
+        _count_in(digest, parts)
+        return digest.digest()
+
+
+def _count_in(digest: hashlib.blake2b, parts: Sequence[str]) -> None:
+    for part in parts:
         data = part.encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(data))
         digest.update(data)
-    return digest.digest()
+
+
+def request_key(capability: str, backend: str, parts: Sequence[str]) -> bytes:
+    """Return the key of one call; see :class:`Keys`."""
+    return Keys(capability, backend).of(parts)
 
 
 class CallStoreError(BackendError):
@@ -153,7 +197,7 @@ class CallStore:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        self._path = path
+        self.path = path
         try:
             self._connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
         except sqlite3.Error as error:
@@ -202,7 +246,7 @@ class CallStore:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
 
     @contextmanager
-    def _in_use(self) -> Iterator[None]:
+    def in_use(self) -> Iterator[None]:
         """Hold the file; an error that is the file's names it."""
         with self._lock:
             try:
@@ -210,7 +254,7 @@ class CallStore:
             except sqlite3.DatabaseError as error:
                 if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
                     raise  # of what was to be written
-                words = f"{self._path}: the stored calls cannot be used ({error})"
+                words = f"{self.path}: the stored calls cannot be used ({error})"
                 raise CallStoreError(words) from None
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, str]:
@@ -223,7 +267,7 @@ class CallStore:
 
     def _rows(self, columns: str, keys: Sequence[bytes]) -> list[Any]:
         rows: list[Any] = []
-        with self._in_use():
+        with self.in_use():
             for start in range(0, len(keys), LOOKUP):
                 some = keys[start : start + LOOKUP]
                 marks = ",".join("?" * len(some))
@@ -233,14 +277,14 @@ class CallStore:
 
     def add(self, calls: Iterable[StoredCall]) -> None:
         """Write calls and commit; one that is there already stays as it is."""
-        with self._in_use(), self._connection:
+        with self.in_use(), self._connection:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", calls
             )
 
     def remove(self, replies: Mapping[bytes, str]) -> None:
         """Remove the calls with these keys, those alone that still hold these replies."""
-        with self._in_use(), self._connection:
+        with self.in_use(), self._connection:
             self._connection.executemany(
                 "DELETE FROM calls WHERE key = ? AND reply = ?", replies.items()
             )
@@ -252,7 +296,7 @@ class CallStore:
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the number of stored calls for each (capability, backend)."""
         query = "SELECT capability, backend, COUNT(*) FROM calls GROUP BY 1, 2"
-        with self._in_use():
+        with self.in_use():
             return {(c, b): n for c, b, n in self._connection.execute(query)}
 
     def latest(self, capability: str, backend: str, most: int) -> list[CallTaken]:
@@ -262,7 +306,7 @@ class CallStore:
             SELECT {columns} FROM calls WHERE capability = ? AND backend = ?
             ORDER BY rowid DESC LIMIT ?
             """
-        with self._in_use():
+        with self.in_use():
             rows = self._connection.execute(query, [capability, backend, most]).fetchall()
         return [CallTaken(*row) for row in rows]
 
@@ -278,7 +322,7 @@ class CallStore:
                 SUM((1 - cached) * seconds)
             FROM calls WHERE capability = ? GROUP BY backend ORDER BY backend
             """
-        with self._in_use():
+        with self.in_use():
             rows = self._connection.execute(query, [capability]).fetchall()
         return {backend: Usage(*numbers) for backend, *numbers in rows}
 
@@ -310,10 +354,25 @@ class Calls:
         missing = [key for key in keys if key not in found]
         if not (self.shared and missing):
             return found, 0
-        taken = [call._replace(cached=1) for call in self.shared.find_calls(missing)]
-        if self.own and taken:
-            self.own.add(taken)
-        return found | {call.key: call.reply for call in taken}, len(taken)
+        calls = self.shared.find_calls(missing)
+        return found | self.taken(calls), len(calls)
+
+    def taken(self, calls: Sequence[StoredCall]) -> dict[bytes, str]:
+        """Write calls of the shared file into the run's own, and return their replies."""
+        if self.own and calls:
+            self.own.add(call._replace(cached=1) for call in calls)
+        return {call.key: call.reply for call in calls}
+
+    def claim(self, keys: Sequence[bytes]) -> Claimed:
+        """Return what is at hand; the caller is going to ask for the rest."""
+        return Claimed(*self.find(keys))
+
+    def look(self, keys: Sequence[bytes]) -> Claimed:
+        """Return what is at hand."""
+        return Claimed(*self.find(keys))
+
+    def end(self, keys: Sequence[bytes]) -> None:
+        """Say that calls are under way no more."""
 
     def peek(self, key: bytes) -> str | None:
         """Return the reply at hand, if any; writes nothing."""
@@ -349,7 +408,7 @@ def copy_calls(source: Path, target: Path) -> None:
     try:
         read.backup(write)
         write.execute("PRAGMA journal_mode = DELETE")
-        if write.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+        if write.execute("PRAGMA user_version").fetchone()[0] >= WITH_CACHED:
             write.execute("UPDATE calls SET cached = 1")
             write.commit()
     except sqlite3.DatabaseError as error:

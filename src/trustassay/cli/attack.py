@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -11,6 +10,7 @@ import typer
 from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people, say
+from trustassay.cli.streams import print_json
 
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.ascent import Point
@@ -120,10 +120,12 @@ def attack(  # noqa: PLR0913 - one argument an option
         say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
         if found.best.prompt != found.end.prompt:
             say(f"best seen: gamma {found.best.gamma:.3f} at step {found.best.step}")
+        if found.cut:
+            say(found.warnings[-1])
         say(f"trace: {found.trace}")
         say(f"page:  {found.page}")
         if as_json:
-            print(json.dumps(found.to_dict(), indent=2))
+            print_json(found.to_dict())
         if failed := sum(point.error is not None for point in found.points):
             say(f"failed: {failed} of {len(found.points)} prompts, see the trace")
             raise typer.Exit(1)

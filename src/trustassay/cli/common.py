@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from trustassay.cli.streams import print_json, visible
+from trustassay.cli.tables import show_table
+
 if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.api import Run
@@ -140,7 +143,14 @@ Source = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
-Concurrency = Annotated[int, typer.Option(help="Samples in flight at once.", min=1)]
+Concurrency = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        help="Samples in flight at once. Default: enough for what the endpoints take at once.",
+        min=1,
+        show_default=False,
+    ),
+]
 
 
 @contextmanager
@@ -191,8 +201,7 @@ def show_faults(error: BadInputError) -> None:
 
 def say(text: str) -> None:
     """Print a line for people, on standard error, with control characters made visible."""
-    shown = "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)
-    print(shown, file=sys.stderr)
+    print(visible(text), file=sys.stderr)
 
 
 def one_line(text: str) -> str:
@@ -246,6 +255,7 @@ def answering(
 def show(run: Run, *, as_json: bool) -> None:
     """Print a finished run and exit with status 1 where samples failed."""
     from trustassay.cli.groups import show_groups
+    from trustassay.runs.silence import remarks
 
     content = json.loads((run.path / "summary.json").read_bytes())
     failed = sum(summary.failed for summary in run.summaries.values())
@@ -254,6 +264,8 @@ def show(run: Run, *, as_json: bool) -> None:
         if groups := content.get("groups", {}).get(metric.name):
             show_groups(metric.title, groups)
     show_asking(run.outcome, content.get("usage", {}))
+    for remark in remarks(content, run.outcome.intake.inventory.samples):
+        say(remark)
     if failed:
         show_failures(run, failed)
     if run.outcome.intake.faulty:
@@ -262,36 +274,30 @@ def show(run: Run, *, as_json: bool) -> None:
         say(f"report: {run.path / 'report.html'}")
     say(f"run:    {run.path}")
     if as_json:
-        print(json.dumps(content, indent=2, ensure_ascii=False))
+        print_json(content)
     if failed:
         raise typer.Exit(1)
 
 
 def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) -> None:
     """Print the headline figures of a metric as a table, and say what does not apply."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("figure", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("n", justify="right", no_wrap=True)
-    table.add_column("what it is", overflow="fold")
+    rows = []
     for key, value in summary.values.items():
         figure = figures.get(key)
         if figure is None or not figure.headline:
             continue
         interval = summary.intervals.get(key)
-        table.add_row(
-            key,
-            "n/a" if value is None else f"{amount(value, figure.unit)} {figure.unit}".strip(),
-            " to ".join(amount(end, figure.unit) for end in interval) if interval else "",
-            str(summary.support.get(key, summary.n)),
-            summary.not_applicable.get(key, figure.explanation),
+        rows.append(
+            (
+                key,
+                "n/a" if value is None else f"{amount(value, figure.unit)} {figure.unit}".strip(),
+                " to ".join(amount(end, figure.unit) for end in interval) if interval else "",
+                str(summary.support.get(key, summary.n)),
+                summary.not_applicable.get(key, figure.explanation),
+            )
         )
-    say(title)  # a table's own title is broken where the table is narrow
-    Console(stderr=True, highlight=False, markup=False).print(table)
+    say(title)
+    show_table(("figure", "value", "95 % interval", "n", "what it is"), rows, {"what it is"})
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
     say(f"{summary.n - summary.failed} of {summary.n} samples scored{of}")
@@ -318,8 +324,6 @@ def show_asking(outcome: RunOutcome, usage: Mapping[str, Any]) -> None:
             dropped.update({k: v for k, v in used.items() if k.startswith("without ")})
     for name, count in dropped.items():
         say(f"{count:,} calls went {name}, which the endpoint refused")
-    if outcome.answers.cut:
-        say(f"{outcome.answers.cut:,} answers were cut at the most tokens (--max-tokens)")
 
 
 def show_endpoints(endpoints: Mapping[str, Endpoint]) -> None:

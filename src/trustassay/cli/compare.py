@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from trustassay.cli.common import Json, Seed, errors_for_people, one_line, say
+from trustassay.cli.streams import print_json
+from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
     from trustassay.report.pages import Row
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from trustassay.workflows.compare import Comparison, Side
 
 COLUMNS = ("first", "second", "change", "95 % interval", "p")
-NARROWEST = 66
-"""Columns that the table takes; a narrower terminal breaks its lines, and no figure is cut."""
 
 
 def compare(
@@ -59,7 +58,7 @@ def compare(
             write_comparison(found, out)
             say(f"page: {out}")
         if as_json:
-            print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+            print_json(found.to_dict())
 
 
 def headline(found: Comparison) -> str:
@@ -121,20 +120,9 @@ def _p(value: float) -> str:
 
 
 def _show(found: Comparison) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     title = f"{found.metric.title}: {found.first.path} and {found.second.path}"
-    table = Table(box=None, pad_edge=False)
-    table.add_column("figure", overflow="fold")
-    for column in COLUMNS:
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows(found):
-        table.add_row(row.name, *row.cells)
     say(one_line(title))
-    console = Console(stderr=True, highlight=False, markup=False)
-    console.width = max(console.width, NARROWEST)
-    console.print(table)
+    show_table(("figure", *COLUMNS), [(row.name, *row.cells) for row in rows(found)], ())
     sizes = [f"{len(side.scores):,}" for side in (found.first, found.second)]
     paired = f", {found.pairs:,} of them paired by id" if found.pairs else ""
     say(f"{sizes[0]} and {sizes[1]} scores{paired}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -35,7 +35,14 @@ def generate(  # noqa: PLR0913 - one argument an option
         bool, typer.Option("--again", help="Answer questions that have an answer already, too.")
     ] = False,
     limit: common.Limit = None,
-    concurrency: common.Concurrency = 64,
+    concurrency: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="Calls under way at once, at most. Default: what the URI says, else 64.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
     field: common.Fields = [],  # noqa: B006
     skip_bad: common.SkipBad = False,
     cache: common.Cache = "",
@@ -62,14 +69,18 @@ def generate(  # noqa: PLR0913 - one argument an option
             again=again,
             concurrency=concurrency,
             progress=True,
-            **common.spending(cache, prices, budget),
+            calls=common.call_options(cache, prices, budget),
         )
         done = generating.generate(source, model, out, options)
         common.show_endpoints(done.endpoints)
         for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
             say(one_line(f"  {sample_id}: {error}"))
+        asked = done.written + len(done.failed)
         if done.cut:
-            say(f"{done.cut:,} answers were cut at {max_tokens} tokens (--max-tokens)")
+            words = f"answers were cut at {max_tokens} tokens (--max-tokens)"
+            say(f"{done.cut:,} of {asked:,} {words}")
+        if done.empty:
+            say(f"{done.empty:,} of {asked:,} answers were empty")
         if done.written:
             say(f"{done.written:,} answers in {out}")
         if done.failed:

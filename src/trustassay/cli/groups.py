@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trustassay.cli.common import one_line, say
+from trustassay.cli.tables import show_table
 
 __all__ = ["show_groups"]
 
@@ -18,9 +19,6 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
     ``found`` is a metric's block of ``groups`` in ``summary.json``. A single group is not printed,
     since the figures above say the same of it.
     """
-    from rich.console import Console
-    from rich.table import Table
-
     from trustassay.report.text import with_error
 
     groups = found["groups"]
@@ -34,23 +32,19 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
         columns["rating"] = ("rating", 2)
         if stable is not None:
             columns["stable_rating"] = (f"rating,\nscore < {stable:g}", 2)
-    table = Table(box=None, pad_edge=False)
     names = [n for n in ("model", "domain") if any(group[n] is not None for group in groups)]
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for heading, _ in columns.values():
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("n", justify="right", no_wrap=True)
-    rows = groups[:MOST]
-    for group in [*rows, {**found["all"], names[0]: "all"}]:
+    shown = groups[:MOST]
+    rows = []
+    for group in [*shown, {**found["all"], names[0]: "all"}]:
         cells = [_safe(group.get(name) or "") for name in names]
         for key, (_, digits) in columns.items():
             part = group.get(key)
             cells.append(with_error(part["mean"], part["error"], digits) if part else "–")
-        table.add_row(*cells, f"{group['score']['n']:,}")
-    say(f"{title}: means")  # a table's own title is broken where the table is narrow
-    Console(stderr=True, highlight=False, markup=False).print(table)
-    if left := len(groups) - len(rows):
+        rows.append([*cells, f"{group['score']['n']:,}"])
+    say(f"{title}: means")
+    headings = [*names, *(heading for heading, _ in columns.values()), "n"]
+    show_table(headings, rows, names)
+    if left := len(groups) - len(shown):
         say(f"{left:,} smaller groups are in summary.json")
 
 

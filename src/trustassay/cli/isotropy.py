@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -12,6 +11,8 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people, one_line, say
+from trustassay.cli.streams import print_json
+from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.isotropy import Versions
@@ -115,8 +116,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
             say(f"page: {out}")
         if as_json:
             families_found = [{"perturbation": name, **_json(one)} for name, one in found.items()]
-            content = {**facts, "families": families_found, "warnings": warnings}
-            print(json.dumps(content, indent=2, ensure_ascii=False))
+            print_json({**facts, "families": families_found, "warnings": warnings})
 
 
 def _warnings(
@@ -297,16 +297,7 @@ def _show(found: Mapping[str, Isotropy], embedder: str, warnings: list[str]) -> 
 
 
 def _print(first: str, columns: Sequence[str], table_rows: Sequence[Row]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column(first, overflow="fold")
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in table_rows:
-        table.add_row(row.name, *row.cells)
-    Console(stderr=True, highlight=False, markup=False).print(table)
+    show_table((first, *columns), [(row.name, *row.cells) for row in table_rows], ())
 
 
 def _write(

@@ -22,6 +22,7 @@ from trustassay.cli import (
     score,
     watch,
 )
+from trustassay.cli.streams import output_failed, prepare_streams
 
 __all__ = ["app", "main"]
 
@@ -69,11 +70,11 @@ def options(
 
 def main() -> None:
     """Run the command line."""
+    prepare_streams()
     try:
         app()
     except KeyboardInterrupt:
         print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+    except OSError as error:  # of standard output: commands tell of all others themselves
+        output_failed(error)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from trustassay.cli.common import errors_for_people, one_line, say
+from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,20 +40,15 @@ def models(
     trustassay models openai:gpt-5-mini hf:Qwen/Qwen3-0.6B
     """
     with errors_for_people():
-        from rich.console import Console
-        from rich.table import Table
-
         timed = check or bool(uris)
-        table = Table("backend", "what for", "here", box=None, pad_edge=False)
-        if timed:
-            table.add_column("load")
-            table.add_column("speed")
+        texts = ["backend", "what for", "here"]
+        rows = []
         broken = 0
         for found in _found(uris or [], check):
             broken += found.broken
             cells = [found.name, found.capability, one_line(found.state)]
-            table.add_row(*cells, *([found.load, found.speed] if timed else []))
-        Console(stderr=True, highlight=False, markup=False).print(table)
+            rows.append([*cells, *([found.load, found.speed] if timed else [])])
+        show_table([*texts, *(["load", "speed"] if timed else [])], rows, texts)
         if broken:
             say(f"{broken} of them should work here and do not")
             raise typer.Exit(1)

@@ -138,7 +138,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     A group is a dataclass whose fields are annotated as typer's options.
     """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
+    groups: dict[str, Any] = {k: v for k, v in hints.items() if dataclasses.is_dataclass(v)}
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
         if parameter.name in groups:
@@ -154,7 +154,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
             values[name] = group(**own)
         return command(**values)
 
-    del with_groups.__wrapped__  # type: ignore[attr-defined] - typer would look behind it
+    del with_groups.__wrapped__  # type: ignore[attr-defined]  # typer would look behind it
     with_groups.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_groups.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_groups

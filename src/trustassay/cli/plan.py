@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from trustassay.cli.common import say
+from trustassay.cli.streams import print_json
+from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
     from trustassay.runs.plan import Plan, Planned
@@ -16,31 +17,16 @@ COLUMNS = ("metric", "asks", "calls", "cached", "prompt tokens", "reply tokens",
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
     """Print what a run would ask, and what that is based on."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for name in COLUMNS:
-        table.add_column(name, justify="left" if name in ("metric", "asks") else "right")
+    show_table(COLUMNS, [tuple(_cells(part)) for part in plan.parts], {"asks"}, wide=True)
     for part in plan.parts:
-        table.add_row(*_cells(part))
-    console = Console(stderr=True, highlight=False, markup=False)
-    console = console if console.is_terminal else Console(stderr=True, width=160, markup=False)
-    wide = console.options.update(max_width=1000)
-    if console.measure(table, options=wide).maximum <= console.width:
-        console.print(table)
-        for part in plan.parts:
-            say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
-    else:
-        for part in plan.parts:
-            _show_lines(part)
+        say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
     price = "" if plan.usd_range is None else f", {span(plan.usd_range, money)} USD"
     mark = " (a guess)" if plan.guess else ""
     say(f"{plan.samples:,} samples{price}, {times(plan.seconds_range)}{mark}; nothing was asked")
     for metric, count in plan.unsure.items():
         say(f"{metric}: {count:,} samples may ask for more; that depends on the replies")
     if as_json:
-        print(json.dumps(plan.to_dict(), indent=2, ensure_ascii=False))
+        print_json(plan.to_dict())
 
 
 def _cells(part: Planned) -> Iterator[str]:
@@ -52,15 +38,6 @@ def _cells(part: Planned) -> Iterator[str]:
     else:
         yield from ("", "", "")
     yield times(part.seconds_range)
-
-
-def _show_lines(part: Planned) -> None:
-    """Print a part one figure a line, where the table has no room."""
-    say(f"{part.metric}, {part.capability} by {part.backend}")
-    for name, cell in zip(COLUMNS[2:], list(_cells(part))[2:], strict=True):
-        if cell:
-            say(f"  {name}: {cell}")
-    say(f"  {part.basis}")
 
 
 def span(values: tuple[float, float], shown: Callable[[float], str]) -> str:

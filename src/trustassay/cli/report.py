@@ -26,11 +26,12 @@ def report(
     trustassay report runs/one --domain topic
     """
     with errors_for_people():
+        from trustassay.runs.ending import Steps
         from trustassay.runs.folder import RunFolder
         from trustassay.runs.outputs import write_report
 
         folder = RunFolder(run)
-        write_report(folder, domain_field=domain)
+        write_report(folder, domain_field=domain, steps=Steps(shown=True))
         say(f"report: {folder.report_path}")
         if open_report:
             typer.launch(str(folder.report_path))

@@ -40,7 +40,7 @@ def watch(  # noqa: PLR0913 - one argument an option
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="End with the file as it is now.")] = False,
     seed: common.Seed = 0,
-    concurrency: common.Concurrency = 64,
+    concurrency: common.Concurrency = None,
     field: common.Fields = [],  # noqa: B006 - typer copies it
     spending: Spending,
 ) -> None:

@@ -209,12 +209,29 @@ def _csv_record(row: list[str], where: str, header: list[str], fields: Mapping[s
         message = f"has {len(row)} cells, the header names {len(header)}"
         return Raw(where, None, (Problem("record", message),))
     cells = {k: v or None for k, v in zip_longest(header, row) if k}
+    _fill_response(cells, fields)
     if _not_utf8(row):
         bad = [Problem(k, "is not UTF-8") for k, v in cells.items() if v and _not_utf8([v])]
         return Raw(where, None, tuple(bad))
     if not any(_like_json(cell) for cell in row):
         return Raw(where, cells, of_table=True)
     return _with_json_cells(cells, where, fields)
+
+
+def _fill_response(cells: dict[str, str | None], fields: Mapping[str, str]) -> None:
+    """Read an empty cell of the response as a blank response, as JSON's ``""`` is read.
+
+    In a table without such a column the response is missing.
+    """
+    if cells.get("response"):
+        return
+    if "response" in fields:
+        names: Sequence[str] = (fields["response"],)
+    else:
+        names = ("response", *layout_of(cells, fields).fields.get("response", ()))
+    there = [name for name in names if name in cells]
+    if there and not any(cells[name] for name in there):
+        cells[there[0]] = ""
 
 
 def _with_json_cells(cells: dict[str, str | None], where: str, fields: Mapping[str, str]) -> Raw:

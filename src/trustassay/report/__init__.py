@@ -1,10 +1,12 @@
 """The report: one HTML file that shows a run's figures and the evidence behind every answer."""
 
+from trustassay.report.choice import Choice, Selection, finding_of
 from trustassay.report.figures import Histogram
 from trustassay.report.groups import Group, Groups, Name
 from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
 
 __all__ = [
+    "Choice",
     "Group",
     "Groups",
     "Histogram",
@@ -12,5 +14,7 @@ __all__ = [
     "ReportMetric",
     "ReportRun",
     "ReportSample",
+    "Selection",
+    "finding_of",
     "write_page",
 ]

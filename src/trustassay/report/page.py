@@ -25,6 +25,7 @@ from markupsafe import Markup
 from trustassay.metric import Assessment, Figure, Summary
 from trustassay.report import figures, plots, text
 from trustassay.report.answers import Answer, Column, answer_of
+from trustassay.report.choice import Selection
 from trustassay.report.figures import Histogram
 from trustassay.report.groups import Groups
 from trustassay.sample import Sample
@@ -63,8 +64,9 @@ class ReportSample:
 class ReportRun:
     """What the page shows. ``shown`` is read once, while the page is written.
 
-    ``facts`` say what run it was; ``total`` counts the samples of the run, and ``note`` says which
-    of them ``shown`` holds when it does not hold all.
+    ``facts`` say what run it was, ``remarks`` what should not pass unseen; ``total`` counts the
+    samples of the run. Where ``shown`` does not hold all of them, ``selection`` says which it
+    holds.
     """
 
     title: str
@@ -72,7 +74,8 @@ class ReportRun:
     metrics: Sequence[ReportMetric]
     total: int
     shown: Iterable[ReportSample] = field(repr=False)
-    note: str = ""
+    selection: Selection | None = None
+    remarks: Sequence[str] = ()
 
 
 def write_page(run: ReportRun, path: Path) -> None:

@@ -62,6 +62,7 @@ class Perturbed:
     same: Variant | None = None
     variants: Sequence[Variant] = ()
     refused: Sequence[str] = ()
+    empty: Sequence[str] = ()
     answers: int = 0
     rest: Sequence[Mapping[str, Any]] = ()
 
@@ -71,6 +72,7 @@ class Perturbed:
         original: str | None = None
         by_text: dict[str, Variant] = {}
         refused: list[str] = []
+        empty: list[str] = []
         rest: list[Mapping[str, Any]] = []
         answers = 0
         for item in evidence:
@@ -86,6 +88,8 @@ class Perturbed:
                         variant.changes.append(Change(change, seen, _whole(question, change)))
                 case {"refused": str(change)}:
                     refused.append(change)
+                case {"empty": str(change)}:
+                    empty.append(change)
                 case Mapping():
                     rest.append(item)
                 case _:
@@ -96,7 +100,7 @@ class Perturbed:
             variant.compared = found is not None
             variant.pieces = found or [Piece("same", variant.text)]
         variants = sorted(by_text.values(), key=lambda variant: -variant.times)
-        return cls(original, same, variants, refused, answers, rest)
+        return cls(original, same, variants, refused, empty, answers, rest)
 
 
 def _whole(question: str, change: str) -> Sequence[Piece]:

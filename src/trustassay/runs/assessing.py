@@ -39,7 +39,8 @@ async def assess_one(
         found = dataclasses.replace(found, calls=calls, usage=usage)
         line = encoded(found)
     except (AssessmentError, BackendError) as error:
-        found = Assessment.failed(sample.id, metric.name, str(error))
+        fault = getattr(error, "kind", None)
+        found = Assessment.failed(sample.id, metric.name, str(error), fault)
         line = encoded(found)
     except (Exception, asyncio.CancelledError) as error:
         if _being_cancelled():

@@ -6,14 +6,18 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.models import SampleModels
 from trustassay.runs.folder import RunFolder, encoded_sample
-from trustassay.runs.stages import Stage, StageModels
+from trustassay.runs.stages import Failure, Stage, StageModels
 from trustassay.sample import Sample
 
-__all__ = ["FilledSample", "Outcome", "fill_samples", "filled"]
+__all__ = ["AHEAD", "Failure", "FilledSample", "Outcome", "fill_samples", "filled"]
+
+AHEAD = 4
+"""Samples asked about beyond those in flight, so that a slow one does not hold up others."""
 
 
 @dataclass(slots=True)
@@ -24,22 +28,14 @@ class Outcome:
     """
 
     asked: Counter[str] = field(default_factory=Counter)
-    cut: Counter[str] = field(default_factory=Counter)
-    failed: dict[tuple[str, str], str] = field(default_factory=dict)
+    failed: dict[tuple[str, str], Failure] = field(default_factory=dict)
 
     def note(self, found: FilledSample) -> None:
         """Count a sample."""
         self.asked.update(found.asked)
-        self.cut.update(found.cut)
-        for name, words in found.failures.items():
-            self.failed[found.sample.id, name] = words
-
-    def why_not(self, sample_id: str, fields: Iterable[str]) -> str | None:
-        """Return why the first of some fields could not be filled, if one could not."""
-        for name in fields:
-            if words := self.failed.get((sample_id, name)):
-                return f"no {name}: {words}"
-        return None
+        for name, failure in found.failures.items():
+            words = f"no {name}: {failure.error}"
+            self.failed[found.sample.id, name] = Failure(words, failure.fault)
 
 
 @dataclass(slots=True)
@@ -47,27 +43,29 @@ class FilledSample:
     """A sample that went through the stages; counts and failures stand by field."""
 
     sample: Sample
+    repeat: int = 0
     asked: Counter[str] = field(default_factory=Counter)
-    cut: Counter[str] = field(default_factory=Counter)
-    failures: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
 
 
 async def filled(
-    samples: Iterable[Sample],
-    stages: Sequence[Stage],
+    samples: Iterable[tuple[Sample, Sequence[Stage], int]],
     models: StageModels,
     at_once: int,
     step: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[FilledSample]:
-    """Yield the samples in their order, each filled by all stages, one after the other.
+    """Yield samples in their order, each filled by its stages, one after the other.
+
+    Each comes with its stages and with the number of its repetition.
 
     ``at_once`` samples are under way at most; ``step`` is called when one is finished that lacked
     something.
     """
     under_way: deque[asyncio.Task[FilledSample]] = deque()
     try:
-        for sample in samples:
-            under_way.append(asyncio.create_task(_through(sample, stages, models, step)))
+        for sample, stages, repeat in samples:
+            found = FilledSample(sample, repeat)
+            under_way.append(asyncio.create_task(_through(found, stages, models, step)))
             if len(under_way) >= at_once:
                 yield await under_way.popleft()
         while under_way:
@@ -79,23 +77,22 @@ async def filled(
 
 
 async def _through(
-    sample: Sample, stages: Sequence[Stage], models: StageModels, step: Callable[[], None]
+    found: FilledSample, stages: Sequence[Stage], models: StageModels, step: Callable[[], None]
 ) -> FilledSample:
-    found = FilledSample(sample)
     lacking = False
     for stage in stages:
         if not stage.lacks(found.sample):
             continue
         lacking = True
         if problems := stage.problems(found.sample):
-            found.failures[stage.field] = "; ".join(map(str, problems))
+            found.failures[stage.field] = Failure("; ".join(map(str, problems)))
             continue
         result = await stage.fill(found.sample, models)
         found.sample = result.sample
         found.asked[stage.field] += result.asked
-        found.cut[stage.field] += result.cut
         if result.failures:
-            found.failures[stage.field] = "; ".join(result.failures)
+            words = "; ".join(one.error for one in result.failures)
+            found.failures[stage.field] = Failure(words, result.failures[0].fault)
     if lacking:
         step()
     return found
@@ -115,10 +112,11 @@ async def fill_samples(
     """
     outcome = Outcome()
     part = folder.path / ".samples.jsonl.part"
-    models = SampleModels(gatherers)
+    models = cast(StageModels, SampleModels(gatherers))
     try:
         with part.open("wb") as file:
-            async for found in filled(folder.samples(), stages, models, at_once, step):
+            samples = ((sample, stages, 0) for sample in folder.samples())
+            async for found in filled(samples, models, at_once, step):
                 outcome.note(found)
                 file.write(encoded_sample(found.sample))
         part.replace(folder.samples_path)

@@ -15,9 +15,9 @@ import fcntl
 import json
 import os
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,35 @@ from numpy.typing import NDArray
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.runs.hashing import HashSet, hash64
+from trustassay.runs.lines import (
+    Line,
+    encoded,
+    encoded_sample,
+    identity,
+    is_scored,
+    read_line,
+    sample_id,
+)
 from trustassay.sample import Sample
 
-__all__ = ["AssessmentWriter", "RunFolder", "StoredAssessments", "encoded", "encoded_sample"]
+__all__ = [
+    "AssessmentWriter",
+    "RunFolder",
+    "Step",
+    "StoredAssessments",
+    "encoded",
+    "encoded_sample",
+    "nothing",
+]
 
-SCORED = b'"error": null'
-_decode = json.JSONDecoder().raw_decode
+T = TypeVar("T")
+Places = NDArray[np.int64]
+Step = Callable[[], object]
+"""Called for each line that was worked on, for progress; what it raises ends the work."""
+
+
+def nothing() -> None:
+    """Do nothing at a step."""
 
 
 class RunFolder:
@@ -166,13 +189,13 @@ class RunFolder:
                     break
                 sound += len(line)
                 identity = self._identity(line, number)
-                if line.rstrip().endswith(SCORED + b"}"):
+                if is_scored(line):
                     done.add(hash64(*identity))
         return done
 
     def _identity(self, line: bytes, number: int) -> tuple[str, str]:
         try:
-            return _identity(line)
+            return identity(line)
         except ValueError:
             where = f"{self.assessments_path}:{number}"
             raise RunFolderError(f"{where}: damaged (delete the line to score it again)") from None
@@ -181,64 +204,107 @@ class RunFolder:
         """Open the file of assessments for appending."""
         return AssessmentWriter(self.assessments_path)
 
-    def sort_assessments(self, metrics: Sequence[str]) -> None:
+    def sort_assessments(self, metrics: Sequence[str], step: Step = nothing) -> None:
         """Bring the assessments into input order, the last one of each sample and metric alone."""
-        offsets, lengths, places = self._index(metrics)
+        offsets, lengths, places = self._index(metrics, step)
         order = np.lexsort((offsets, places))
         last = np.append(places[order][1:] != places[order][:-1], True)
         order = order[last] if len(order) else order
         if len(order) == len(offsets) and np.all(order == np.arange(len(order))):
             return
         part = self.path / ".assessments.jsonl.part"
-        with self.assessments_path.open("rb") as source, part.open("wb") as target:
-            for index in order:
-                source.seek(offsets[index])
-                target.write(source.read(lengths[index]))
+        try:
+            with self.assessments_path.open("rb") as source, part.open("wb") as target:
+                for index in order:
+                    source.seek(offsets[index])
+                    target.write(source.read(lengths[index]))
+                    step()
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
         part.replace(self.assessments_path)
 
-    def _index(
-        self, metrics: Sequence[str]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def _index(self, metrics: Sequence[str], step: Step) -> tuple[Places, Places, Places]:
         """Return each line's offset, length, and place in input order."""
-        ids = np.fromiter(
-            (hash64(_first_value(line)) for line in _lines(self.samples_path)), dtype=np.uint64
-        )
-        by_hash = np.argsort(ids, kind="stable")
-        hashes = ids[by_hash]
+        owns, ranks, offsets, lengths = array("Q"), array("q"), array("q"), array("q")
         rank = {name: i for i, name in enumerate(metrics)}
-        offsets, lengths, places = (array("q") for _ in range(3))
         offset = 0
         for number, line in enumerate(_lines(self.assessments_path), 1):
-            sample_id, metric = self._identity(line, number)
-            own = np.uint64(hash64(sample_id))
-            found = int(np.searchsorted(hashes, own))
-            if found == len(hashes) or hashes[found] != own or metric not in rank:
-                where = f"{self.assessments_path}:{number}"
-                raise RunFolderError(f"{where}: belongs to no sample and metric of this run")
-            place = int(by_hash[found])
+            own_id, metric = self._identity(line, number)
+            owns.append(hash64(own_id))
+            ranks.append(rank.get(metric, -1))
             offsets.append(offset)
             lengths.append(len(line))
-            places.append(place * len(metrics) + rank[metric])
             offset += len(line)
-        return tuple(np.array(column, dtype=np.int64) for column in (offsets, lengths, places))  # type: ignore[return-value]
+            step()
+        places = self._places_of_samples(np.array(owns, dtype=np.uint64), step)
+        strange = np.flatnonzero((places < 0) | (np.array(ranks, dtype=np.int64) < 0))
+        if len(strange):
+            where = f"{self.assessments_path}:{strange[0] + 1}"
+            raise RunFolderError(f"{where}: belongs to no sample and metric of this run")
+        places = places * len(metrics) + ranks
+        return np.array(offsets, dtype=np.int64), np.array(lengths, dtype=np.int64), places
+
+    def _places_of_samples(self, hashes: NDArray[np.uint64], step: Step) -> Places:
+        """Return the places in input order of the samples with these hashes; -1 for a stranger."""
+        ids = array("Q")
+        for line in _lines(self.samples_path):
+            ids.append(hash64(sample_id(line)))
+            step()
+        known = np.array(ids, dtype=np.uint64)
+        by_hash = np.argsort(known, kind="stable")
+        found = np.searchsorted(known, hashes, sorter=by_hash)
+        places = np.append(by_hash, -1)[found]
+        return np.where(np.append(known, 0)[places] == hashes, places, -1)
 
     def assessments(self, metric: str | None = None) -> StoredAssessments:
         """Return the assessments, of one metric or all, as a sequence that reads from disk."""
         return StoredAssessments(self, metric)
 
+    def assessments_to_sum(self, metric: str, step: Step = nothing) -> StoredAssessments:
+        """Return the assessments of a metric for its summary, which rarely looks at evidence: that
+        of each is decoded when it is looked at.
+        """
+        return StoredAssessments(self, metric, evidence_later=True, step=step)
 
-def encoded_sample(sample: Sample) -> bytes:
-    """Return the line of a sample."""
-    return json.dumps(sample.to_dict(), default=str).encode() + b"\n"
+    def lines(self) -> Iterator[tuple[int, Line]]:
+        """Yield the assessments in the order of the file: offset and line, evidence not decoded.
 
+        Raises:
+            RunFolderError: a line is damaged.
+        """
+        offset = 0
+        for line in _lines(self.assessments_path):
+            yield offset, self._decoded(read_line, offset, line)
+            offset += len(line)
 
-def encoded(assessment: Assessment) -> bytes:
-    """Return the line of an assessment.
+    def sample_at(self, offset: int) -> Sample:
+        """Return the sample whose line begins at the byte ``offset``."""
+        with self.samples_path.open("rb") as file:
+            file.seek(offset)
+            return Sample.parse(json.loads(file.readline()))
 
-    Raises:
-        TypeError, ValueError: it holds something that JSON cannot say.
-    """
-    return json.dumps(assessment.to_dict(), allow_nan=False).encode() + b"\n"
+    def assessments_at(self, offset: int, count: int) -> list[Assessment]:
+        """Return ``count`` assessments, the first of which begins at the byte ``offset``.
+
+        Raises:
+            RunFolderError: one is damaged.
+        """
+        found = []
+        with self.assessments_path.open("rb") as file:
+            for _ in range(count):
+                file.seek(offset)
+                line = file.readline()
+                found.append(Assessment.from_dict(self._decoded(json.loads, offset, line)))
+                offset += len(line)
+        return found
+
+    def _decoded(self, decode: Callable[[bytes], T], offset: int, line: bytes) -> T:
+        try:
+            return decode(line)
+        except (ValueError, KeyError, TypeError):
+            where = f"{self.assessments_path}: the line at byte {offset}"
+            raise RunFolderError(f"{where} is damaged (delete it to score it again)") from None
 
 
 class AssessmentWriter:
@@ -263,53 +329,58 @@ class StoredAssessments(Sequence[Assessment]):
     They hold on to their folder, so that a temporary one stays for as long as they do.
     """
 
-    def __init__(self, folder: RunFolder, metric: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        metric: str | None = None,
+        *,
+        evidence_later: bool = False,
+        step: Step = nothing,
+    ) -> None:
         self._folder, self._path = folder, folder.assessments_path
-        places = array("q")
+        self._evidence_later, self._step = evidence_later, step
+        self._offsets = array("q")
         offset = 0
         for line in _lines(self._path):
-            if metric is None or _identity(line)[1] == metric:
-                places.append(offset)
+            if metric is None or identity(line)[1] == metric:
+                self._offsets.append(offset)
             offset += len(line)
-        self._offsets = np.array(places, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Assessment]:
-        with self._path.open("rb") as file:
-            for offset in self._offsets:
-                yield self._read(file, int(offset))
+        return self._at(self._offsets)
 
     @overload
     def __getitem__(self, index: int) -> Assessment: ...
     @overload
     def __getitem__(self, index: slice) -> list[Assessment]: ...
     def __getitem__(self, index: int | slice) -> Assessment | list[Assessment]:
-        with self._path.open("rb") as file:
-            if isinstance(index, slice):
-                return [self._read(file, int(offset)) for offset in self._offsets[index]]
-            return self._read(file, int(self._offsets[index]))
+        if isinstance(index, slice):
+            return list(self._at(self._offsets[index]))
+        return next(self._at([self._offsets[index]]))
 
-    def _read(self, file: BinaryIO, offset: int) -> Assessment:
-        file.seek(offset)
-        return Assessment.from_dict(json.loads(file.readline()))
+    def _at(self, offsets: Iterable[int]) -> Iterator[Assessment]:
+        at = 0
+        with self._path.open("rb") as file:
+            for offset in offsets:
+                if offset != at:
+                    file.seek(offset)
+                line = file.readline()
+                at = offset + len(line)
+                self._step()
+                yield self._read(offset, line)
+
+    def _read(self, offset: int, line: bytes) -> Assessment:
+        if self._evidence_later:
+            fields = read_line(line).located(self._path, offset)
+        else:
+            fields = json.loads(line)
+        return Assessment.from_dict(fields)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
     if path.exists():
         with path.open("rb") as file:
             yield from file
-
-
-def _first_value(line: bytes) -> str:
-    """Return the id of a sample's line, without parsing the rest of it."""
-    return str(_decode(line.decode(), len('{"id": '))[0])
-
-
-def _identity(line: bytes) -> tuple[str, str]:
-    """Return id and metric of an assessment's line, without parsing the rest of it."""
-    text = line.decode()
-    sample_id, end = _decode(text, len('{"id": '))
-    metric, _ = _decode(text, end + len(', "metric": '))
-    return sample_id, metric

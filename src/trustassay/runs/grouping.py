@@ -1,57 +1,135 @@
-"""The scores of a run by model and domain: one pass over its folder."""
+"""What the end of a run needs to count: one pass over the samples and their assessments."""
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
 
-from trustassay.metric import Metric
-from trustassay.report import Groups
-from trustassay.runs.folder import RunFolder
+from trustassay.errors import RunFolderError
+from trustassay.metric import Assessment, MetricInfo
+from trustassay.report import Choice, Groups, Histogram, finding_of
+from trustassay.runs.folder import RunFolder, Step, nothing
+from trustassay.runs.lines import decoded
 
-__all__ = ["DOMAIN", "grouped"]
+__all__ = ["DOMAIN", "Counted", "Place", "count"]
 
 DOMAIN = "domain"
 
 
-def grouped(
+class Place(NamedTuple):
+    """Where a sample and its assessments stand: its number, and the bytes at which they begin."""
+
+    number: int
+    sample: int
+    assessments: int
+
+
+@dataclass
+class Counted:
+    """What was counted.
+
+    histograms, groups: the scores by metric, and by model and domain.
+    choice: which answers the report shows.
+    requests: how often each capability was asked.
+    usage: what the metrics' calls of chat models took, by metric and model.
+    parts: the names of all parts, in the order in which they first come.
+    """
+
+    histograms: dict[str, Histogram]
+    groups: dict[str, Groups]
+    choice: Choice[Place]
+    requests: Counter[str] = field(default_factory=Counter)
+    usage: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    parts: dict[str, None] = field(default_factory=dict)
+
+    def add(self, assessment: Assessment) -> None:
+        """Count what is counted without the sample."""
+        self.requests.update(assessment.calls)
+        for model, usage in assessment.usage.items():
+            models = self.usage.setdefault(assessment.metric, {})
+            models.setdefault(model, Counter()).update(usage)
+        self.parts.update(dict.fromkeys(assessment.parts))
+        if assessment.score is not None or assessment.error is not None:
+            self.histograms[assessment.metric].add(assessment.score, assessment.verdict)
+
+
+def count(
     folder: RunFolder,
     run: Mapping[str, Any],
-    metrics: Sequence[type[Metric]],
+    metrics: Sequence[MetricInfo],
+    *,
     domain_field: str = DOMAIN,
-) -> dict[str, Groups]:
-    """Return the scores of each metric by model and domain.
+    shown: int,
+    step: Step = nothing,
+) -> Counted:
+    """Count a folder whose assessments are sorted.
 
     A sample's model is the one it names, else the one that the run asked; its domain stands in the
     field ``domain_field``, where dots reach inside, or in the one of that name under ``metadata``.
+
+    Raises:
+        RunFolderError: not every sample has an assessment of each metric, or a line is damaged.
     """
+    found = Counted(
+        {m.name: Histogram(*m.score_range, m.verdicts) for m in metrics},
+        {m.name: _groups(m, domain_field) for m in metrics},
+        Choice(shown),
+    )
     asked = run["backends"].get("model")
-    found = {
-        metric.name: Groups(
-            *metric.score_range,
-            lower_is_better=metric.lower_is_better,
-            stable_below=run["metrics"].get(metric.name, {}).get("stable_below"),
-            domain_field=domain_field,
-        )
-        for metric in metrics
-    }
-    columns = [iter(folder.assessments(metric.name)) for metric in metrics]
-    for sample, *assessments in zip(_samples(folder), *columns, strict=True):
+    for place, sample, assessments in _rows(folder, metrics):
         domain = _domain(sample, domain_field)
         for assessment in assessments:
+            found.add(assessment)
             if assessment.score is not None:
-                found[assessment.metric].add(
+                found.groups[assessment.metric].add(
                     sample.get("model") or asked, domain, assessment.score, sample.get("label")
                 )
+        pairs = zip(metrics, assessments, strict=True)
+        found.choice.add([finding_of(metric, one) for metric, one in pairs], place)
+        step()
     return found
 
 
-def _samples(folder: RunFolder) -> Iterator[dict[str, Any]]:
-    """Yield the samples as they are stored; checking them again would take longer than counting."""
+def _groups(metric: MetricInfo, domain_field: str) -> Groups:
+    return Groups(
+        *metric.score_range,
+        lower_is_better=metric.lower_is_better,
+        stable_below=metric.stable_below,
+        domain_field=domain_field,
+    )
+
+
+def _rows(
+    folder: RunFolder, metrics: Sequence[MetricInfo]
+) -> Iterator[tuple[Place, dict[str, Any], list[Assessment]]]:
+    """Yield each sample as it is stored (checking it again would take longer than counting) with
+    what each metric said of it, in the order of the metrics and without evidence.
+    """
+    lines = folder.lines()
+    at = 0
     with folder.samples_path.open("rb") as file:
-        for line in file:
-            yield json.loads(line)
+        for number, line in enumerate(file):
+            sample = decoded(line)
+            own = list(islice(lines, len(metrics)))
+            by_metric = {read.fields["metric"]: read.fields for _, read in own}
+            fields = [by_metric.get(metric.name, {}) for metric in metrics]
+            if any(one.get("id") != sample["id"] for one in fields):
+                raise _out_of_order(folder, sample["id"])
+            place = Place(number, at, own[0][0])
+            yield place, sample, [Assessment.from_dict(one) for one in fields]
+            at += len(line)
+    for _, read in lines:
+        raise _out_of_order(folder, read.fields["id"])
+
+
+def _out_of_order(folder: RunFolder, sample_id: str) -> RunFolderError:
+    return RunFolderError(
+        f"{folder.assessments_path}: {sample_id!r} is not there once for each metric, in input "
+        "order; delete summary.json and give the command of this run again"
+    )
 
 
 def _domain(sample: Mapping[str, Any], name: str) -> Any:

@@ -31,6 +31,8 @@ class HashSet:
     def __contains__(self, value: int) -> bool:
         if value in self._fresh:
             return True
+        if not len(self._sorted):
+            return False
         place = int(np.searchsorted(self._sorted, np.uint64(value)))
         return place < len(self._sorted) and int(self._sorted[place]) == value
 

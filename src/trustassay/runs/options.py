@@ -21,7 +21,8 @@ class RunOptions:
     """How a run is carried out. Only ``fields``, ``limit``, ``seed``, ``pool`` and ``filling`` can
     change a result.
 
-    concurrency: samples in flight at once, per metric.
+    concurrency: samples in flight at once, per metric; ``None`` for 256, or for twice the calls
+        that an endpoint takes at once where that is more.
     report: write ``report.html`` at the end.
     calls_from: a store of calls to start from.
     pool: a file of samples for metrics that look beyond their own sample; else the run's.
@@ -32,7 +33,7 @@ class RunOptions:
     limit: int | None = None
     seed: int = 0
     skip_bad: bool = False
-    concurrency: int = 256
+    concurrency: int | None = None
     report: bool = True
     progress: bool = False
     calls_from: Path | None = None

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import arro3.io
-import numpy as np
 from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
 
 from trustassay.calls.spending import Prices, Tokens
 from trustassay.calls.store import CallStore, Usage
 from trustassay.errors import RunFolderError
-from trustassay.metric import Assessment, Metric, Summary
-from trustassay.registry import metric_class
-from trustassay.report import Groups, Histogram, ReportMetric, ReportRun, ReportSample, write_page
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.grouping import DOMAIN, grouped
+from trustassay.metric import Metric, MetricInfo, Summary
+from trustassay.report import ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.runs.ending import Steps, StoppedError
+from trustassay.runs.folder import RunFolder, Step, StoredAssessments, nothing
+from trustassay.runs.grouping import DOMAIN, Counted, Place, count
+from trustassay.runs.infos import metric_infos
 from trustassay.runs.intake import Intake
-from trustassay.sample import Sample, clean
+from trustassay.runs.lines import Line
+from trustassay.runs.silence import remarks, silence
+from trustassay.sample import clean
 
 __all__ = ["write_outputs", "write_report"]
 
 ROWS = 4096
+BATCH_BYTES = 1 << 22
+"""About how much evidence is held at once while the table is written."""
 SHOWN = 500
-"""Answers on a report page; where a run has more, those that scored worst."""
+"""Answers on a report page; where a run has more, the worst of each kind of problem."""
 
 
-def write_outputs(
+def write_outputs(  # noqa: PLR0913 - two callers name them all
     folder: RunFolder,
     metrics: Sequence[Metric],
     intake: Intake,
@@ -41,46 +42,83 @@ def write_outputs(
     seed: int,
     report: bool,
     prices: Prices,
+    steps: Steps | None = None,
 ) -> None:
-    """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``."""
-    summaries = {
-        metric.name: metric.summarise(folder.assessments(metric.name), seed=seed)
-        for metric in metrics
-    }
+    """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``.
+
+    Raises:
+        RunFolderError: there is no run, or its assessments are damaged or not sorted.
+        StoppedError: ``steps`` were asked to stop; what was written till then is whole.
+    """
+    steps = steps or Steps()
+    run = folder.read_run()
+    if run is None:
+        raise RunFolderError(f"{folder.path}: holds no run")
+    samples = run["samples"]["samples"]
+    summaries = {}
+    for metric in metrics:
+        with steps.begin(f"summarising {metric.name}", samples) as step:
+            assessments = folder.assessments_to_sum(metric.name, step)
+            summaries[metric.name] = _summary(metric, assessments, seed)
+    infos = [MetricInfo.of(metric) for metric in metrics]
+    counted = _counted(folder, run, infos, DOMAIN, steps)
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
-        **_calls(folder, prices),
+        **_calls(folder, counted, prices),
         "skipped": intake.faulty,
+        **silence(folder),
         "seconds": round(seconds, 3),
     }
-    groups = grouped(folder, folder.read_run() or {}, [type(metric) for metric in metrics])
+    groups = counted.groups
     if told := {name: one.to_dict() for name, one in groups.items() if one.worth_showing}:
         content["groups"] = told
     folder.write_json("summary", content)
-    write_parquet(folder)
+    with steps.begin("writing the table", len(metrics) * samples) as step:
+        write_parquet(folder, list(counted.parts), step)
     if report:
-        write_report(folder, metrics, groups=groups)
+        write_report(folder, counted=counted, steps=steps)
 
 
-def _calls(folder: RunFolder, prices: Prices) -> dict[str, Any]:
+def _counted(
+    folder: RunFolder,
+    run: Mapping[str, Any],
+    metrics: Sequence[MetricInfo],
+    domain_field: str,
+    steps: Steps,
+) -> Counted:
+    with steps.begin("counting groups", run["samples"]["samples"]) as step:
+        return count(folder, run, metrics, domain_field=domain_field, shown=SHOWN, step=step)
+
+
+def _summary(metric: Metric, assessments: StoredAssessments, seed: int) -> Summary:
+    """Return the summary of a metric; where it fails, one that says so, with what can be counted.
+
+    Everything was paid for by then, and the same command writes the summary when it is mended.
+    """
+    try:
+        return metric.summarise(assessments, seed=seed)
+    except (StoppedError, RunFolderError):
+        raise
+    except Exception as error:
+        words = f"{metric.name} could not be summarised: {type(error).__name__}: {error}"
+        failed = sum(one.error is not None for one in assessments)
+        settings = metric.settings()
+        return Summary({}, len(assessments), failed, settings=settings, error=words)
+
+
+def _calls(folder: RunFolder, counted: Counted, prices: Prices) -> dict[str, Any]:
     """Return the requests that the samples made of each capability, with the stored calls, and
     what the chat models took: for the run, and for each metric.
 
     All is the same however often the run was stopped and taken up.
     """
-    requests: Counter[str] = Counter()
-    by_metric: dict[str, dict[str, Counter[str]]] = {}
-    for assessment in folder.assessments():
-        requests.update(assessment.calls)
-        for model, usage in assessment.usage.items():
-            models = by_metric.setdefault(assessment.metric, {})
-            models.setdefault(model, Counter()).update(usage)
+    requests = counted.requests
     stored: Counter[str] = Counter()
     paid: dict[str, Usage] = {}
     if folder.calls_path.exists():
         store = CallStore(folder.calls_path)
-        for (capability, _), count in store.counts().items():
-            stored[capability] += count
+        for (capability, _), number in store.counts().items():
+            stored[capability] += number
         paid = store.usage("chat")
         store.close()
     calls = {
@@ -89,7 +127,7 @@ def _calls(folder: RunFolder, prices: Prices) -> dict[str, Any]:
     }
     if not paid:
         return {"calls": calls}
-    return {"calls": calls, "usage": _usage(paid, by_metric, prices)}
+    return {"calls": calls, "usage": _usage(paid, counted.usage, prices)}
 
 
 def _usage(
@@ -141,28 +179,50 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def write_parquet(folder: RunFolder) -> None:
-    """Write the assessments as a table: one column a part (``parts.NAME``), evidence as JSON."""
-    assessments = folder.assessments()
-    names = dict.fromkeys(name for a in assessments for name in a.parts)
-    types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in names}
+def write_parquet(folder: RunFolder, parts: Sequence[str], step: Step = nothing) -> None:
+    """Write the assessments as a table: one column a part (``parts.NAME``), evidence as JSON.
+
+    ``parts`` names all of them.
+    """
+    types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in parts}
     schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
-    batches = (_batch(chunk, list(names), types, schema) for chunk in _chunks(assessments))
+    batches = (_batch(lines, types, schema) for lines in _batches(folder.lines(), step))
     part = folder.parquet_path.with_name(".assessments.parquet.part")
-    arro3.io.write_parquet(RecordBatchReader.from_batches(schema, batches), part)
+    try:
+        arro3.io.write_parquet(
+            RecordBatchReader.from_batches(schema, batches),
+            part,
+            compression="zstd(1)",
+            max_row_group_size=ROWS,
+        )
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
     part.replace(folder.parquet_path)
 
 
-def _batch(
-    chunk: Sequence[Assessment], names: Sequence[str], types: Mapping[str, Any], schema: Any
-) -> RecordBatch:
+def _batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
+    batch: list[Line] = []
+    held = 0
+    for _, line in lines:
+        batch.append(line)
+        held += len(line.evidence)
+        if len(batch) == ROWS or held >= BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
+        step()
+    if batch:
+        yield batch
+
+
+def _batch(lines: Sequence[Line], types: Mapping[str, Any], schema: Any) -> RecordBatch:
+    rows = [line.fields for line in lines]
     columns: dict[str, list[Any]] = {
-        name: [_storable(getattr(a, name)) for a in chunk]
-        for name in _COLUMNS
-        if name != "evidence"
+        name: [_storable(row[name]) for row in rows] for name in _COLUMNS if name != "evidence"
     }
-    columns["evidence"] = [clean(json.dumps(list(a.evidence), ensure_ascii=False)) for a in chunk]
-    columns |= {f"parts.{name}": [a.parts.get(name) for a in chunk] for name in names}
+    columns["evidence"] = [line.evidence_text() for line in lines]
+    for name in types.keys() - _COLUMNS.keys():
+        columns[name] = [row["parts"].get(name.removeprefix("parts.")) for row in rows]
     arrays = [Array(columns[name], kind) for name, kind in types.items()]
     return RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -171,91 +231,71 @@ def _storable(value: Any) -> Any:
     return clean(value) if isinstance(value, str) else value
 
 
-def _chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
-    iterator = iter(assessments)
-    while chunk := list(islice(iterator, ROWS)):
-        yield chunk
-
-
 # report
 
 
 def write_report(
     folder: RunFolder,
-    metrics_at_hand: Sequence[Metric] = (),
     *,
     domain_field: str = DOMAIN,
-    groups: Mapping[str, Groups] | None = None,
+    counted: Counted | None = None,
+    steps: Steps | None = None,
 ) -> None:
     """Write ``report.html`` from what is stored in the folder.
 
-    A metric that is at hand need not be installed; ``groups`` are counted anew where they are not
-    at hand.
+    ``counted`` is what the folder holds, where it was counted just now.
 
     Raises:
         RunFolderError: the folder holds no finished run.
-        UnknownNameError: a metric of the run is not installed.
+        UnknownNameError: a run of an earlier version, and a metric of it is not installed.
+        StoppedError: ``steps`` were asked to stop.
     """
+    steps = steps or Steps()
     run, summary = folder.read_run(), folder.read_summary()
     if run is None or summary is None:
         raise RunFolderError(f"{folder.path}: holds no finished run")
-    at_hand = {metric.name: type(metric) for metric in metrics_at_hand}
-    metrics = [at_hand.get(name) or metric_class(name) for name in run["metrics"]]
+    metrics = list(metric_infos(folder, run).values())
     try:
         total = int(run["samples"]["samples"])
         summaries = [Summary(**summary["metrics"][metric.name]) for metric in metrics]
     except (KeyError, TypeError, ValueError):
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
-    columns = [folder.assessments(metric.name) for metric in metrics]
-    histograms = [Histogram(*metric.score_range, metric.verdicts) for metric in metrics]
-    groups = groups or grouped(folder, run, metrics, domain_field)
-    worst = np.full(total, np.inf)
-    for metric, histogram, assessments in zip(metrics, histograms, columns, strict=True):
-        for position, assessment in enumerate(assessments):
-            if assessment.score is not None or assessment.error is not None:
-                histogram.add(assessment.score, assessment.verdict)
-            rank = _rank(assessment, lower_is_better=metric.lower_is_better)
-            worst[position] = min(worst[position], rank)
-    shown = set(np.argsort(worst, kind="stable")[:SHOWN].tolist())
-    page = ReportRun(
-        title=Path(run["input"]).name,
-        facts=_facts(run),
-        metrics=[
-            ReportMetric(m.name, m.title, s, m.figures, h, groups[m.name])
-            for m, s, h in zip(metrics, summaries, histograms, strict=True)
-        ],
-        total=total,
-        shown=_shown(folder, columns, shown),
-        note=f"the {SHOWN} {_worst(metrics)} of {total:,} answers" if total > SHOWN else "",
-    )
-    write_page(page, folder.report_path)
-
-
-def _worst(metrics: Sequence[type[Metric]]) -> str:
-    lower = {metric.lower_is_better for metric in metrics}
-    return (
-        "worst-scored" if len(lower) > 1 else "highest-scored" if True in lower else "lowest-scored"
-    )
-
-
-def _rank(assessment: Assessment, *, lower_is_better: bool) -> float:
-    """Order what a reader should see first: failures, then bad scores."""
-    if assessment.error is not None:
-        return -math.inf
-    if assessment.score is None:
-        return math.inf
-    return -assessment.score if lower_is_better else assessment.score
+    counted = counted or _counted(folder, run, metrics, domain_field, steps)
+    places = counted.choice.chosen()
+    if total <= SHOWN:
+        places.sort()
+    with steps.begin("writing the report", len(places)) as step:
+        page = ReportRun(
+            title=Path(run["input"]).name,
+            facts=_facts(run),
+            metrics=[
+                ReportMetric(
+                    m.name,
+                    m.title,
+                    s,
+                    m.figures,
+                    counted.histograms[m.name],
+                    counted.groups[m.name],
+                )
+                for m, s in zip(metrics, summaries, strict=True)
+            ],
+            total=total,
+            shown=_shown(folder, run["metrics"], places, step),
+            selection=counted.choice.selection() if total > SHOWN else None,
+            remarks=remarks(summary, total),
+        )
+        write_page(page, folder.report_path)
 
 
 def _shown(
-    folder: RunFolder, columns: Iterable[Iterable[Assessment]], positions: set[int]
+    folder: RunFolder, metrics: Collection[str], places: Iterable[Place], step: Step
 ) -> Iterator[ReportSample]:
-    rows: Iterator[tuple[Sample, *tuple[Assessment, ...]]] = zip(
-        folder.samples(), *columns, strict=True
-    )
-    for position, (sample, *assessments) in enumerate(rows):
-        if position in positions:
-            yield ReportSample(sample, assessments)
+    order = list(metrics)
+    for place in places:
+        assessments = folder.assessments_at(place.assessments, len(order))
+        assessments.sort(key=lambda one: order.index(one.metric))
+        yield ReportSample(folder.sample_at(place.sample), assessments)
+        step()
 
 
 def _facts(run: Mapping[str, Any]) -> dict[str, str]:

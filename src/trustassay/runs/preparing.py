@@ -12,6 +12,7 @@ from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
 from trustassay.metric import Metric
+from trustassay.runs.filling import Failure
 from trustassay.runs.pool import StoredPool
 
 __all__ = ["Prepared", "prepare"]
@@ -22,7 +23,7 @@ class Prepared:
     """What a metric prepared, or why it could not, and the requests that it made."""
 
     value: Any = None
-    error: str | None = None
+    failure: Failure | None = None
     calls: Mapping[str, int] = field(default_factory=dict)
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -52,9 +53,10 @@ async def _prepared(metric: Metric, pool: StoredPool, gatherers: Gatherers) -> P
     try:
         value = await metric.prepare(pool, cast(Models, models))
     except (AssessmentError, BackendError) as error:
-        return Prepared(error=f"could not be prepared: {error}")
+        words = f"could not be prepared: {error}"
+        return Prepared(failure=Failure(words, getattr(error, "kind", None)))
     except Exception as error:
         words = f"{metric.name} failed while it prepared: {type(error).__name__}: {error}"
-        return Prepared(error=words)
+        return Prepared(failure=Failure(words))
     usage = {name: dict(sorted(one.items())) for name, one in sorted(models.usage.items())}
     return Prepared(value, None, dict(sorted(models.calls.items())), usage)

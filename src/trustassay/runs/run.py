@@ -6,24 +6,28 @@ import asyncio
 import dataclasses
 import json
 import os
-import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.endpoints import held_back, samples_at_once
 from trustassay.calls.gatherers import Gatherers, check_budget
 from trustassay.calls.gathering import Counts
+from trustassay.calls.keys import check_run_keys, shared_file
 from trustassay.calls.limits import Endpoint
 from trustassay.calls.opening import open_calls
 from trustassay.calls.store import copy_calls
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.progress import Progress
+from trustassay.progress import Progress, tell
 from trustassay.runs.assessing import assess_one
-from trustassay.runs.filling import Outcome, fill_samples
+from trustassay.runs.ending import Steps, run_in_thread
+from trustassay.runs.filling import AHEAD, Failure, Outcome, fill_samples
 from trustassay.runs.folder import AssessmentWriter, RunFolder, encoded
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.infos import ABOUT
@@ -35,11 +39,11 @@ from trustassay.runs.stages import Stage, settings_of, stages_of
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Sample, clean
 
-__all__ = ["RunOutcome", "execute"]
+__all__ = ["SAMPLES", "RunOutcome", "execute", "write_results"]
 
 
-MANY = 20_000
-"""Samples from which writing the results takes long enough to be announced."""
+SAMPLES = 256
+"""Samples in flight at once where nobody says how many."""
 
 
 @dataclass(frozen=True)
@@ -80,19 +84,8 @@ async def execute(
         scored_before = len(done)
         work = await _work(run, done)
         if work.counts or not folder.finished(report=options.report):
-            folder.sort_assessments([metric.name for metric in run.metrics])
-            seconds = time.monotonic() - started
-            if options.progress and run.intake.inventory.samples >= MANY:
-                print("writing summary, table and report", file=sys.stderr, flush=True)
-            write_outputs(
-                folder,
-                run.metrics,
-                run.intake,
-                seconds,
-                seed=options.seed,
-                report=options.report,
-                prices=options.calls.prices,
-            )
+            write = partial(write_results, folder, run.metrics, run.intake, options, started)
+            await run_in_thread(write)
         seconds = time.monotonic() - started
         return RunOutcome(
             run.metrics,
@@ -109,6 +102,31 @@ async def execute(
             if any(path.iterdir()):
                 break
             path.rmdir()
+
+
+def write_results(
+    folder: RunFolder,
+    metrics: Sequence[Metric],
+    intake: Intake,
+    options: RunOptions,
+    started: float,
+    stop: threading.Event,
+) -> None:
+    """Sort the assessments and write the results, a step after the other, until ``stop`` is set."""
+    steps = Steps(shown=options.progress, stop=stop)
+    lines = intake.inventory.samples * (1 + 2 * len(metrics))
+    with steps.begin("sorting assessments", lines) as step:
+        folder.sort_assessments([metric.name for metric in metrics], step)
+    write_outputs(
+        folder,
+        metrics,
+        intake,
+        time.monotonic() - started,
+        seed=options.seed,
+        report=options.report,
+        prices=options.calls.prices,
+        steps=steps,
+    )
 
 
 @dataclass(frozen=True)
@@ -146,6 +164,13 @@ async def _begin(
             skip_bad=options.skip_bad,
             step=progress.step,
         )
+    missing = intake.inventory.samples - intake.inventory.responses
+    try:
+        stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
+        check_run_keys(metrics, backends, stores, missing)
+    except BaseException:
+        part.unlink()
+        raise
     resolved = [metric.resolved(intake.inventory) for metric in metrics]
     pool = await _take_in_pool(metrics, folder, options)
     settings = _as_stored(
@@ -244,20 +269,25 @@ async def _work(run: _Run, done: HashSet) -> _Work:
     folder, options = run.folder, run.options
     folder.drop_outputs()
     work = _Work()
+    backends = list(run.backends.endpoints())
+    for words in held_back(options.concurrency, backends) if options.progress else ():
+        tell(words)
+    at_once = samples_at_once(options.concurrency, SAMPLES, backends)
     async with open_calls(run.backends, options.calls, folder.calls_path) as gatherers:
         try:
             lacking = _lacking(run)
             if lacking:
                 with Progress("answering", lacking, shown=options.progress) as progress:
                     work.filled = await fill_samples(
-                        folder, run.stages, gatherers, options.concurrency, progress.step
+                        folder, run.stages, gatherers, at_once * AHEAD, progress.step
                     )
             pool = folder.pool_path if folder.pool_path.exists() else folder.samples_path
             prepared = await prepare(run.metrics, pool, gatherers)
             folder.write_prepared(prepared)
             with Progress("scoring", total, shown=options.progress) as progress:
                 progress.step(len(done))
-                await _score(run, gatherers, done, work.filled, prepared, progress)
+                limiter = TaskLimiter(at_once * len(run.metrics))
+                await _score(run, gatherers, limiter, done, work.filled, prepared, progress)
         finally:
             work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
     return work
@@ -275,6 +305,7 @@ def _lacking(run: _Run) -> int:
 async def _score(
     run: _Run,
     gatherers: Gatherers,
+    limiter: TaskLimiter,
     done: HashSet,
     filled: Outcome,
     prepared: Mapping[str, Prepared],
@@ -282,7 +313,6 @@ async def _score(
 ) -> None:
     """Score every (sample, metric) that is not in ``done``, a bounded number at a time."""
     writer = run.folder.open_assessments()
-    limiter = TaskLimiter(run.options.concurrency * len(run.metrics))
     try:
         for number, sample in enumerate(run.folder.samples()):
             if number % YIELD_EVERY == 0:
@@ -290,9 +320,9 @@ async def _score(
             for metric in run.metrics:
                 if hash64(sample.id, metric.name) in done:
                     continue
-                error = prepared[metric.name].error or _unfilled(metric, sample, filled)
-                if error:
-                    writer.append(encoded(Assessment.failed(sample.id, metric.name, error)))
+                failure = prepared[metric.name].failure or _unfilled(metric, sample, filled)
+                if failure:
+                    writer.append(encoded(Assessment.failed(sample.id, metric.name, *failure)))
                     progress.step()
                 else:
                     value = prepared[metric.name].value
@@ -317,11 +347,11 @@ async def _assess(
     progress.step()
 
 
-def _unfilled(metric: Metric, sample: Sample, filled: Outcome) -> str | None:
+def _unfilled(metric: Metric, sample: Sample, filled: Outcome) -> Failure | None:
     """Return why a sample that a stage failed to fill cannot be scored, if it cannot."""
     if not filled.failed:
         return None
-    fields = ("response",) * metric.reads_response + ("documents",)
-    if (words := filled.why_not(sample.id, fields)) and metric.problems(sample):
-        return words
-    return None
+    if metric.reads_response and (found := filled.failed.get((sample.id, "response"))):
+        return found
+    found = filled.failed.get((sample.id, "documents"))
+    return found if found and metric.problems(sample) else None

@@ -10,7 +10,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from trustassay.answering import Answering
 from trustassay.answering.pairs import Pairing, pairs_in
@@ -21,15 +21,29 @@ from trustassay.metric import Metric
 from trustassay.sample import Document, Problem, Sample
 
 __all__ = [
+    "CUT",
     "Documents",
+    "Failure",
     "Filled",
     "Filling",
     "Pairs",
     "References",
     "Responses",
     "Stage",
+    "settings_of",
     "stages_of",
+    "unanswered",
 ]
+
+
+CUT = "response_cut"
+"""Field of a sample whose response was cut at ``max_tokens``."""
+
+
+def unanswered(sample: Sample) -> Sample:
+    """Return a sample without its response, and without what was said of it."""
+    metadata = {name: value for name, value in sample.metadata.items() if name != CUT}
+    return replace(sample, response=None, model=None, metadata=metadata)
 
 
 class StageModels(Models, Protocol):
@@ -60,17 +74,28 @@ class Filling:
             raise ValueError(f"documents: expected 1 or more, got {self.documents}")
 
 
+class Failure(NamedTuple):
+    """Why something was not filled, and the kind of the failed call if it was one."""
+
+    error: str
+    fault: str | None = None
+
+    @classmethod
+    def of(cls, error: BackendError, name: str = "") -> Failure:
+        """Return what an error means; ``name`` is one of several models."""
+        return cls(f"{name}: {error}" if name else str(error), getattr(error, "kind", None))
+
+
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A sample after a stage, and what the stage could not get for it, in words.
+    """A sample after a stage, and what the stage could not get for it.
 
-    asked: calls that were answered. cut: of them, replies cut at the most tokens.
+    asked: calls that were answered.
     """
 
     sample: Sample
-    failures: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
     asked: int = 0
-    cut: int = 0
 
 
 class Stage(ABC):
@@ -110,8 +135,8 @@ class Responses(Stage):
     repeat: int = 0
 
     def lacks(self, sample: Sample) -> bool:
-        """Whether a sample is to be filled."""
-        return sample.response is None
+        """Whether a sample is to be filled; a blank response is none."""
+        return not sample.answered
 
     def problems(self, sample: Sample) -> list[Problem]:
         """Return what keeps a sample from being filled."""
@@ -119,17 +144,20 @@ class Responses(Stage):
 
     def stand_in(self, sample: Sample) -> Sample:
         """Return a sample as metrics may take it to be before it is filled."""
-        return replace(sample, response="") if sample.response is None else sample
+        return sample if sample.answered else replace(sample, response="")
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
         """Ask for what a sample lacks."""
         try:
             reply = await models.request(self.answering.request(sample, self.repeat))
         except BackendError as error:
-            return Filled(sample, (str(error),))
-        model = sample.model or self.name
-        found = replace(sample, response=reply.text.strip(), model=model)
-        return Filled(found, asked=1, cut=reply.finish == "length")
+            return Filled(sample, (Failure.of(error),))
+        model = (sample.model if sample.response is None else None) or self.name
+        metadata = unanswered(sample).metadata
+        if reply.finish == "length":
+            metadata = {**metadata, CUT: True}
+        text = reply.text.strip()
+        return Filled(replace(sample, response=text, model=model, metadata=metadata), asked=1)
 
     def settings(self) -> dict[str, Any]:
         """Return what decides the result, as JSON values."""
@@ -161,18 +189,17 @@ class References(Stage):
             *(models.request(request, "references", name) for name in missing),
             return_exceptions=True,
         )
-        found, failures, cut = dict(sample.references), [], 0
+        found, failures = dict(sample.references), []
         for name, reply in zip(missing, replies, strict=True):
             if isinstance(reply, BackendError):
-                failures.append(f"{name}: {reply}")
+                failures.append(Failure.of(reply, name))
             elif isinstance(reply, BaseException):
                 raise reply
             else:
                 found[name] = (reply.text.strip(),)
-                cut += reply.finish == "length"
         ordered = {name: found[name] for name in [*self.names, *found] if name in found}
         asked = len(missing) - len(failures)
-        return Filled(replace(sample, references=ordered), tuple(failures), asked, cut)
+        return Filled(replace(sample, references=ordered), tuple(failures), asked)
 
     def settings(self) -> dict[str, Any]:
         """Return what decides the result, as JSON values."""
@@ -201,14 +228,13 @@ class Pairs(Stage):
         try:
             reply = await models.request(self.pairing.request(sample), "generator")
         except BackendError as error:
-            return Filled(sample, (str(error),))
+            return Filled(sample, (Failure.of(error),))
         pairs = pairs_in(reply.text)
-        cut = reply.finish == "length"
         if not pairs.wrong:
             words = "the generator's reply holds no pair of a wrong and a corrected answer"
-            return Filled(sample, (words,), asked=1, cut=cut)
+            return Filled(sample, (Failure(words),), asked=1)
         found = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
-        return Filled(found, asked=1, cut=cut)
+        return Filled(found, asked=1)
 
     def settings(self) -> dict[str, Any]:
         """Return what decides the result, as JSON values."""
@@ -235,7 +261,7 @@ class Documents(Stage):
         try:
             passages = await models.search(sample.question, self.k)
         except BackendError as error:
-            return Filled(sample, (str(error),))
+            return Filled(sample, (Failure.of(error),))
         documents = tuple(Document(one.id, one.text, one.title) for one in passages)
         return Filled(replace(sample, documents=documents), asked=1)
 

@@ -34,6 +34,8 @@ class Attacked:
     best: Point
     """The best that the search saw; with the rule ``extremum`` it may have gone on from there."""
     most: int | None = None
+    replies: int = 0
+    cut: int = 0
 
     @property
     def start(self) -> Point:
@@ -50,6 +52,15 @@ class Attacked:
         """How many requests left, how many of them failed, and how many might have left."""
         words = f"{self.requests:,}" + (f" of at most {self.most:,}" if self.most else "")
         return words + (f", {self.failed:,} of them failed" if self.failed else "")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What should not pass unseen."""
+        failed = sum(point.error is not None for point in self.points)
+        found = [f"{failed} of {len(self.points)} prompts failed"] if failed else []
+        if self.cut:
+            found.append(f"{self.cut:,} of {self.replies:,} replies were cut at max_tokens")
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -104,6 +115,8 @@ def attack(
         out / "ascent.html",
         best_seen(points, how),
         how.max_calls,
+        session.replies,
+        session.cut,
     )
     _draw(found, backends, how)
     return found
@@ -127,9 +140,7 @@ def _draw(found: Attacked, backends: Backends, how: Ascent) -> None:
         "step rule": how.step_rule,
         "seed": str(how.seed),
     }
-    failed = sum(point.error is not None for point in found.points)
-    warnings = [f"{failed} of {len(found.points)} prompts failed"] if failed else []
-    page = AscentPage(facts, _headline(found, how), warnings, found.points, found.best)
+    page = AscentPage(facts, _headline(found, how), found.warnings, found.points, found.best)
     write_ascent_page(page, found.page)
 
 

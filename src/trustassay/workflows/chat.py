@@ -4,26 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NoReturn, overload
 
 from trustassay.backends import resolve
-from trustassay.calls.backends import Backends, any_shared
-from trustassay.calls.gatherers import Asking, Gatherers
-from trustassay.calls.models import SampleModels
+from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.endpoints import calls_at_once
+from trustassay.calls.gathering import Gatherer
+from trustassay.calls.kinds.chat import chat_request
+from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.calls.spending import Budget, Prices
-from trustassay.calls.store import default_cache, open_cache
-from trustassay.capabilities import EndpointLimits, Message, Reply
+from trustassay.calls.store import default_cache
+from trustassay.capabilities import ChatRequest, Message, Reply
 from trustassay.errors import BackendError
 from trustassay.event_loop import run_anywhere
 
-__all__ = ["Chat", "chat"]
+__all__ = ["Chat", "Unanswered", "UnansweredError", "chat"]
 
-AHEAD = 2
-"""Requests that are made before there is a place for them, as a multiple of the places."""
 Cache = str | os.PathLike[str] | bool
+Prompts = Sequence[str | Sequence[Message]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Stands in the place of a reply to a prompt that was not answered; ``error`` says why."""
+
+    error: BackendError
+
+    @property
+    def text(self) -> NoReturn:
+        """Raise the error: who asks for the text has not looked whether there is one."""
+        raise self.error
+
+
+class UnansweredError(BackendError):
+    """Some prompts were not answered; says how many, and why the first was not.
+
+    ``replies`` is what came of each prompt, as :meth:`Chat.ask` returns it.
+    """
+
+    def __init__(self, replies: Sequence[Reply | Unanswered]) -> None:
+        self.replies = list(replies)
+        errors = [reply.error for reply in replies if isinstance(reply, Unanswered)]
+        of = f"{len(errors)} of {len(replies)} prompts were not answered"
+        super().__init__(f"{of}: {errors[0]}")
+        self.__cause__ = errors[0]
 
 
 class Chat:
@@ -47,59 +75,91 @@ class Chat:
         """The model's name, as it is stored."""
         return self._model.name
 
-    def ask(self, prompts: Sequence[str | Sequence[Message]], **parameters: Any) -> list[Reply]:
-        """Return the replies to ``prompts``, in their order; ``parameters`` as of a request.
+    @overload
+    def ask(self, prompts: Prompts, *, strict: Literal[True], **parameters: Any) -> list[Reply]: ...
 
-        Works in a notebook, too. What was replied stays in the cache, whatever happens after.
+    @overload
+    def ask(
+        self, prompts: Prompts, *, strict: bool = False, **parameters: Any
+    ) -> list[Reply | Unanswered]: ...
+
+    def ask(self, prompts: Prompts, *, strict: bool = False, **parameters: Any) -> Any:
+        """Return what came of each of ``prompts``, in their order.
+
+        That is a :class:`~trustassay.capabilities.Reply`, or an :class:`Unanswered` that says why
+        there is none; ``error`` tells them apart. Works in a notebook, too. What was replied stays
+        in the cache, whatever happens after.
+
+        Args:
+            prompts: texts, or whole chats.
+            strict: raise where any prompt was not answered.
+            parameters: fields of a :class:`~trustassay.capabilities.ChatRequest`.
 
         Raises:
-            BackendError: some were not answered: says how many, and why the first was not.
+            UnansweredError: only if ``strict``; it has the replies that came.
         """
-        return run_anywhere(lambda: self.aask(prompts, **parameters))
+        return run_anywhere(lambda: self.aask(prompts, strict=strict, **parameters))
 
+    @overload
     async def aask(
-        self, prompts: Sequence[str | Sequence[Message]], **parameters: Any
-    ) -> list[Reply]:
+        self, prompts: Prompts, *, strict: Literal[True], **parameters: Any
+    ) -> list[Reply]: ...
+
+    @overload
+    async def aask(
+        self, prompts: Prompts, *, strict: bool = False, **parameters: Any
+    ) -> list[Reply | Unanswered]: ...
+
+    async def aask(self, prompts: Prompts, *, strict: bool = False, **parameters: Any) -> Any:
         """Do the same inside an event loop."""
         if isinstance(prompts, str):
             raise TypeError("expected a list of prompts, got one text")
-        own = getattr(self._model, "limits", None)
-        limits = own if isinstance(own, EndpointLimits) else EndpointLimits()
-        ahead = asyncio.Semaphore(AHEAD * (self._concurrency or limits.concurrency))
-        backends = Backends(chat={"model": self._model})
-        with ExitStack() as stack:
-            shared = None
-            if self._cache and any_shared(backends):
-                shared = open_cache(self._cache)
-                stack.callback(shared.close, alone=False)
-            asking = Asking(
-                None,
-                shared,
-                prices=self._prices,
-                budget=self._budget,
-                concurrency=self._concurrency,
-            )
-            gatherers = Gatherers(backends, asking)
-            try:
-                models = SampleModels(gatherers)
-                futures = []
-                for prompt in prompts:
-                    await ahead.acquire()
-                    futures.append(models.chat(prompt, **parameters))
-                    futures[-1].add_done_callback(lambda _: ahead.release())
-                replies = await asyncio.gather(*futures, return_exceptions=True)
-            finally:
-                await gatherers.close()
-        return _all_or_error(replies)
+        replies = await self._replies(prompts, parameters)
+        if strict and any(isinstance(reply, Unanswered) for reply in replies):
+            raise UnansweredError(replies)
+        return replies
+
+    async def _replies(
+        self, prompts: Prompts, parameters: Mapping[str, Any]
+    ) -> list[Reply | Unanswered]:
+        backends = Backends.of(chat={"model": self._model})
+        options = CallOptions(self._cache, self._prices, self._budget, at_once=self._concurrency)
+        async with open_calls(backends, options) as gatherers:
+            block = self._concurrency or calls_at_once([self._model])
+            requests = (chat_request(prompt, **parameters) for prompt in prompts)
+            return await _all_asked(requests, gatherers.find("chat", MODEL), block)
 
 
-def _all_or_error(replies: Sequence[Reply | BaseException]) -> list[Reply]:
-    answered = [reply for reply in replies if isinstance(reply, Reply)]
-    if len(answered) == len(replies):
-        return answered
-    first = next(reply for reply in replies if not isinstance(reply, Reply))
-    missing = len(replies) - len(answered)
-    raise BackendError(f"{missing} of {len(replies)} prompts were not answered: {first}") from first
+async def _all_asked(
+    requests: Iterator[ChatRequest], model: Gatherer[ChatRequest, Reply], block: int
+) -> list[Reply | Unanswered]:
+    """Ask for a block of replies whenever no more than a block of them is outstanding."""
+    futures: list[asyncio.Future[Reply]] = []
+    outstanding = 0
+    room = asyncio.Event()
+
+    def done(_: object) -> None:
+        nonlocal outstanding
+        outstanding -= 1
+        if outstanding <= block:
+            room.set()
+
+    while some := [model.ask(request) for request in islice(requests, block)]:
+        outstanding += len(some)
+        for future in some:
+            future.add_done_callback(done)
+        futures += some
+        if outstanding > block:
+            room.clear()
+            await room.wait()
+    return [await _came(future) for future in futures]
+
+
+async def _came(future: asyncio.Future[Reply]) -> Reply | Unanswered:
+    try:
+        return await future
+    except BackendError as error:
+        return Unanswered(error)
 
 
 def cache_folder(cache: Cache) -> Path | None:

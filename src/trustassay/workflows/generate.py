@@ -5,24 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 from trustassay.answering import Answering
 from trustassay.backends import resolve
-from trustassay.calls.backends import Backends, any_shared
-from trustassay.calls.gatherers import Asking, Gatherers, check_budget
+from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.endpoints import calls_at_once, held_back
+from trustassay.calls.gatherers import check_budget
+from trustassay.calls.keys import check_keys, shared_file
 from trustassay.calls.limits import Endpoint
-from trustassay.calls.spending import Budget, Prices
-from trustassay.calls.store import default_cache, open_cache
+from trustassay.calls.models import SampleModels
+from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.event_loop import run_anywhere
-from trustassay.progress import Progress
+from trustassay.progress import Progress, tell
+from trustassay.runs.filling import AHEAD, filled
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import Source, take_in
-from trustassay.runs.stages import answered
+from trustassay.runs.intake import Source, checks_of, take_in
+from trustassay.runs.stages import CUT, Responses, Stage, StageModels, unanswered
 from trustassay.sample import Sample
 from trustassay.workflows.unfinished import locked
 
@@ -33,6 +37,7 @@ __all__ = ["GenerateOptions", "Generated", "generate"]
 class GenerateOptions:
     """How questions are answered; as :class:`~trustassay.runs.run.RunOptions`, and:
 
+    concurrency: calls under way at once; ``None`` for as many as the model's own limits say.
     repeats: answers to each question. again: also where a question has an answer already.
     """
 
@@ -42,11 +47,9 @@ class GenerateOptions:
     skip_bad: bool = False
     repeats: int = 1
     again: bool = False
-    concurrency: int = 64
+    concurrency: int | None = None
     progress: bool = False
-    cache: Path | None = field(default_factory=default_cache)
-    prices: Prices = field(default_factory=Prices)
-    budget: Budget | None = None
+    calls: CallOptions = field(default_factory=CallOptions)
 
 
 @dataclass(slots=True)
@@ -55,6 +58,7 @@ class Generated:
 
     written: int = 0
     cut: int = 0
+    empty: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
@@ -85,66 +89,68 @@ async def _generate(
     if out.is_dir():
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
     backend = await asyncio.to_thread(resolve.chat, model)
-    backends = Backends(chat={"model": backend})
-    check_budget(backends, options.prices, options.budget)
+    backends = Backends.of(chat={MODEL: backend})
+    check_budget(backends, options.calls.prices, options.calls.budget)
+    for words in held_back(options.concurrency, [backend]) if options.progress else ():
+        tell(words)
+    stages = [
+        Responses(options.answering, backend.name, repeat) for repeat in range(options.repeats)
+    ]
     done = Generated()
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         place = stack.enter_context(TemporaryDirectory(prefix="trustassay-"))
         folder = RunFolder(Path(place))
         with Progress("checking the input", shown=options.progress) as progress:
-            intake, _ = await take_in(
+            intake = await take_in(
                 source,
-                [],
                 folder.samples_path,
+                checks_of([], stages[:1], asked=True),
                 fields=options.fields,
                 limit=options.limit,
                 skip_bad=options.skip_bad,
-                answering=options.answering,
                 step=progress.step,
             )
         inventory = intake.inventory
         asked = inventory.samples if options.again else inventory.samples - inventory.responses
-        shared = open_cache(options.cache) if options.cache and any_shared(backends) else None
-        if shared:
-            stack.callback(shared.close, alone=False)
-        asking = Asking(None, shared, prices=options.prices, budget=options.budget)
+        if asked:
+            check_keys([backend], [shared_file(options.calls.cache)])
         part = out.with_name(f".{out.name}.part")
         out.parent.mkdir(parents=True, exist_ok=True)
         file = stack.enter_context(locked(part))
         stack.callback(part.unlink, missing_ok=True)
         file.truncate(0)  # what a killed process left; its replies are in the cache
-        gatherers = Gatherers(backends, asking)
-        try:
-            total = asked * options.repeats
-            with Progress("answering", total, shown=options.progress) as progress:
-                async for found in answered(
-                    _questions(folder, again=options.again),
-                    options.answering,
-                    gatherers,
-                    options.concurrency,
-                    progress.step,
-                    options.repeats,
-                ):
-                    name = found.sample.id
-                    if options.repeats > 1:
-                        name = f"{name}#{found.repeat + 1}"
-                    if found.error is not None:
-                        done.failed[name] = found.error
-                        continue
-                    done.written += 1
-                    done.cut += found.reply is not None and found.reply.finish == "length"
-                    content = found.sample.to_dict() | {"id": name}
-                    line = json.dumps(content, ensure_ascii=False, default=str) + "\n"
-                    file.write(line.encode())
-            file.flush()
-        finally:
-            await gatherers.close()
+        calls = replace(options.calls, at_once=options.concurrency)
+        gatherers = await stack.enter_async_context(open_calls(backends, calls))
+        ahead = AHEAD * (options.concurrency or calls_at_once([backend]))
+        progress = stack.enter_context(
+            Progress("answering", asked * options.repeats, shown=options.progress)
+        )
+        models = cast(StageModels, SampleModels(gatherers))
+        questions = _questions(folder, stages, again=options.again)
+        async for found in filled(questions, models, ahead, progress.step):
+            name = found.sample.id
+            if options.repeats > 1:
+                name = f"{name}#{found.repeat + 1}"
+            if failure := found.failures.get("response"):
+                done.failed[name] = failure.error
+                done.empty += failure.fault == "empty"
+                continue
+            done.written += 1
+            done.cut += CUT in found.sample.metadata and bool(found.asked)
+            content = found.sample.to_dict() | {"id": name}
+            file.write((json.dumps(content, ensure_ascii=False, default=str) + "\n").encode())
+        file.flush()
         done.endpoints = gatherers.endpoints.all()
         if done.written or not done.failed:
             part.replace(out)
     return done
 
 
-def _questions(folder: RunFolder, *, again: bool) -> Iterator[Sample]:
+def _questions(
+    folder: RunFolder, stages: Sequence[Responses], *, again: bool
+) -> Iterator[tuple[Sample, Sequence[Stage], int]]:
+    """Yield each question as often as it is to be answered; one with an answer once."""
     for sample in folder.samples():
-        yield replace(sample, response=None, model=None) if again else sample
+        asked = unanswered(sample) if again else sample
+        for stage in stages if not asked.answered else stages[:1]:
+            yield asked, [stage], stage.repeat

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 from trustassay.calls.backends import Backends
 from trustassay.calls.counting import Tally
 from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.keys import check_keys, shared_file
 from trustassay.calls.limits import Endpoint
 from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
@@ -40,12 +42,14 @@ class Session:
     """What was asked in a folder, and how its endpoints behaved.
 
     ``requests`` to chat models have left for it, now or before it was interrupted; so many of them
-    ``failed``.
+    ``failed``. Of the ``replies``, stored ones too, so many were ``cut`` at ``max_tokens``.
     """
 
     endpoints: Mapping[str, Endpoint]
     requests: int
     failed: int
+    replies: int
+    cut: int
 
 
 class CountedModels(SampleModels):
@@ -75,7 +79,7 @@ class CountedModels(SampleModels):
 
     def _note(self, key: bytes, future: asyncio.Future[Reply]) -> None:
         if not future.cancelled() and (error := future.exception()):
-            self._tally.fail(key, "error", str(error))
+            self._tally.fail(key, getattr(error, "kind", "error"), str(error))
 
 
 async def in_session(
@@ -92,9 +96,11 @@ async def in_session(
 
     Raises:
         RunFolderError: the folder holds something else, or another process works in it.
+        BackendError: a key is needed and not set.
     """
-    path.mkdir(parents=True, exist_ok=True)
     folder = RunFolder(path)
+    check_keys(backends.endpoints(), [folder.calls_path, shared_file(options.calls.cache)])
+    path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:
         _claim(folder, {**settings, "backends": backends.names()})
@@ -105,12 +111,15 @@ async def in_session(
         async with open_calls(backends, options.calls, folder.calls_path, count) as gatherers:
             assert gatherers.tally is not None
             tally = gatherers.tally
+            models = CountedModels(gatherers, tally)
             try:
-                found = await work(CountedModels(gatherers, tally))
+                found = await work(models)
             except BackendError:
                 tally.forget_refusals()  # nothing was found; the cause may be mended by next time
                 raise
-        return found, Session(gatherers.endpoints.all(), tally.used, tally.failed)
+        used: Counter[str] = sum(models.usage.values(), Counter())
+        counts = (tally.used, tally.failed, used["calls"], used["cut"])
+        return found, Session(gatherers.endpoints.all(), *counts)
     finally:
         folder.unlock()
 

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.endpoints import samples_at_once
 from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.keys import check_run_keys, shared_file
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.errors import RunFolderError
@@ -34,6 +36,8 @@ from trustassay.sample import Problem, Sample
 
 __all__ = ["WatchOptions", "Watched", "watch"]
 
+SAMPLES = 64
+"""Samples in flight at once where nobody says how many."""
 POLL_S = 0.25
 STATUS_S = 60.0
 PLACE = "watched"
@@ -62,13 +66,13 @@ class WatchOptions:
     once: bool = False
     fields: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
-    concurrency: int = 64
+    concurrency: int | None = None
     calls: CallOptions = field(default_factory=CallOptions)
 
     def __post_init__(self) -> None:
         if not 0 <= self.share < 1:
             raise ValueError(f"share: expected a number from 0 to below 1, got {self.share}")
-        if self.window < 1 or self.concurrency < 1:
+        if self.window < 1 or (self.concurrency is not None and self.concurrency < 1):
             raise ValueError("window and concurrency: expected 1 or more")
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold: expected a number, got {self.threshold}")
@@ -132,11 +136,13 @@ async def watch(
     Raises:
         InputError: there is no such file.
         RunFolderError: the folder holds another run, or another process works in it.
+        BackendError: a key is needed and not set.
     """
     if not source.is_file():
         raise InputError(f"{source}: no such file")
     if metric.pool:
         raise ValueError(f"{metric.name}: looks at all samples together, so it cannot be watched")
+    check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:
@@ -182,7 +188,10 @@ class _Watch:
         own = self._folder.calls_path
         async with open_calls(self._backends, self._options.calls, own) as gatherers:
             writer = self._folder.open_assessments()
-            limiter = TaskLimiter(self._options.concurrency)
+            at_once = samples_at_once(
+                self._options.concurrency, SAMPLES, self._backends.held.values()
+            )
+            limiter = TaskLimiter(at_once)
             try:
                 for sample in waiting:
                     await limiter.start(self._score(sample, gatherers, writer))

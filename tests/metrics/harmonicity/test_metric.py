@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,29 @@ def test_one_recorded_answer_has_an_interval_without_width() -> None:
     assert found.parts["gamma_low"] == found.parts["gamma_high"] == pytest.approx(found.score)
 
 
-def test_empty_answers_are_like_each_other_and_unlike_words() -> None:
-    assert recorded("", ["", " \n"]).score == 0.0
-    found = recorded("yes", ["", "yes"])
-    assert found.score is not None
-    assert found.score > 0.5
+@pytest.mark.parametrize(
+    ("response", "resamples", "words"),
+    [
+        ("", ["", " \n"], "the response is blank"),
+        ("\u200b", ["yes"], "the response is blank"),
+        ("yes", ["", " \n"], "2 of 2 resamples are blank"),
+        ("yes", ["", "yes", "\x00"], "2 of 3 resamples are blank"),
+    ],
+)
+@pytest.mark.parametrize("metric", ["harmonicity", "semantic_harmonicity"])
+def test_recorded_silence_is_not_stable(
+    response: str, resamples: list[str], words: str, metric: str
+) -> None:
+    found = recorded(response, resamples, metrics=metric, entailer=lambda p, h: 1.0)
+    assert (found.score, found.error, found.fault) == (None, words, "empty")
+
+
+def test_a_blank_resample_is_left_out_and_counted() -> None:
+    found = recorded("yes", ["", "yes", "no"])
+    assert found.score == recorded("yes", ["yes", "no"]).score
+    assert (found.parts["empty"], found.parts["perturbations"]) == (1, 2)
+    assert "1 answers were empty and left out" in found.reason
+    assert found.evidence[-1] == {"empty": "resamples[0]"}
 
 
 class Signed:
@@ -109,7 +128,8 @@ HOSTILE = ["\x00", "\ud800", "a" * 100_000, "\u202e[1]", "{{ x }}", "<script>", 
 def test_hostile_answers(embedder: Any) -> None:
     found = recorded("{% x %}", HOSTILE, embedder=embedder, entailer=lambda p, h: 0.0)
     assert found.score is not None
-    assert len(answers(found)) == len(HOSTILE)
+    assert len(answers(found)) == len(HOSTILE) - 1  # NUL alone shows nothing
+    assert found.parts["empty"] == 1
 
 
 # Asked answers -----------------------------------------------------------------------------------
@@ -211,14 +231,88 @@ class Paraphraser(Model):
 def test_paraphrases_are_asked_of_the_model_and_idle_ones_replaced() -> None:
     model = Paraphraser()
     found = only(asked(model, metrics="harmonicity:perturbation=paraphrase,perturbations=3"))
-    assert found.parts["refused"] == 2
+    assert (found.parts["refused"], found.parts["empty"]) == (1, 1)
     assert len(model.asked) == 4
     assert [row["change"] for row in found.evidence if "answer" in row][-1] == " 4"
 
 
 def test_a_model_that_cannot_paraphrase_fails_the_sample() -> None:
     found = only(asked(Model(lambda text: ""), metrics="harmonicity:perturbation=paraphrase"))
+    assert "the reply is empty" in (found.error or "")
+
+    def repeats(text: str) -> str:
+        return text.rsplit("\n", 1)[1] if text.startswith("Say the following") else "Paris."
+
+    found = only(asked(Model(repeats), metrics="harmonicity:perturbation=paraphrase"))
     assert "no paraphrase" in (found.error or "")
+
+
+class Cutting(Paraphraser):
+    """Says that every reply was cut."""
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        return replace(await super().reply(request), finish="length")
+
+
+def test_a_paraphrase_that_was_cut_is_none() -> None:
+    found = only(asked(Cutting(), metrics="harmonicity:perturbation=paraphrase"))
+    assert "no paraphrase" in (found.error or "")
+
+
+# Silence and cut answers -------------------------------------------------------------------------
+
+
+def test_a_model_that_says_nothing_is_not_stable() -> None:
+    model = Model(lambda text: "")
+    run = asked(model, 2)
+    assert [(a.score, a.fault) for a in run.assessments] == [(None, "empty")] * 2
+    assert run.summaries["harmonicity"].failed == 2
+    assert set(model.asked.values()) == {2}  # each was asked once more
+
+
+def test_silence_at_a_perturbed_prompt_is_noted_and_the_prompt_replaced() -> None:
+    model = Model(lambda text: "" if "\x00" in text else "Paris.")
+    run = asked(model, 20)
+    assert all(a.error is None for a in run.assessments)
+    lost = [row["empty"] for a in run.assessments for row in a.evidence if "empty" in row]
+    assert lost
+    assert all(r"\x00" in change for change in lost)
+    assert run.summary["harmonicity"]["empty"] == len(lost)
+    assert run.summary["harmonicity"]["refused"] == 0
+    assert run.summary["harmonicity"]["perturbations"] == 10
+    assert any("answers were empty and replaced" in a.reason for a in run.assessments)
+
+
+def test_a_model_that_is_silent_at_every_perturbed_prompt_fails_the_sample() -> None:
+    found = only(asked(Model(lambda text: "Paris." if text.isprintable() else "")))
+    assert found.fault == "empty"
+    words = (
+        "perturbed prompts are answered without a word: told: the reply is empty (after 2 tries)"
+    )
+    assert found.error == words
+
+
+def test_a_blank_response_cannot_stand_for_the_original_answer() -> None:
+    sample = {"question": QUESTION, "response": " "}
+    found = only(asked(Model(), [sample], "harmonicity:original=response,perturbations=1"))
+    assert (found.error, found.fault) == ("the response is blank", "empty")
+
+
+def test_cut_answers_are_counted() -> None:
+    run = asked(Cutting(), 2, "harmonicity:perturbations=3,max_tokens=7")
+    assert [a.parts["cut"] for a in run.assessments] == [4, 4]
+    assert run.summary["harmonicity"]["cut"] == 8
+    assert "4 were cut at 7 tokens" in run.assessments[0].reason
+    assert [row.get("cut") for row in run.assessments[0].evidence] == [None, True, True, True]
+
+
+def test_reasoning_is_no_part_of_the_answer() -> None:
+    def thinking(text: str) -> str:
+        return f"<think>\nThey ask {text!r}.\n</think>\n\nParis."
+
+    found = only(asked(Model(thinking)))
+    assert found.score == 0.0
+    assert set(answers(found)) == {"Paris."}
 
 
 def test_the_response_can_stand_for_the_original_answer() -> None:

@@ -25,6 +25,8 @@ def gammas(*values: float | None, refused: int = 0, unseen: int = 0) -> list[Ass
             "pairwise_distance": value / 2,
             "perturbations": 10 - i % 10,
             "refused": refused,
+            "empty": 1,
+            "cut": 3,
             "unseen": unseen,
         }
         verdict = "stable" if value < 0.05 else "unstable"
@@ -47,16 +49,19 @@ def test_figures_by_hand() -> None:
             "pairwise_distance": 0.075,
             "perturbations": (10 + 9 + 7 + 6) / 4,
             "refused": 8,
+            "empty": 4,
+            "cut": 12,
             "unseen": 4,
         }
     )
     assert found.support == {key: 2 if key == "stable_mean" else 4 for key in found.values}
-    for key in found.values.keys() - {"perturbations", "refused", "unseen"}:
+    counts = {"perturbations", "refused", "empty", "cut", "unseen"}
+    for key in found.values.keys() - counts:
         low, high = found.intervals[key]
         value = found.values[key]
         assert value is not None
         assert low <= value <= high
-    assert not found.intervals.keys() & {"perturbations", "refused", "unseen"}
+    assert not found.intervals.keys() & counts
     assert found.settings["stable_below"] == 0.05
 
 

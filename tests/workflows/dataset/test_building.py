@@ -97,6 +97,32 @@ def test_claims_of_a_model_and_its_failures(tmp_path: Path, retriever: Bm25) -> 
     assert found["documents"][0]["supports"] == [1]
 
 
+class Silent(Chat):
+    """Says nothing of trouble, and never comes to the end of what is long."""
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        text = request.messages[-1].content
+        if "long" in text:
+            return Reply("1. Half a", "length")
+        return Reply("") if "trouble" in text else await super().reply(request)
+
+
+def test_silence_and_claims_cut_short_fail_their_question(tmp_path: Path, retriever: Bm25) -> None:
+    rows = [
+        {"id": "a", "question": "One?", "answers": ["Number one is odd."]},
+        {"id": "b", "question": "Two?", "answers": ["trouble"]},
+        {"id": "c", "question": "Two?", "answers": ["long"]},
+    ]
+    out = tmp_path / "out.jsonl"
+    options = quiet(claims="model", seed=7)
+    built = build(rows, out, retriever, Recorder(contains), Silent(), options)
+    assert built.failed == {
+        "b": "openai:test: the reply is empty (after 2 tries)",
+        "c": "the model's reply was cut before its claims were complete",
+    }
+    assert [found["id"] for found in lines(out)] == ["a"]
+
+
 class Closed(Chat):
     """Takes so many requests and then no more."""
 

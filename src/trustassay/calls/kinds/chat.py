@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from trustassay.backends import resolve
-from trustassay.calls.capability import Capability, Remote, Shared, cleaned
-from trustassay.calls.counting import chat_parts, fields_of
-from trustassay.calls.endpoints import ChatCaller
-from trustassay.calls.gathering import Codec
-from trustassay.capabilities import (
-    ChatRequest,
-    EndpointLimits,
-    LocalChatModel,
-    Message,
-    Reply,
-    TokenLogprob,
-)
+from trustassay.calls.capability import Capability, Remote, Shared
+from trustassay.calls.endpoints import ChatCaller, limits_of
+from trustassay.calls.replies import CHAT_CODEC, checked_replies, keeper
+from trustassay.capabilities import ChatRequest, LocalChatModel, Message, Reply
 
 __all__ = ["CHAT", "chat_request"]
 
@@ -37,32 +28,23 @@ def compute(model: LocalChatModel, requests: list[ChatRequest]) -> Sequence[Repl
     return model.replies(requests)
 
 
+def local(model: LocalChatModel, shared: Shared) -> Any:
+    """Return how a model in this process is asked: its empty replies are kept, and are errors."""
+    return checked_replies(model, keeper(model.name, shared.calls_of(model)))
+
+
 def remote(model: Any, shared: Shared) -> Remote | None:
     """Return how an endpoint is asked: limited, tried again, paid for."""
     if isinstance(model, LocalChatModel):
         return None
-    endpoint = shared.endpoints.of(model, getattr(model, "limits", EndpointLimits()))
-    return ChatCaller(model, endpoint, shared.purse, shared.tally)
+    endpoint = shared.endpoints.of(model, limits_of(model))
+    keep = keeper(model.name, shared.calls_of(model))
+    return ChatCaller(model, endpoint, shared.purse, keep, shared.tally)
 
 
 def stand_in(request: ChatRequest) -> Reply:
     """Return what a plan takes for a reply."""
     return Reply(STAND_IN, others=(STAND_IN,) * (request.n - 1))
-
-
-def _reply(fields: Mapping[str, Any]) -> Reply:
-    """Return a stored reply; the inverse of its fields as JSON."""
-    told = fields["logprobs"]
-    if told is not None:
-        told = tuple(TokenLogprob(t, p, tuple((a, q) for a, q in others)) for t, p, others in told)
-    return Reply(
-        **{
-            **fields,
-            "others": tuple(fields["others"]),
-            "logprobs": told,
-            "dropped": tuple(fields["dropped"]),
-        }
-    )
 
 
 CHAT: Capability[ChatRequest, Reply] = Capability(
@@ -71,15 +53,11 @@ CHAT: Capability[ChatRequest, Reply] = Capability(
     backend="chat model",
     item=chat_request,
     compute=compute,
-    codec=Codec(
-        parts=chat_parts,
-        reply_to_json=lambda reply: json.dumps(cleaned(fields_of(reply))),
-        reply_from_json=lambda text: _reply(json.loads(text)),
-        tokens=lambda reply: (reply.prompt_tokens, reply.reply_tokens),
-    ),
+    codec=CHAT_CODEC,
     stand_in=stand_in,
     load=resolve.chat,
     option="--model",
+    local=local,
     remote=remote,
     remote_items=1,
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from trustassay.backends import DEFAULT_SIMILARITY, resolve
 from trustassay.calls.capability import Capability, Remote, Shared, numbers
-from trustassay.calls.gathering import Codec
+from trustassay.calls.keeping import Codec
 from trustassay.capabilities import Similarity
 from trustassay.errors import BackendError
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trustassay.backends import DEFAULT_EMBEDDER, resolve
 from trustassay.calls.capability import Capability, Remote, Shared, numbers
 from trustassay.calls.endpoints import EmbeddingCaller
-from trustassay.calls.gathering import Codec
+from trustassay.calls.keeping import Codec
 from trustassay.capabilities import Embedder
 from trustassay.errors import BackendError
 

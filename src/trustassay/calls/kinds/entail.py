@@ -8,7 +8,7 @@ import numpy as np
 
 from trustassay.backends import DEFAULT_ENTAILER, resolve
 from trustassay.calls.capability import Capability, numbers
-from trustassay.calls.gathering import Codec
+from trustassay.calls.keeping import Codec
 from trustassay.capabilities import Entailer, Entailment
 from trustassay.errors import BackendError
 

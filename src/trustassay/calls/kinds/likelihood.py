@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from trustassay.backends import resolve
 from trustassay.calls.capability import Capability, numbers
-from trustassay.calls.gathering import Codec
+from trustassay.calls.keeping import Codec
 from trustassay.capabilities import Likelihood, LikelihoodModel, Message
 from trustassay.errors import BackendError
 

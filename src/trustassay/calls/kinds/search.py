@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from trustassay.backends import resolve
-from trustassay.calls.capability import Capability, cleaned
-from trustassay.calls.gathering import Codec
+from trustassay.calls.capability import Capability
+from trustassay.calls.keeping import Codec
+from trustassay.calls.replies import cleaned
 from trustassay.capabilities import Passage, Retriever
 from trustassay.errors import BackendError
 

@@ -20,7 +20,6 @@ import numpy as np
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError, UnknownNameError, did_you_mean
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.metric import EMPTY
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
     MOST,
@@ -218,9 +217,7 @@ async def _measured(prompt: str, models: Models, how: Ascent, step: int, number:
     """Return the gamma of a prompt; a failure is a point without one, except at the start."""
     try:
         replies = await _asked([prompt, *how.ball_of(prompt)], models, how)
-        vectors = np.stack(
-            await asyncio.gather(*(models.embed(text.strip() or EMPTY) for text in replies))
-        )
+        vectors = np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in replies)))
     except (BackendError, ValueError) as error:
         if step == 0:
             raise

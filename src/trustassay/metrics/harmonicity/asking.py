@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from trustassay.capabilities import Models, Reply
 from trustassay.errors import AssessmentError, CallError
 from trustassay.metrics.harmonicity.perturbations import NoPerturbationError, perturb, shown
 from trustassay.prompts import Prompt
-from trustassay.sample import Sample
+from trustassay.sample import Sample, is_blank
 from trustassay.statistics.randomness import generator
 
 if TYPE_CHECKING:
@@ -27,19 +28,31 @@ class Answer:
     """An answer to a perturbed prompt; ``change`` shows how the prompt was changed.
 
     ``seen`` is False where the endpoint counted no more tokens for the longer prompt: it may have
-    stripped what was added.
+    stripped what was added. ``cut`` at ``max_tokens``.
     """
 
     text: str
     change: str = ""
     seen: bool = True
+    cut: bool = False
 
 
-def recorded(sample: Sample) -> tuple[str, list[Answer]]:
-    """Return the response and the resamples that came with a sample."""
+def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
+    """Return the response, the resamples that say something, and the names of those that do not.
+
+    Raises:
+        AssessmentError: the response is blank, or more resamples are than are not.
+    """
     if sample.response is None:
         raise AssessmentError("has resamples, but no response to hold them against")
-    return sample.response, [Answer(text) for text in sample.resamples]
+    if is_blank(sample.response):
+        raise AssessmentError("the response is blank", "empty")
+    answers = [Answer(text) for text in sample.resamples if not is_blank(text)]
+    blank = [f"resamples[{i}]" for i, text in enumerate(sample.resamples) if is_blank(text)]
+    if len(blank) > len(answers):
+        words = f"{len(blank)} of {len(sample.resamples)} resamples are blank"
+        raise AssessmentError(words, "empty")
+    return sample.response, answers, blank
 
 
 @dataclass
@@ -54,6 +67,7 @@ class Asking:
     sample: Sample
     models: Models
     refused: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._rng = generator(self.metric.seed, self.sample.id, "perturbation")
@@ -64,17 +78,24 @@ class Asking:
     async def original(self) -> str:
         """Return the answer to the prompt as it is."""
         if self.metric.original == "response" and self.sample.response is not None:
+            if not self.sample.answered:
+                raise AssessmentError("the response is blank", "empty")
             return self.sample.response
         return (await self._plain_reply()).text
+
+    def cut(self, answers: Sequence[Answer]) -> int:
+        """Return how many answers were cut at ``max_tokens``, with the original one."""
+        plain = self._plain.result() if self._plain and self._plain.done() else None
+        return sum(answer.cut for answer in answers) + (plain is not None and is_cut(plain))
 
     async def more(self, n: int) -> list[Answer]:
         """Return the answers to ``n`` further perturbed prompts.
 
-        One that the endpoint refuses is noted and replaced by another; as many may be refused as
-        are wanted in all.
+        One that the endpoint refuses, or answers without a word, is noted and replaced by another;
+        as many may be lost so as are wanted in all.
 
         Raises:
-            AssessmentError: more are refused than that, or the prompt cannot be perturbed.
+            AssessmentError: more are lost than that, or the prompt cannot be perturbed.
             BackendError: a call failed otherwise.
         """
         answers: list[Answer] = []
@@ -85,18 +106,22 @@ class Asking:
             )
             for text, reply in zip(changed, replies, strict=True):
                 change = shown(self.sample.question, text)
-                if isinstance(reply, CallError) and reply.kind == "refused":
-                    self._refuse(change, str(reply))
-                elif isinstance(reply, BaseException):
-                    raise reply
+                if isinstance(reply, BaseException):
+                    self._lose(change, reply)
                 else:
-                    answers.append(Answer(reply.text, change, await self._seen(reply)))
+                    seen = await self._seen(reply)
+                    answers.append(Answer(reply.text, change, seen, is_cut(reply)))
         return answers
 
-    def _refuse(self, change: str, why: str) -> None:
-        self.refused.append(change)
-        if len(self.refused) > self.metric.perturbations:
-            raise AssessmentError(f"perturbed prompts are refused: {why}")
+    def _lose(self, change: str, error: BaseException) -> None:
+        """Note a prompt that was refused or answered without a word; raise any other error."""
+        kind = error.kind if isinstance(error, CallError) else None
+        if kind not in ("refused", "empty"):
+            raise error
+        (self.empty if kind == "empty" else self.refused).append(change)
+        if len(self.refused) + len(self.empty) > self.metric.perturbations:
+            how = "answered without a word" if kind == "empty" else "refused"
+            raise AssessmentError(f"perturbed prompts are {how}: {error}", kind)
 
     async def _changed(self, n: int) -> list[str]:
         """Return up to ``n`` perturbed questions, each of which changes the prompt."""
@@ -128,14 +153,18 @@ class Asking:
                     prompt=prompt.name,
                 )
                 for number in numbers
-            )
+            ),
+            return_exceptions=True,
         )
         found = []
-        for text in (reply.text.strip() for reply in replies):
-            if text and text != question.strip():
-                found.append(text)
+        for reply in replies:
+            if isinstance(reply, BaseException):
+                self._lose("", reply)
+            elif is_cut(reply) or reply.text.strip() == question.strip():
+                words = "the model gave no paraphrase of the question"
+                self._lose(reply.text.strip(), CallError(words, "refused"))
             else:
-                self._refuse(text, "the model gave no paraphrase of the question")
+                found.append(reply.text.strip())
         return found
 
     def _prompt(self, question: str) -> tuple[str, str]:
@@ -171,6 +200,11 @@ class Asking:
             return True
         asked, plain = reply.prompt_tokens, (await self._plain_reply()).prompt_tokens
         return asked is None or plain is None or asked > plain
+
+
+def is_cut(reply: Reply) -> bool:
+    """Whether a reply ended because its tokens were used up."""
+    return reply.finish == "length"
 
 
 def _paraphrase_prompt() -> Prompt:

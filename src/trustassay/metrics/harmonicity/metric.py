@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -31,9 +31,6 @@ from trustassay.statistics.randomness import generator
 
 __all__ = ["Harmonicity", "Perturbing", "SemanticHarmonicity"]
 
-EMPTY = "(no answer)"
-"""What stands for an empty answer: not every embedder takes an empty text."""
-
 
 @dataclass(frozen=True)
 class Perturbing(Metric):
@@ -54,7 +51,10 @@ class Perturbing(Metric):
         stable_below: a score below it counts as stable (with an angle beyond 90 degrees none does).
         seed: of the perturbations and of resampling.
 
-    A sample with ``resamples`` is scored from them and its response; nothing is asked then.
+    A sample with ``resamples`` is scored from them and its response; nothing is asked then. An
+    answer without words is a failure: one to a perturbed prompt is noted and replaced by another
+    (a recorded one is left out), and the sample fails where more are empty than are wanted (than
+    are not), or where the original answer is.
     """
 
     reads_response: ClassVar[bool] = False
@@ -117,17 +117,17 @@ class Perturbing(Metric):
     async def assess(self, context: Context) -> Assessment:
         """Ask, compare, and tell; every answer stands in the evidence."""
         sample, models = context.sample, context.models
+        asking = Asking(self, sample, models)
         if sample.resamples:
-            original, answers = recorded(sample)
-            refused: Sequence[str] = ()
+            original, answers, asking.empty = recorded(sample)
             parts = await self._compared(sample, original, answers, models)
         else:
-            asking = Asking(self, sample, models)
             original, answers, parts = await self._asked(asking)
-            refused = asking.refused
         parts |= {
             "perturbations": len(answers),
-            "refused": len(refused),
+            "refused": len(asking.refused),
+            "empty": len(asking.empty),
+            "cut": asking.cut(answers),
             "unseen": sum(not answer.seen for answer in answers),
         }
         score, turned = parts[self.score_part], parts.get("angle_degrees", 0) > 90
@@ -136,16 +136,16 @@ class Perturbing(Metric):
             self.name,
             score,
             verdict="stable" if score < self.stable_below and not turned else "unstable",
-            reason=_reason(original, answers, refused, turned=turned),
+            reason=_reason(original, answers, asking, turned=turned),
             parts=parts,
-            evidence=_evidence(original, answers, refused),
+            evidence=_evidence(original, answers, asking),
         )
 
     score_part: ClassVar[str]
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""
-        original, answers = await asyncio.gather(asking.original(), asking.more(self.perturbations))
+        original, answers = await _both(asking.original(), asking.more(self.perturbations))
         return (
             original,
             answers,
@@ -177,9 +177,8 @@ class Harmonicity(Perturbing):
         replicates: resamples of the perturbations behind the interval.
         others: see :class:`Perturbing`.
 
-    An empty answer counts as the text "(no answer)". Where the vectors of the perturbed answers
-    cancel out there is no angle, and the sample fails. The interval of a single perturbation has
-    no width.
+    Where the vectors of the perturbed answers cancel out there is no angle, and the sample fails.
+    The interval of a single perturbation has no width.
     """
 
     name: ClassVar[str] = "harmonicity"
@@ -209,7 +208,7 @@ class Harmonicity(Perturbing):
         if self.precision is None and not self.decided:
             return await super()._asked(asking)
         wanted = min(self.first, self.perturbations)
-        original, answers = await asyncio.gather(asking.original(), asking.more(wanted))
+        original, answers = await _both(asking.original(), asking.more(wanted))
         vectors = await _vectors([original, *(a.text for a in answers)], asking.models)
         while True:
             parts = self._parts(asking.sample, vectors)
@@ -302,25 +301,40 @@ class SemanticHarmonicity(Perturbing):
         return summarise(self, assessments, SEMANTIC_FIGURES, seed=seed)
 
 
+async def _both(
+    original: Coroutine[Any, Any, str], answers: Coroutine[Any, Any, list[Answer]]
+) -> tuple[str, list[Answer]]:
+    """Await both; where one fails the other asks no further."""
+    tasks = asyncio.create_task(original), asyncio.create_task(answers)
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
 async def _vectors(texts: Sequence[str], models: Models) -> Vectors:
-    return np.stack(await asyncio.gather(*(models.embed(text.strip() or EMPTY) for text in texts)))
+    return np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in texts)))
 
 
 async def _entails(models: Models, premise: str, hypothesis: str) -> float:
     """Return the probability of entailment; the same text entails itself."""
-    premise, hypothesis = premise.strip() or EMPTY, hypothesis.strip() or EMPTY
+    premise, hypothesis = premise.strip(), hypothesis.strip()
     if premise == hypothesis:
         return 1.0
     return (await models.entail(premise, hypothesis)).entailment
 
 
-def _reason(
-    original: str, answers: Sequence[Answer], refused: Sequence[str], *, turned: bool
-) -> str:
+def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned: bool) -> str:
     n, same = len(answers), sum(answer.text.strip() == original.strip() for answer in answers)
     words = f"{same} of {n} answers to perturbed prompts are the original answer, word for word"
-    if refused:
-        words += f"; {len(refused)} perturbed prompts were refused and replaced"
+    if asking.refused:
+        words += f"; {len(asking.refused)} perturbed prompts were refused and replaced"
+    if asking.empty:
+        lost = "left out" if asking.sample.resamples else "replaced"
+        words += f"; {len(asking.empty)} answers were empty and {lost}"
+    if cut := asking.cut(answers):
+        words += f"; {cut} were cut at {asking.metric.max_tokens} tokens"
     if unseen := sum(not answer.seen for answer in answers):
         words += f"; {unseen} may have been stripped on their way"
     if turned:
@@ -328,9 +342,7 @@ def _reason(
     return words
 
 
-def _evidence(
-    original: str, answers: Sequence[Answer], refused: Sequence[str]
-) -> list[dict[str, Any]]:
+def _evidence(original: str, answers: Sequence[Answer], asking: Asking) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{"original": original}]
     for answer in answers:
         row: dict[str, Any] = {"answer": answer.text}
@@ -338,5 +350,8 @@ def _evidence(
             row["change"] = answer.change
         if not answer.seen:
             row["unseen"] = True
+        if answer.cut:
+            row["cut"] = True
         found.append(row)
-    return found + [{"refused": change} for change in refused]
+    found += [{"refused": change} for change in asking.refused]
+    return found + [{"empty": change} for change in asking.empty]

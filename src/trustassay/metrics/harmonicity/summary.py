@@ -36,6 +36,8 @@ FIGURES: Mapping[str, Figure] = _figures(
     ("pairwise_distance", "mean cosine distance between any two answers of a question", "", False),
     ("perturbations", "perturbed prompts asked for each question", "", False),
     ("refused", "perturbed prompts that the endpoint refused", "", False),
+    ("empty", "perturbed prompts that were answered without a word", "", False),
+    ("cut", "answers that were cut at max_tokens", "", False),
     ("unseen", "perturbed prompts that the endpoint may have stripped", "", False),
 )
 SEMANTIC_FIGURES: Mapping[str, Figure] = _figures(
@@ -48,9 +50,11 @@ SEMANTIC_FIGURES: Mapping[str, Figure] = _figures(
     ("entailed_by_others", "mean probability that another entails the original", "", False),
     ("perturbations", "perturbed prompts asked for each question", "", False),
     ("refused", "perturbed prompts that the endpoint refused", "", False),
+    ("empty", "perturbed prompts that were answered without a word", "", False),
+    ("cut", "answers that were cut at max_tokens", "", False),
     ("unseen", "perturbed prompts that the endpoint may have stripped", "", False),
 )
-_COUNTED = frozenset({"refused", "unseen"})
+_COUNTED = frozenset({"refused", "empty", "cut", "unseen"})
 _QUANTILES = {"median": 0.5, "p90": 0.9}
 
 
@@ -76,7 +80,7 @@ def summarise(
             stable = assessment.verdict == "stable"
             parts = {**assessment.parts, "stable_share": 100.0 * stable}
             row[:4] = 1, assessment.score, stable, assessment.score * stable
-            row[4:] = [parts[key] for key in averaged]
+            row[4:] = [parts.get(key, 0) for key in averaged]
         bootstrap.add(row[None])
     bootstrap.finish()
     n = len(scores)

@@ -25,13 +25,36 @@
     return { element, line, position, id, scores, verdicts, problem, text: null };
   });
 
-  // What is searched: the texts of the sample, not the words that a metric puts around them.
-  const searched = "bdi:not(:is(.badge, .chip, .why, .numbers, h3) *)";
-  const textOf = (row) => {
-    row.text ??= Array.from(row.element.querySelectorAll(searched), (part) => part.textContent)
+  // --- What is searched --------------------------------------------------------------------
+
+  // The texts of the sample, not the words that a metric puts around them. On a long page it takes
+  // a second to read them, so they are read while the page is idle, a few at a time.
+  const around = ".badge, .chip, .why, .numbers, h3";
+  const textOf = (element) => {
+    const parts = Array.from(element.querySelectorAll("bdi"));
+    return parts
+      .filter((part) => !part.parentElement.closest(around))
+      .map((part) => part.textContent)
       .join("\n")
       .toLowerCase();
-    return row.text;
+  };
+
+  const READ_AT_ONCE_MS = 40;
+  const inOrder = [...rows];
+  let textsRead = 0;
+  const readTexts = () => {
+    const end = performance.now() + READ_AT_ONCE_MS;
+    while (textsRead < inOrder.length && performance.now() < end) {
+      const row = inOrder[textsRead];
+      row.text = textOf(row.element);
+      textsRead += 1;
+    }
+    return textsRead === inOrder.length;
+  };
+
+  const whenIdle = window.requestIdleCallback ?? ((work) => setTimeout(work, 50));
+  const readWhenIdle = () => {
+    if (!readTexts()) whenIdle(readWhenIdle);
   };
 
   // --- Search and filter -------------------------------------------------------------------
@@ -39,15 +62,23 @@
   const count = (n) => n.toLocaleString("en");
   const shown = () => rows.filter((row) => !row.element.hidden);
 
+  let waiting = 0;
   const narrow = () => {
+    clearTimeout(waiting);
     const terms = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (terms.length > 0 && !readTexts()) {
+      byId("found").textContent = "Searching …";
+      waiting = setTimeout(narrow);
+      return;
+    }
     let left = 0;
     for (const row of rows) {
       const fits =
         (!problems.checked || row.problem) &&
         (!verdict.value || row.verdicts.includes(verdict.value)) &&
-        terms.every((term) => textOf(row).includes(term));
-      row.element.hidden = !fits;
+        terms.every((term) => row.text.includes(term));
+      // Setting what is set already would cost a layout of the whole list.
+      if (row.element.hidden === fits) row.element.hidden = !fits;
       left += fits;
     }
     byId("nothing").hidden = left > 0 || rows.length === 0;
@@ -169,5 +200,6 @@
     narrow();
     byId("tools").hidden = false;
     reveal();
+    whenIdle(readWhenIdle);
   }
 })();

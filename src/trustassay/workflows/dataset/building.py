@@ -20,6 +20,7 @@ from typing import Any, Literal, cast, get_args
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
 from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.keys import check_keys, shared_file
 from trustassay.calls.limits import Endpoint
 from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
@@ -156,6 +157,7 @@ async def _build(
                 step=progress.step,
             )
         names = backends.names()
+        check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
         settings = {
             **options.settings(),
             "questions": intake.sha256,
@@ -195,7 +197,10 @@ async def _outcomes(
 
     async def ask(prompt: str) -> str:
         name = claims_prompt().name
-        return (await models.chat(prompt, seed=options.seed, prompt=name)).text
+        reply = await models.chat(prompt, seed=options.seed, prompt=name)
+        if reply.finish == "length":
+            raise ClaimError("the model's reply was cut before its claims were complete")
+        return reply.text
 
     under_way: deque[tuple[tuple[int, Sample], asyncio.Task[Sample]]] = deque()
     try:

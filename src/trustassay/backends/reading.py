@@ -1,0 +1,90 @@
+"""A chat model's reply as it is read: without the reasoning that stands before the answer.
+
+Reasoning models write what they think between tags, and not every server takes it out of the
+content. What is stored is the reply as it came; this is done each time it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from trustassay.capabilities import Reply
+from trustassay.sample import is_blank
+
+__all__ = ["as_read", "says_nothing", "split_reasoning"]
+
+_NAMES = ("think", "thinking", "thought", "reasoning", "seed:think")
+_TAGS = {
+    **{f"<{name}>": f"</{name}>" for name in _NAMES},
+    "[think]": "[/think]",
+    "◁think▷": "◁/think▷",
+}
+"""What opens and closes the reasoning of models in use, in lower case."""
+_FIRST = tuple({opening[0] for opening in _TAGS})
+_LONE_END = re.compile(rf"^[ \t]*</(?:{'|'.join(_NAMES)})>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_ANY_START = re.compile(rf"<(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
+FENCE = "```"
+
+
+def as_read(reply: Reply) -> Reply:
+    """Return a reply whose texts are its answers alone; the first one's reasoning is told apart."""
+    text, reasoning = split_reasoning(reply.text, reply.finish)
+    others = tuple(split_reasoning(other, reply.finish)[0] for other in reply.others)
+    if reasoning is None and others == reply.others:
+        return reply
+    told = [part for part in (reply.reasoning, reasoning) if part]
+    return replace(reply, text=text, others=others, reasoning="\n\n".join(told) or None)
+
+
+def says_nothing(reply: Reply) -> bool:
+    """Whether a reply, as it is read, has no words, or one of its further replies has none."""
+    read = as_read(reply)
+    return any(map(is_blank, (read.text, *read.others)))
+
+
+def split_reasoning(text: str, finish: str | None = None) -> tuple[str, str | None]:
+    """Return the answer in ``text``, and the reasoning before it, ``None`` where there is none.
+
+    Reasoning stands between tags at the very beginning. Its opening tag may be missing, where it
+    was part of the prompt: then the closing tag stands on a line of its own, outside of a block of
+    code. Its closing tag may be missing, where the reply was cut (a ``finish`` other than
+    ``stop``) or the line ends behind the opening tag: then nothing is left. Tags that come later
+    belong to the answer.
+    """
+    parts: list[str] = []
+    while found := _leading(text, finish):
+        text = found[1]
+        parts.append(found[0])
+    if not parts and (found := _without_start(text)):
+        text = found[1]
+        parts.append(found[0])
+    return text, ("\n\n".join(filter(None, parts)) if parts else None)
+
+
+def _leading(text: str, finish: str | None) -> tuple[str, str] | None:
+    """Return the reasoning that ``text`` begins with, and what follows it."""
+    rest = text.lstrip()
+    if not rest.startswith(_FIRST):
+        return None
+    for opening, closing in _TAGS.items():
+        if rest[: len(opening)].lower() != opening:
+            continue
+        rest = rest[len(opening) :]
+        if end := re.search(re.escape(closing), rest, re.IGNORECASE):
+            return rest[: end.start()].strip(), rest[end.end() :].lstrip()
+        if finish != "stop" or rest.startswith(("\n", "\r")):
+            return rest.strip(), ""
+        return None
+    return None
+
+
+def _without_start(text: str) -> tuple[str, str] | None:
+    """Return reasoning that only ends in ``text``, and what follows it."""
+    end = _LONE_END.search(text) if "</" in text else None
+    if end is None:
+        return None
+    before = text[: end.start()]
+    if _ANY_START.search(before) or before.count(FENCE) % 2:
+        return None
+    return before.strip(), text[end.end() :].lstrip()

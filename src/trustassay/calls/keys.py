@@ -1,0 +1,53 @@
+"""Whether a run can be answered at all: a service's own address answers nothing without a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from trustassay.calls.backends import Backends
+from trustassay.calls.store import CACHE_FILE, CallStore
+from trustassay.errors import BackendError
+from trustassay.metric import Metric
+
+__all__ = ["check_keys", "check_run_keys", "shared_file"]
+
+
+def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
+    """Raise :class:`BackendError` where a backend needs a key that is not set.
+
+    One that has replies in one of the files ``stores`` may need none: what is asked may be there.
+    """
+    paths = list(stores)
+    for backend in backends:
+        missing = getattr(backend, "missing_key", None)
+        if missing and not any(_has_replies(path, backend.name) for path in paths):
+            raise BackendError(missing)
+
+
+def check_run_keys(
+    metrics: Sequence[Metric], backends: Backends, stores: Iterable[Path | None], missing: int = 0
+) -> None:
+    """Do the same for a run in which so many samples are ``missing`` a response.
+
+    Where all have one, only metrics that do not read it ask a chat model.
+    """
+    reads = [metric.reads_response for metric in metrics]
+    asks = not all(reads) or (missing > 0 and any(reads))
+    check_keys((backends if asks else backends.without("chat")).endpoints(), stores)
+
+
+def shared_file(cache: Path | None) -> Path | None:
+    """Return the file in the folder that runs share."""
+    return cache and cache / CACHE_FILE
+
+
+def _has_replies(path: Path | None, name: str) -> bool:
+    if path is None or not path.exists():
+        return False
+    store = CallStore(path)
+    try:
+        return any(backend == name for _, backend in store.counts())
+    finally:
+        store.close(alone=False)

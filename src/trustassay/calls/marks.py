@@ -1,0 +1,232 @@
+"""Which calls are under way in which process, told in the file that runs share.
+
+Before a process asks, it looks into the file once more and marks what it is going to ask, both in
+one transaction. Another one that finds a mark waits for the reply and takes it. A mark lasts for
+some seconds and is renewed while its call is under way, so that what a killed process has marked
+is soon asked by another one. Where the file cannot be written for a moment, calls go out unmarked:
+at worst two processes then pay for the same reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from trustassay.calls.store import LOOKUP, Calls, CallStore, Claimed, StoredCall
+
+__all__ = ["Elsewhere", "MarkedCalls", "Marks"]
+
+MARK_S = 8.0
+"""So long a mark lasts that nobody renews."""
+RENEW_EVERY_S = 2.0
+TICK_S = 0.25
+"""How often marks are removed whose calls have ended."""
+LOOK_EVERY_S = 0.1
+"""How often it is looked for the replies to what other processes ask."""
+LOCKED_S = 0.5
+"""How long a mark waits for another process that is writing into the file."""
+UNUSABLE_S = 5.0
+"""So long no mark is tried after one that could not be written."""
+
+W = TypeVar("W")
+
+
+class Marks:
+    """The marks of one run in the file that runs share; used in one event loop.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.owner = f"{platform.node()}:{os.getpid()}:{os.urandom(4).hex()}"
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=LOCKED_S, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA synchronous = OFF")
+        except sqlite3.Error as error:
+            raise OSError(f"{path}: cannot be opened ({error})") from None
+        self._held: set[bytes] = set()
+        self._ended: list[bytes] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._renewed = self._usable_at = 0.0
+
+    def claim(self, keys: Sequence[bytes]) -> tuple[list[StoredCall], set[bytes]]:
+        """Mark those of ``keys`` that are neither replied to nor under way elsewhere.
+
+        Return the calls that are replied to, and the keys that are under way elsewhere.
+        """
+        if time.monotonic() < self._usable_at:
+            return self.look(keys)
+        try:
+            with self._transaction():
+                calls, elsewhere = self.look(keys)
+                replied = {call.key for call in calls}
+                mine = [key for key in keys if key not in replied and key not in elsewhere]
+                expires = time.time() + MARK_S
+                self._connection.executemany(
+                    "INSERT OR REPLACE INTO under_way VALUES (?, ?, ?)",
+                    [(key, self.owner, expires) for key in mine],
+                )
+        except sqlite3.Error:
+            self._usable_at = time.monotonic() + UNUSABLE_S
+            return self.look(keys)
+        self._held.update(mine)
+        self._tick_later()
+        return calls, elsewhere
+
+    def look(self, keys: Sequence[bytes]) -> tuple[list[StoredCall], set[bytes]]:
+        """Return the same as :meth:`claim`; marks nothing."""
+        columns, now = ", ".join(StoredCall._fields), time.time()
+        calls: list[StoredCall] = []
+        elsewhere: set[bytes] = set()
+        for start in range(0, len(keys), LOOKUP):
+            some = keys[start : start + LOOKUP]
+            places = ",".join("?" * len(some))
+            rows = self._connection.execute(
+                f"SELECT {columns} FROM calls WHERE key IN ({places})", some
+            )
+            calls += [StoredCall(*row) for row in rows]
+            # A mark that lasts longer than any can was made before the clock was set back.
+            rows = self._connection.execute(
+                f"SELECT key FROM under_way WHERE key IN ({places}) AND owner != ? "
+                "AND expires > ? AND expires <= ?",
+                [*some, self.owner, now, now + MARK_S],
+            )
+            elsewhere.update(key for (key,) in rows)
+        return calls, elsewhere - {call.key for call in calls}
+
+    def end(self, keys: Sequence[bytes]) -> None:
+        """Say that calls are under way no more; their marks go with the next transaction."""
+        ended = self._held.intersection(keys)
+        self._held -= ended
+        self._ended.extend(ended)
+
+    def close(self) -> None:
+        """Remove all marks and close the file."""
+        if self._timer:
+            self._timer.cancel()
+        try:
+            if self._held or self._ended:
+                self._connection.execute("DELETE FROM under_way WHERE owner = ?", [self.owner])
+        except sqlite3.Error:
+            pass  # they expire
+        finally:
+            self._connection.close()
+
+    def _tick_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        """Remove the marks of calls that ended, and renew the others when it is time to."""
+        self._timer = None
+        now = time.monotonic()
+        due = self._held and now - self._renewed >= RENEW_EVERY_S
+        try:
+            if (self._ended or due) and now >= self._usable_at:
+                with self._transaction():
+                    if due:
+                        self._renew()
+                        self._renewed = now
+        except sqlite3.Error:
+            self._usable_at = now + UNUSABLE_S
+        if self._held or self._ended:
+            self._tick_later()
+
+    def _renew(self) -> None:
+        self._connection.execute(
+            "UPDATE under_way SET expires = ? WHERE owner = ?",
+            [time.time() + MARK_S, self.owner],
+        )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Write marks, and remove those of calls that have ended."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._connection.executemany(
+                "DELETE FROM under_way WHERE key = ? AND owner = ?",
+                [(key, self.owner) for key in self._ended],
+            )
+            yield
+            self._connection.commit()
+        except BaseException:
+            self._connection.rollback()
+            raise
+        self._ended.clear()
+
+
+class MarkedCalls(Calls):
+    """A run's own calls and the shared ones, where what is under way is marked."""
+
+    def __init__(self, own: CallStore | None, shared: CallStore, marks: Marks) -> None:
+        super().__init__(own, shared)
+        self._marks = marks
+
+    def claim(self, keys: Sequence[bytes]) -> Claimed:
+        """Return the replies at hand, and mark what is to be asked; see :class:`Marks`."""
+        return self._found(keys, self._marks.claim)
+
+    def look(self, keys: Sequence[bytes]) -> Claimed:
+        """Return the same; marks nothing."""
+        return self._found(keys, self._marks.look)
+
+    def end(self, keys: Sequence[bytes]) -> None:
+        """Say that calls are under way no more."""
+        self._marks.end(keys)
+
+    def _found(self, keys: Sequence[bytes], look: Callable[..., Any]) -> Claimed:
+        found = self.own.find(keys) if self.own else {}
+        missing = [key for key in keys if key not in found]
+        if not missing:
+            return Claimed(found)
+        assert self.shared
+        with self.shared.in_use():  # an error of the file names it
+            calls, elsewhere = look(missing)
+        return Claimed(found | self.taken(calls), len(calls), frozenset(elsewhere))
+
+
+class Elsewhere(Generic[W]):
+    """Requests that another process is asking: looked for until they have come or are free.
+
+    ``settle`` is told of each request and of its reply, ``None`` where the other process has given
+    up; it looks at what ``look`` has found.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[Sequence[bytes]], Claimed],
+        settle: Callable[[W, str | None], None],
+    ) -> None:
+        self._look, self._settle = look, settle
+        self._waiting: dict[bytes, W] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, key: bytes, request: W) -> None:
+        """Wait for the reply to a request."""
+        self._waiting[key] = request
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch())
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Return the task that looks, if there is one: for who closes to cancel."""
+        return [self._task] if self._task else []
+
+    async def _watch(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                found, _, elsewhere = self._look(list(self._waiting))
+            except Exception:  # whoever asks for it again meets it and tells
+                found, elsewhere = {}, frozenset()
+            for key in [key for key in self._waiting if key not in elsewhere]:
+                self._settle(self._waiting.pop(key), found.get(key))

@@ -1,0 +1,168 @@
+"""Replies of chat models between store and metric: written as they came, read as answers.
+
+A reply without words is a failure of the kind ``empty``, unless its request allows it. It is kept
+in the store under a key of its own: what was asked and answered is there, with its tokens, and no
+later run takes it for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from trustassay.backends.reading import as_read, says_nothing
+from trustassay.calls.counting import chat_parts, fields_of
+from trustassay.calls.keeping import Codec
+from trustassay.calls.store import Calls, StoredCall
+from trustassay.capabilities import ChatRequest, LocalChatModel, Reply, TokenLogprob
+from trustassay.errors import CallError
+from trustassay.sample import clean, is_blank
+
+__all__ = [
+    "CHAT_CODEC",
+    "Keep",
+    "allowed",
+    "checked_replies",
+    "cleaned",
+    "empty_reply",
+    "keeper",
+    "reply_from_json",
+    "reply_to_json",
+]
+
+Keep = Callable[[ChatRequest, Reply, float], None]
+"""Stores an empty reply to a request, and the seconds that it took."""
+
+_UNLESS_SET = ("reasoning", "may_be_empty")
+"""Fields that are written only where they say something, as in stores made before they were."""
+KEY_BYTES = 16
+
+
+def reply_to_json(reply: Reply) -> str:
+    """Return the stored form of a reply, as it came."""
+    found = fields_of(reply)
+    for name in _UNLESS_SET:
+        if not found[name]:
+            del found[name]
+    text = json.dumps(found)
+    return json.dumps(cleaned(found)) if r"\ud" in text else text  # a surrogate, maybe a lone one
+
+
+def _as_stored(reply: Reply, text: str) -> Reply | None:
+    """Return the reply itself where reading its JSON would give nothing else."""
+    same = (
+        type(reply) is Reply
+        and reply.logprobs is None
+        and type(reply.others) is tuple
+        and type(reply.dropped) is tuple
+        and r"\ufffd" not in text  # what may stand for a lone surrogate
+        and as_read(reply) is reply
+        and not is_blank(reply.text)
+    )
+    return reply if same else None
+
+
+def reply_from_json(text: str) -> Reply:
+    """Read a stored reply, without the reasoning in its text.
+
+    Raises:
+        ValueError: it is empty, and was not allowed to be.
+    """
+    fields = json.loads(text)
+    logprobs = fields["logprobs"]
+    reply = Reply(
+        **fields
+        | {
+            "others": tuple(fields["others"]),
+            "dropped": tuple(fields["dropped"]),
+            "logprobs": None
+            if logprobs is None
+            else tuple(TokenLogprob(t, p, tuple(map(tuple, others))) for t, p, others in logprobs),
+        }
+    )
+    reply = as_read(reply)
+    if not reply.may_be_empty and is_blank(reply.text):
+        raise ValueError("an empty reply")
+    return reply
+
+
+CHAT_CODEC: Codec[ChatRequest, Reply] = Codec(
+    parts=chat_parts,
+    reply_to_json=reply_to_json,
+    reply_from_json=reply_from_json,
+    as_stored=_as_stored,
+    tokens=lambda reply: (reply.prompt_tokens, reply.reply_tokens),
+)
+
+
+def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | None:
+    """Return the error where a reply has no words and should have some."""
+    if request.may_be_empty or not says_nothing(reply):
+        return None
+    read = as_read(reply)
+    texts = (read.text, *read.others)
+    words = "the reply is empty"
+    if len(texts) > 1:
+        words = f"{sum(map(is_blank, texts))} of {len(texts)} replies are empty"
+    if read.finish == "length":
+        most = f" ({request.max_tokens:,})" if request.max_tokens else ""
+        words += f": it was cut before an answer began; raise max_tokens{most}"
+    else:
+        words += " but for its reasoning" if read.reasoning else ""
+        words += f" (finish: {read.finish})" if read.finish not in (None, "stop") else ""
+    return CallError(f"{name}: {words}", "empty")
+
+
+def keeper(name: str, calls: Calls) -> Keep:
+    """Return what stores the empty replies of a model."""
+
+    def keep(request: ChatRequest, reply: Reply, seconds: float) -> None:
+        key = secrets.token_bytes(KEY_BYTES)
+        asked = json.dumps(list(chat_parts(request)), ensure_ascii=False)
+        tokens = (reply.prompt_tokens, reply.reply_tokens)
+        calls.add([StoredCall(key, "chat", name, asked, reply_to_json(reply), seconds, *tokens)])
+
+    return keep
+
+
+def allowed(request: ChatRequest, reply: Reply) -> Reply:
+    """Return a reply that says so where its request allowed it to be empty."""
+    return replace(reply, may_be_empty=True) if request.may_be_empty else reply
+
+
+def checked_replies(
+    model: LocalChatModel, keep: Keep
+) -> Callable[[list[ChatRequest]], Sequence[Reply | CallError]]:
+    """Return the model's function of a batch, which returns an error in place of an empty reply.
+
+    It is not asked again: a local model gives the same reply to the same request.
+    """
+
+    def compute(requests: list[ChatRequest]) -> Sequence[Reply | CallError]:
+        began = time.perf_counter()
+        replies = model.replies(requests)
+        if len(replies) != len(requests):
+            return replies  # told by the gatherer
+        seconds = (time.perf_counter() - began) / len(requests)
+        found: list[Reply | CallError] = []
+        for request, reply in zip(requests, replies, strict=True):
+            error = empty_reply(model.name, request, reply)
+            if error:
+                keep(request, reply, seconds)
+            found.append(error or allowed(request, reply))
+        return found
+
+    return compute
+
+
+def cleaned(value: Any) -> Any:
+    """Return a reply's fields without what no file can hold, lone surrogates."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {name: cleaned(part) for name, part in value.items()}
+    return [cleaned(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,93 @@
+"""Standard output and standard error, which may be closed or full: that costs no result.
+
+What people read may be lost, and the exit status is what the work has earned. What a program
+reads, ``--json``, is written whole, or the status says that it was not.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NoReturn
+
+__all__ = ["output_failed", "prepare_streams", "print_json", "visible"]
+
+OUTPUT, ERRORS = 1, 2
+FAILED = 1
+"""Exit status where standard output did not take what was to be printed."""
+
+
+def prepare_streams() -> None:
+    """Make standard error one that loses what it cannot write, and open what is closed.
+
+    A file that is opened later would else get the number of the closed stream, and whatever a
+    library prints there would go into that file.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # Standard output for reading alone: who prints there is to hear of it.
+            mode = os.O_RDONLY if number < ERRORS else os.O_WRONLY
+            os.open(os.devnull, mode)  # takes the lowest number that is free: this one
+    if sys.stdout is None:
+        sys.stdout = open(OUTPUT, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _lossy(sys.stderr)
+
+
+def _lossy(stream: io.TextIOWrapper | Any) -> io.TextIOWrapper:
+    encoding = "utf-8" if stream is None else stream.encoding
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Lossy()), encoding, errors="backslashreplace", line_buffering=True
+    )
+
+
+class _Lossy(io.RawIOBase):
+    """Standard error; what cannot be written is lost."""
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return os.isatty(ERRORS)
+
+    def fileno(self) -> int:
+        return ERRORS
+
+    def write(self, data: Any) -> int:
+        try:
+            return os.write(ERRORS, data)
+        except OSError:  # closed, full, or nobody reads it any more
+            return len(data)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print an object on standard output; ends the process where that does not take it."""
+    try:
+        print(json.dumps(content, indent=2, ensure_ascii=False), flush=True)
+    except OSError as error:
+        output_failed(error)
+
+
+def output_failed(error: OSError) -> NoReturn:
+    """Say that standard output did not take what was printed, and exit with status 1.
+
+    Where the reader has gone, as ``head`` does when it has seen enough, nothing is said.
+    """
+    with suppress(OSError):  # what it still holds would be tried again at the very end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), OUTPUT)
+    if not isinstance(error, BrokenPipeError):
+        why = "it is closed" if error.errno == errno.EBADF else error.strerror
+        print(f"trustassay: standard output cannot be written ({why})", file=sys.stderr)
+    sys.exit(FAILED)
+
+
+def visible(text: str) -> str:
+    """Return ``text`` with its control characters made visible."""
+    return "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)

@@ -1,0 +1,83 @@
+"""Tables for people, on standard error: no number is cut, however narrow the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Sequence
+
+from trustassay.cli.streams import visible
+
+__all__ = ["show_table"]
+
+GAP = 2
+LEAST_TEXT = 16
+"""Columns that a text needs to be read with ease; with less, each row is written as a list."""
+NAMELESS = "–"
+OF_LOGS = 160
+"""Columns where nobody sees a terminal and a table is wide."""
+
+
+def show_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    texts: Collection[str],
+    *,
+    wide: bool = False,
+) -> None:
+    """Print a table; where it is too wide for the terminal, each row as a list of its cells.
+
+    The columns named in ``texts`` are folded, all others never. The first one, which names the row,
+    and texts are left-aligned. ``wide``: without a terminal there are :data:`OF_LOGS` columns.
+    """
+    from rich.console import Console
+
+    rows = [[visible(cell) for cell in row] for row in rows]
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    if wide and not console.is_terminal:
+        console.width = OF_LOGS
+    if _width(headings, rows, texts) > console.width:
+        for line in _listed(headings, rows, console.width):
+            console.print(line, soft_wrap=True)
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for place, heading in enumerate(headings):
+        if heading in texts:
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right" if place else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _width(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: Collection[str]) -> int:
+    """Return the columns that the table takes at least."""
+    from rich.cells import cell_len
+
+    total = GAP * (len(headings) - 1)
+    for place, heading in enumerate(headings):
+        cells = [*heading.split("\n"), *(row[place] for row in rows)]
+        longest = max(map(cell_len, cells))
+        total += min(longest, LEAST_TEXT) if heading in texts else longest
+    return total
+
+
+def _listed(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return lines: the first cell of each row, below it its other cells, folded at spaces."""
+    lines = []
+    for name, *cells in rows:
+        lines.append(name or NAMELESS)
+        for heading, cell in zip(headings[1:], cells, strict=True):
+            if cell:
+                label = " ".join(heading.split())
+                lines += textwrap.wrap(
+                    f"{label}: {cell}",
+                    max(width, 1),
+                    initial_indent="  ",
+                    subsequent_indent="    ",
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+    return lines
