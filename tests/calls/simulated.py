@@ -155,7 +155,7 @@ async def ask_all(
         return lambda: server(tokens)
 
     calls = (place.call(work(tokens), tokens) for tokens in sizes)
-    found = await asyncio.gather(*calls, return_exceptions=True)
+    found: list[object] = list(await asyncio.gather(*calls, return_exceptions=True))
     return found, now() - began
 
 

@@ -20,6 +20,7 @@ from trustassay.errors import CallError, CallFault
 __all__ = ["Endpoint", "Meter"]
 
 T = TypeVar("T")
+Turn = tuple[Call, asyncio.Future[None]]
 LEAD_S = 0.15
 """So long the first call is alone, unless it ends before."""
 RESUMED, RESUMED_PART = 8, 4
@@ -85,7 +86,7 @@ class Endpoint:
         self._led = False
         self._lead_until = now
         self._active = 0
-        self._waiting: deque[tuple[Call, asyncio.Future[None]]] = deque()
+        self._waiting: deque[Turn] = deque()
         self._gone: tuple[str, CallFault] | None = None
         self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
@@ -163,11 +164,12 @@ class Endpoint:
         return error
 
     async def _admitted(self, call: Call, *, first: bool) -> None:
-        """Wait for a free place; who comes again stands first in the queue."""
+        """Wait for a free place; who comes again stands first in the queue, save in an outage."""
         if self._gone:
             raise CallError(*self._gone)
         place: asyncio.Future[None] = self._loop.create_future()
-        turn = (call, place)
+        turn: Turn = (call, place)
+        first = first and not self._outage.open
         self._waiting.appendleft(turn) if first else self._waiting.append(turn)
         self._admit_more()
         try:
@@ -192,9 +194,16 @@ class Endpoint:
             if (wait := self._wait_s(call, now)) > 0:
                 self._wake_in(wait)
                 return
-            self._waiting.popleft()
+            if self._outage.open:
+                call, place = self._best_probe()
+            self._waiting.remove((call, place))
             self._let_out(call, now)
             place.set_result(None)
+
+    def _best_probe(self) -> Turn:
+        """Return who is to ask whether an outage is over: one that cannot be at fault itself."""
+        untried = (turn for turn in self._waiting if not (turn[0].tried or turn[1].done()))
+        return next(untried, self._waiting[0])
 
     def _wait_s(self, call: Call, now: float) -> float:
         """Return the seconds until this call may go out, as things are."""
@@ -238,7 +247,7 @@ class Endpoint:
     def _replied(self, call: Call, now: float) -> None:
         """End an outage; those that waited in it do not start all at once."""
         was_open = self._outage.open
-        self._outage.replied(call.began, now)
+        self._outage.replied(call, now)
         if was_open and not self._outage.open:
             if self._outage.of_complaints:
                 self._pace.stopped()
@@ -274,13 +283,14 @@ class Endpoint:
 
         Where all have been tried, they may be at fault themselves: who comes later may try.
         """
-        if self._outage.of_many and any(
-            not (call.tried or place.done()) for call, place in self._waiting
-        ):
+        waiting = [turn for turn in self._waiting if not turn[1].done()]
+        if self._outage.of_many and any(not call.tried for call, _ in waiting):
             self._give_up(words, kind)
-        for call, place in self._waiting:
-            if call.tried and not place.done():
-                place.set_exception(CallError(words, kind))
+            return
+        tried = [place for call, place in waiting if call.tried]
+        for future in (*tried, *self._sleepers):
+            if not future.done():
+                future.set_exception(CallError(words, kind))
 
     def _give_up(self, words: str, kind: CallFault) -> None:
         """Let all fail that wait for their turn, or for another try."""

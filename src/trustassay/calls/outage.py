@@ -71,6 +71,7 @@ class Outage:
         self._counted = self._pending = self._number = 0
         self._began = self._first_at = 0.0
         self._opened_at: float | None = None
+        self._last = self._last_before = 0
         self._interval_s = PROBE_S
         self._next = 0.0
         self._probe: Call | None = None
@@ -104,6 +105,7 @@ class Outage:
     def let_out(self, call: Call, now: float) -> None:
         """Say that a call goes out."""
         call.row = self._number
+        self._last = call.turn
         self._pending += 1
         if self.open:
             self._probe = call
@@ -115,10 +117,10 @@ class Outage:
             self._probe = None
         self._pending -= call.row == self._number
 
-    def replied(self, began: float, now: float) -> None:
+    def replied(self, call: Call, now: float) -> None:
         """Take a reply into account, also one that refuses the request."""
         self._seen = True
-        if self._opened_at is None or began >= self._opened_at or self._complaints_only:
+        if self._opened_at is None or self._probing(call) or self._complaints_only:
             if self._opened_at is not None:
                 self._past_s += now - self._opened_at
             self._opened_at = self._probe = None
@@ -130,21 +132,22 @@ class Outage:
 
     def failed(self, call: Call, error: CallError, now: float) -> None:
         """Take a failure that may pass into account."""
-        began = call.began
         complaint = error.kind == "limited"
         self._seen |= error.kind not in ("connection", "timeout")
         if not self._failed:
-            self._began, self._first_at = began, now
+            self._began, self._first_at = call.began, now
             self._complaints_only = True
             self._number, self._pending = self._number + 1, 0
         self._failed.add(call)
         self._complaints_only &= complaint
         if self.open:
-            self._probed(error, began, now)
+            if self._probing(call):
+                self._interval_s = min(PROBE_MOST_S, self._interval_s * PROBE_RISE)
+                self._hold(error, now)
             return
         call.tries += 1
         self._row[call] += 1
-        self._counted += not complaint or began >= self._first_at
+        self._counted += not complaint or call.began >= self._first_at
         waited_for = self._pending if self._complaints_only else 0
         in_a_row = self._counted >= max(IN_A_ROW, IN_A_ROW * (waited_for - 1))
         if in_a_row and not self._only_suspects():
@@ -152,7 +155,7 @@ class Outage:
 
     def over(self, call: Call, error: CallError, now: float) -> bool:
         """Whether patience with the outage has ended with the failure of this call."""
-        if self._opened_at is None or call.began < self._opened_at:
+        if not self._probing(call):
             return False
         return now - self._began >= self.patience_s(error)
 
@@ -167,21 +170,20 @@ class Outage:
         """Whether so many calls have failed that it is not the fault of one of them."""
         return len(self._failed) >= IN_A_ROW
 
+    def _probing(self, call: Call) -> bool:
+        """Whether a call left in the outage, and not before it."""
+        return self.open and call.turn > self._last_before
+
     def _only_suspects(self) -> bool:
         return all(call.tries - failed >= SUSPECT for call, failed in self._row.items())
 
     def _open(self, error: CallError, now: float) -> None:
         self._opened_at, self._interval_s, self._asked_s = now, PROBE_S, 0.0
+        self._last_before = self._last
         for call, failed in self._row.items():
             call.tries -= failed
         self._row.clear()
         self._hold(error, now)
-
-    def _probed(self, error: CallError, began: float, now: float) -> None:
-        assert self._opened_at is not None
-        if began >= self._opened_at:
-            self._interval_s = min(PROBE_MOST_S, self._interval_s * PROBE_RISE)
-            self._hold(error, now)
 
     def _hold(self, error: CallError, now: float) -> None:
         wait_s = self._interval_s

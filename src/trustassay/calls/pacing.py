@@ -8,9 +8,9 @@ __all__ = ["Pace"]
 
 ROUND = 40
 """The fewest replies and complaints whose share tells of a limit."""
-TOO_MANY, TOO_MANY_FASTER = 0.15, 0.1
-"""Shares of complaints above the usual one that tell of a limit; the second at a faster rate."""
-SURE = 0.2
+TOO_MANY, TOO_MANY_FASTER, SURE = 0.15, 0.1, 0.2
+"""Shares of complaints above the usual one that tell of a limit; the second at a faster rate. Up to
+the third it takes two windows to believe them."""
 FIRST_PART = 0.25
 """The part of the full rate with which the search for a limit begins."""
 LATENCY_S, LATENCY_WEIGHT = 1.0, 1 / 16
@@ -48,12 +48,14 @@ class _Window:
     refused: int = 0
     began: float = 0.0
     ended: float | None = None
-    sure: bool = False
-    more: int = 0
+    before: _Window | None = None  # at the same rate, if its share was doubted
 
     @property
     def share(self) -> float:
-        return self.refused / max(1, self.sent)
+        sent, refused = self.sent, self.refused
+        if self.before:
+            sent, refused = sent + self.before.sent, refused + self.before.refused
+        return refused / max(1, sent)
 
     @property
     def rate(self) -> float:
@@ -79,7 +81,7 @@ class Pace:
     then one goes out a quarter faster. If that is let in, too, its rate is kept, and a still faster
     one tried at once, so that a limit that rises is followed; if not, it tells the limit anew.
 
-    Where four windows have slowed down and not one was calm, complaints have nothing to do with
+    Where three windows have slowed down and not one was calm, complaints have nothing to do with
     the rate: calls go at full speed again, and only complaints beyond that share count.
 
     A limit of tokens refuses the large calls first. So a call that was refused three times gets a
@@ -190,18 +192,16 @@ class Pace:
         """End the window if it is long enough; learn from it when all its refusals have come."""
         window = self._window
         if window.ended is None:
-            long_enough = window.sent >= WINDOW + window.more and now - window.began >= WINDOW_S * (
-                1 + window.sure
-            )
+            long_enough = window.sent >= WINDOW and now - window.began >= WINDOW_S
             window.ended = now if long_enough or window.full else None
         if window.ended is not None and now >= window.ended + self._refusal_s:
             too_many = TOO_MANY if window.faster == 1.0 else TOO_MANY_FASTER
             if window.share <= self._usual + too_many:
                 self._keep_up(window)
-            elif window.sure or window.share > self._usual + SURE:
+            elif window.before or window.share > self._usual + SURE:
                 self._slow_down(window)
             else:
-                window.sure, window.ended, window.more = True, None, window.sent
+                self._window = _Window(self._turns, window.faster, before=window)
 
     def _keep_up(self, window: _Window) -> None:
         """Keep the rate of a window that was let in, and see whether to try a faster one."""
@@ -224,8 +224,7 @@ class Pace:
         if window.faster == 1.0:
             self._in_vain.append(window)
         if len(self._in_vain) == IN_VAIN:
-            refused = sum(window.refused for window in self._in_vain)
-            share = refused / sum(window.sent for window in self._in_vain)
+            share = sum(window.share for window in self._in_vain) / IN_VAIN
             self._usual = min(USUAL_MOST, share)
             self._in_vain.clear()
             self._rate = None
