@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from trustassay.capabilities import BackendError, BatchLimits
 from trustassay.engine.cache import Calls, CallStoreError, StoredCall, request_key
+from trustassay.files import DiskFullError
 
 __all__ = ["Codec", "Counts", "Gatherer", "Policy", "batches"]
 
@@ -289,6 +290,16 @@ class Gatherer(Generic[Item, Reply]):
         failures = self._stored([rows for *_, rows in unsaved])
         for (batch, results, _), failure in zip(unsaved, failures, strict=True):
             self._hand_out(batch, [failure or result for result in results])
+        if full := next((f for f in failures if isinstance(f, DiskFullError)), None):
+            self._give_up(full)
+
+    def _give_up(self, error: DiskFullError) -> None:
+        """Fail all that waits: what would be replied could not be kept."""
+        self._pile.clear()
+        for task in self._under_way:
+            task.cancel()
+        for waiting in [*self._waiting.values()]:
+            self._fail(waiting, error)
 
     def _stored(self, parts: list[list[StoredCall]]) -> list[Exception | None]:
         """Store the calls of several batches; return what came of each.
@@ -299,7 +310,7 @@ class Gatherer(Generic[Item, Reply]):
             if self._store and any(parts):
                 self._store.add([row for rows in parts for row in rows])
             return [None] * len(parts)
-        except CallStoreError as error:  # the file is at fault, and not a call
+        except (CallStoreError, DiskFullError) as error:  # the file is at fault, and not a call
             return [error] * len(parts)
         except Exception as error:
             if len(parts) == 1:
@@ -358,7 +369,7 @@ class Gatherer(Generic[Item, Reply]):
 
     def _fail(self, waiting: _Waiting[Item, Reply], error: BaseException) -> None:
         self._waiting.pop(waiting.key, None)
-        if not isinstance(error, BackendError):
+        if not isinstance(error, BackendError | DiskFullError):
             error = BackendError(f"{self.backend} failed: {type(error).__name__}: {error}")
         for future in waiting.futures:
             if not future.done():

@@ -21,12 +21,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.engine.hashing import HashSet, hash64
+from trustassay.files import Appender, whole
 from trustassay.metric import Assessment
-from trustassay.sample import Sample
+from trustassay.sample import Sample, SampleError
 
-__all__ = ["AssessmentWriter", "RunFolder", "RunFolderError", "StoredAssessments", "encoded"]
+__all__ = ["RunFolder", "RunFolderError", "StoredAssessments", "encoded"]
 
 SCORED = b'"error": null'
+REPAIRS = {
+    "summary": "the command that made the run writes it again",
+    "run": "restore it, or choose another --out",
+}
+"""What a user can do about a damaged file."""
+
+SAMPLES_REPAIR = (
+    "remove samples.jsonl and assessments.jsonl and score again; what models replied is stored"
+)
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -81,10 +91,14 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise RunFolderError(f"{path}: damaged ({error})") from None
+            raise self._damaged(name, f"is not JSON: {error}") from None
         if not isinstance(content, dict):
-            raise RunFolderError(f"{path}: damaged (expected an object)")
+            raise self._damaged(name, "expected an object")
         return content
+
+    def _damaged(self, name: str, why: str) -> RunFolderError:
+        repair = REPAIRS.get(name, "choose another --out")
+        return RunFolderError(f"{self.path / name}.json: damaged ({why}); {repair}")
 
     def read_run(self) -> dict[str, Any] | None:
         """Return the content of ``run.json``, or ``None`` if there is none.
@@ -107,20 +121,23 @@ class RunFolder:
         content = self.read_json(name)
         for part, kind in parts.items():
             if content is not None and not isinstance(content.get(part), kind):
-                raise RunFolderError(f"{self.path / name}.json: damaged (no {part} in it)")
+                raise self._damaged(name, f"no {part} in it")
         return content
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write ``NAME.json`` whole or not at all."""
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        part = self.path / f".{name}.json.part"
-        part.write_text(text, encoding="utf-8")
-        part.replace(self.path / f"{name}.json")
+        with whole(self.path / f"{name}.json") as file:
+            file.write(text.encode())
 
     def finished(self, *, report: bool) -> bool:
-        """Whether everything that is made at the end of a run is there."""
-        wanted = [self.path / "summary.json", self.parquet_path]
-        return all(path.exists() for path in [*wanted, *([self.report_path] if report else [])])
+        """Whether everything that is made at the end of a run is there, and can be read."""
+        try:
+            if self.read_summary() is None:
+                return False
+        except RunFolderError:
+            return False  # it is made again
+        return self.parquet_path.exists() and (self.report_path.exists() or not report)
 
     def drop_outputs(self) -> None:
         """Remove what was made of an earlier state, before the state changes."""
@@ -130,10 +147,44 @@ class RunFolder:
     # samples
 
     def samples(self) -> Iterator[Sample]:
-        """Yield the samples in input order."""
+        """Yield the samples in input order.
+
+        Raises:
+            RunFolderError: a line is damaged.
+        """
+        for number, record in enumerate(self.sample_records(), 1):
+            try:
+                yield Sample.parse(record)
+            except SampleError as error:
+                raise self._bad_sample(number, str(error)) from None
+
+    def check_samples(self, expected: int) -> None:
+        """Check the number of samples.
+
+        Raises:
+            RunFolderError: there are more or fewer.
+        """
+        found = sum(1 for _ in _lines(self.samples_path))
+        if found != expected:
+            words = f"lines: {found:,}, samples: {expected:,}"
+            raise RunFolderError(f"{self.samples_path}: damaged ({words}); {SAMPLES_REPAIR}")
+
+    def sample_records(self) -> Iterator[dict[str, Any]]:
+        """Yield the samples as they are stored: checking them takes longer than reading them.
+
+        Raises:
+            RunFolderError: a line is damaged.
+        """
         with self.samples_path.open("rb") as file:
-            for line in file:
-                yield Sample.parse(json.loads(line))
+            for number, line in enumerate(file, 1):
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise self._bad_sample(number, f"is not JSON: {error}") from None
+
+    def _bad_sample(self, number: int, why: str) -> RunFolderError:
+        where = f"{self.samples_path}:{number}"
+        return RunFolderError(f"{where}: damaged ({why}); {SAMPLES_REPAIR}")
 
     # assessments while the run goes on
 
@@ -155,21 +206,25 @@ class RunFolder:
                     file.truncate(sound)
                     break
                 sound += len(line)
-                identity = self._identity(line, number)
+                identity = self.identity(line, number)
                 if line.rstrip().endswith(SCORED + b"}"):
                     done.add(hash64(*identity))
         return done
 
-    def _identity(self, line: bytes, number: int) -> tuple[str, str]:
+    def identity(self, line: bytes, number: int) -> tuple[str, str]:
+        """Return id and metric of line ``number`` of the assessments.
+
+        Raises:
+            RunFolderError: it is damaged.
+        """
         try:
             return _identity(line)
         except ValueError:
-            where = f"{self.assessments_path}:{number}"
-            raise RunFolderError(f"{where}: damaged (delete the line to score it again)") from None
+            raise damaged_assessment(self.assessments_path, number) from None
 
-    def open_assessments(self) -> AssessmentWriter:
+    def open_assessments(self) -> Appender:
         """Open the file of assessments for appending."""
-        return AssessmentWriter(self.assessments_path)
+        return Appender(self.assessments_path)
 
     def sort_assessments(self, metrics: Sequence[str]) -> None:
         """Bring the assessments into input order, the last one of each sample and metric alone."""
@@ -179,12 +234,10 @@ class RunFolder:
         order = order[last] if len(order) else order
         if len(order) == len(offsets) and np.all(order == np.arange(len(order))):
             return
-        part = self.path / ".assessments.jsonl.part"
-        with self.assessments_path.open("rb") as source, part.open("wb") as target:
+        with self.assessments_path.open("rb") as source, whole(self.assessments_path) as target:
             for index in order:
                 source.seek(offsets[index])
                 target.write(source.read(lengths[index]))
-        part.replace(self.assessments_path)
 
     def _index(
         self, metrics: Sequence[str]
@@ -199,7 +252,7 @@ class RunFolder:
         offsets, lengths, places = (array("q") for _ in range(3))
         offset = 0
         for number, line in enumerate(_lines(self.assessments_path), 1):
-            sample_id, metric = self._identity(line, number)
+            sample_id, metric = self.identity(line, number)
             own = np.uint64(hash64(sample_id))
             found = int(np.searchsorted(hashes, own))
             if found == len(hashes) or hashes[found] != own or metric not in rank:
@@ -226,22 +279,6 @@ def encoded(assessment: Assessment) -> bytes:
     return json.dumps(assessment.to_dict(), allow_nan=False).encode() + b"\n"
 
 
-class AssessmentWriter:
-    """Appends assessments; each is on disk, whole, when :meth:`append` returns."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("ab", buffering=0)
-
-    def append(self, line: bytes) -> None:
-        """Write one line in one go: a kill can cut it short, but never mix it with another."""
-        if self._file.write(line) != len(line):
-            raise OSError(f"{self._file.name}: the disk is full")
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
 class StoredAssessments(Sequence[Assessment]):
     """Assessments in a file; only their places are held in memory.
 
@@ -252,8 +289,8 @@ class StoredAssessments(Sequence[Assessment]):
         self._folder, self._path = folder, folder.assessments_path
         places = array("q")
         offset = 0
-        for line in _lines(self._path):
-            if metric is None or _identity(line)[1] == metric:
+        for number, line in enumerate(_lines(self._path), 1):
+            if metric is None or folder.identity(line, number)[1] == metric:
                 places.append(offset)
             offset += len(line)
         self._offsets = np.array(places, dtype=np.int64)
@@ -278,7 +315,18 @@ class StoredAssessments(Sequence[Assessment]):
 
     def _read(self, file: BinaryIO, offset: int) -> Assessment:
         file.seek(offset)
-        return Assessment.from_dict(json.loads(file.readline()))
+        line = file.readline()
+        try:
+            return Assessment.from_dict(json.loads(line))
+        except (ValueError, KeyError, TypeError):
+            file.seek(0)
+            number = 1 + file.read(offset).count(b"\n")
+            raise damaged_assessment(self._path, number) from None
+
+
+def damaged_assessment(path: Path, number: int) -> RunFolderError:
+    """Return the error of a line that is no assessment."""
+    return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -23,6 +23,7 @@ from trustassay.engine.models import Asking, Backends, Gatherers, any_shared, ch
 from trustassay.engine.progress import Progress
 from trustassay.engine.unfinished import locked
 from trustassay.engine.usage import Budget, Prices
+from trustassay.files import named
 from trustassay.sample import Sample
 
 __all__ = ["GenerateOptions", "Generated", "generate"]
@@ -109,6 +110,7 @@ async def _generate(
         asking = Asking(None, shared, prices=options.prices, budget=options.budget)
         part = out.with_name(f".{out.name}.part")
         out.parent.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(named(out))
         file = stack.enter_context(locked(part))
         stack.callback(part.unlink, missing_ok=True)
         file.truncate(0)  # what a killed process left; its replies are in the cache

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trustassay.engine.folder import RunFolder
@@ -37,7 +36,7 @@ def grouped(
         for metric in metrics
     }
     columns = [iter(folder.assessments(metric.name)) for metric in metrics]
-    for sample, *assessments in zip(_samples(folder), *columns, strict=True):
+    for sample, *assessments in zip(folder.sample_records(), *columns, strict=True):
         domain = _domain(sample, domain_field)
         for assessment in assessments:
             if assessment.score is not None:
@@ -45,13 +44,6 @@ def grouped(
                     sample.get("model") or asked, domain, assessment.score, sample.get("label")
                 )
     return found
-
-
-def _samples(folder: RunFolder) -> Iterator[dict[str, Any]]:
-    """Yield the samples as they are stored; checking them again would take longer than counting."""
-    with folder.samples_path.open("rb") as file:
-        for line in file:
-            yield json.loads(line)
 
 
 def _domain(sample: Mapping[str, Any], name: str) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import arro3.io
 import numpy as np
@@ -19,6 +20,7 @@ from trustassay.engine.folder import RunFolder, RunFolderError
 from trustassay.engine.grouping import DOMAIN, grouped
 from trustassay.engine.intake import Intake
 from trustassay.engine.usage import Prices, Tokens
+from trustassay.files import whole
 from trustassay.metric import Assessment, Metric, Summary, metric_class
 from trustassay.report import Groups, Histogram, ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.sample import Sample, clean
@@ -146,9 +148,32 @@ def write_parquet(folder: RunFolder) -> None:
     types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in names}
     schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
     batches = (_batch(chunk, list(names), types, schema) for chunk in _chunks(assessments))
-    part = folder.parquet_path.with_name(".assessments.parquet.part")
-    arro3.io.write_parquet(RecordBatchReader.from_batches(schema, batches), part)
-    part.replace(folder.parquet_path)
+    with whole(folder.parquet_path) as file:
+        target = _Target(file)
+        arro3.io.write_parquet(RecordBatchReader.from_batches(schema, batches), target)
+        if target.error:
+            raise target.error
+
+
+class _Target(io.RawIOBase):
+    """Keeps the first error of a file, as arro3 panics at one, on standard error."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.error = self.error or error
+        return len(data)
+
+    def flush(self) -> None:
+        """Leave it to the block that opened the file."""
 
 
 def _batch(
@@ -205,6 +230,11 @@ def write_report(
     except (KeyError, TypeError, ValueError):
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     columns = [folder.assessments(metric.name) for metric in metrics]
+    folder.check_samples(total)
+    for metric, column in zip(metrics, columns, strict=True):
+        if len(column) != total:
+            words = f"has {len(column):,} lines of {metric.name} for {total:,} samples"
+            raise RunFolderError(f"{folder.assessments_path}: damaged ({words}); score again")
     histograms = [Histogram(*metric.score_range, metric.verdicts) for metric in metrics]
     groups = groups or grouped(folder, run, metrics, domain_field)
     worst = np.full(total, np.inf)
