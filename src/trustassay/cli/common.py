@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections import Counter
@@ -159,6 +158,7 @@ def errors_for_people() -> Iterator[None]:
     from trustassay.data.reading import InputError
     from trustassay.engine.folder import RunFolderError
     from trustassay.engine.intake import BadInputError
+    from trustassay.files import is_full
     from trustassay.metric import UnknownNameError
 
     try:
@@ -177,6 +177,9 @@ def errors_for_people() -> Iterator[None]:
     except OSError as error:
         known = error.filename is not None and error.strerror
         say(f"trustassay: {error.filename}: {error.strerror}" if known else f"trustassay: {error}")
+        if is_full(error):
+            say("what is finished is kept; make room, and the same command goes on")
+            raise typer.Exit(1) from None
         raise typer.Exit(2) from None
 
 
@@ -255,7 +258,7 @@ def show(run: Run, *, as_json: bool) -> None:
     from trustassay.cli.groups import show_groups
     from trustassay.engine.silence import remarks
 
-    content = json.loads((run.path / "summary.json").read_bytes())
+    content = run.summary_file
     failed = sum(summary.failed for summary in run.summaries.values())
     for metric in run.metrics:
         show_summary(metric.title, run.summaries[metric.name], metric.figures)

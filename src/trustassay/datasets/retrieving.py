@@ -12,6 +12,7 @@ from trustassay.capabilities import BackendError, Passage
 from trustassay.data.corpus import corpus_mark, corpus_size, read_corpus
 from trustassay.data.formats import InputError
 from trustassay.engine.progress import Progress
+from trustassay.files import DiskFullError
 from trustassay.metric import UnknownNameError, did_you_mean
 
 __all__ = ["IN_MEMORY_BYTES", "bm25_retriever", "bm25_retriever_of"]
@@ -57,6 +58,8 @@ def bm25_retriever(
     try:
         passages = _passages(path, words, progress=progress)
         return build_index(folder, passages, corpus, about)
+    except DiskFullError:
+        raise
     except OSError as error:
         raise BackendError(f"{folder}: cannot be written ({error.strerror or error})") from error
 

@@ -13,6 +13,7 @@ from trustassay.answering import Answering
 from trustassay.capabilities import BackendError, Reply
 from trustassay.engine.folder import RunFolder
 from trustassay.engine.models import Gatherers
+from trustassay.files import whole
 from trustassay.sample import Sample
 
 __all__ = ["CUT", "Answered", "Answers", "answer_samples", "answered", "unanswered"]
@@ -124,15 +125,10 @@ async def answer_samples(
     answered stays without a response, and is asked about again by the next run.
     """
     answers = Answers()
-    part = folder.path / ".samples.jsonl.part"
-    try:
-        with part.open("wb") as file:
-            async for found in answered(folder.samples(), answering, gatherers, concurrency, step):
-                answers.asked += found.reply is not None
-                if found.error is not None:
-                    answers.failed[found.sample.id] = Failure(found.error, found.fault)
-                file.write((json.dumps(found.sample.to_dict(), default=str) + "\n").encode())
-        part.replace(folder.samples_path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole(folder.samples_path) as file:
+        async for found in answered(folder.samples(), answering, gatherers, concurrency, step):
+            answers.asked += found.reply is not None
+            if found.error is not None:
+                answers.failed[found.sample.id] = Failure(found.error, found.fault)
+            file.write((json.dumps(found.sample.to_dict(), default=str) + "\n").encode())
     return answers

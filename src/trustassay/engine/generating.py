@@ -25,6 +25,7 @@ from trustassay.engine.models import Asking, Backends, Gatherers, any_shared, ch
 from trustassay.engine.progress import Progress, tell
 from trustassay.engine.unfinished import locked
 from trustassay.engine.usage import Budget, Prices
+from trustassay.files import named
 from trustassay.sample import Sample
 
 __all__ = ["GenerateOptions", "Generated", "generate"]
@@ -123,6 +124,7 @@ async def _generate(
         )
         part = out.with_name(f".{out.name}.part")
         out.parent.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(named(out))
         file = stack.enter_context(locked(part))
         stack.callback(part.unlink, missing_ok=True)
         file.truncate(0)  # what a killed process left; its replies are in the cache

@@ -16,6 +16,7 @@ from typing import Any
 from trustassay.answering import Answering
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.engine.hashing import HashSet, hash64
+from trustassay.files import named
 from trustassay.metric import Inventory, Metric
 from trustassay.sample import Problem, Sample
 
@@ -75,7 +76,7 @@ async def take_in(  # noqa: PLR0913 - one caller names them all
     digest = hashlib.sha256()
     records = islice(read_samples(source, fields=fields), limit)
     try:
-        with target.open("wb") as file:
+        with named(target), target.open("wb") as file:
             async for sample in _sound(records, metrics, intake, step, answering):
                 line = (json.dumps(sample.to_dict(), default=str) + "\n").encode()
                 intake.inventory.add(sample)

@@ -24,7 +24,7 @@ from trustassay.engine.asking import held_back, samples_at_once
 from trustassay.engine.batch import Counts, Policy
 from trustassay.engine.cache import CallStore, copy_calls, default_cache, open_cache
 from trustassay.engine.ending import Steps, run_in_thread
-from trustassay.engine.folder import AssessmentWriter, RunFolder, RunFolderError, encoded
+from trustassay.engine.folder import RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
 from trustassay.engine.intake import BREATH, Intake, Source, take_in
 from trustassay.engine.keys import check_run_keys, shared_file
@@ -40,6 +40,7 @@ from trustassay.engine.models import (
 from trustassay.engine.outputs import write_outputs
 from trustassay.engine.progress import Progress, tell
 from trustassay.engine.usage import Budget, Prices
+from trustassay.files import Appender, DiskFullError
 from trustassay.metric import Assessment, AssessmentError, Metric
 from trustassay.sample import Sample, clean
 
@@ -220,6 +221,7 @@ async def _begin(
         copy_calls(options.calls_from, folder.calls_path)
     if folder.samples_path.exists():
         part.unlink()
+        folder.check_samples(intake.inventory.samples)
     else:
         part.replace(folder.samples_path)
     return intake, resolved
@@ -337,7 +339,7 @@ async def _score(
 
 
 async def assess_one(
-    metric: Metric, sample: Sample, gatherers: Gatherers, writer: AssessmentWriter
+    metric: Metric, sample: Sample, gatherers: Gatherers, writer: Appender
 ) -> Assessment:
     """Assess one sample, write the result down, and return it; a failure is a result, too.
 
@@ -356,8 +358,8 @@ async def assess_one(
         found = Assessment.failed(sample.id, metric.name, str(error), fault)
         line = encoded(found)
     except (Exception, asyncio.CancelledError) as error:
-        if _being_cancelled():
-            raise
+        if _being_cancelled() or isinstance(error, DiskFullError):
+            raise  # what is asked from now on could not be kept
         words = f"{metric.name} failed: {type(error).__name__}: {error}"
         found = Assessment.failed(sample.id, metric.name, words)
         line = encoded(found)
@@ -369,7 +371,7 @@ async def _assess(
     metric: Metric,
     sample: Sample,
     gatherers: Gatherers,
-    writer: AssessmentWriter,
+    writer: Appender,
     progress: Progress,
 ) -> None:
     await assess_one(metric, sample, gatherers, writer)
@@ -433,9 +435,9 @@ class Window:
             self._error = self._error or task.exception()
 
     async def drain(self) -> None:
-        """Wait for all tasks."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        """Wait for all tasks, or for the first unexpected error."""
+        while self._tasks and not self._error:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         if self._error:
             raise self._error
 

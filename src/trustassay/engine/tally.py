@@ -24,6 +24,7 @@ from trustassay.capabilities import CallError, CallFault, ChatRequest, Reply
 from trustassay.engine.cache import CallStore, request_key
 from trustassay.engine.folder import RunFolderError
 from trustassay.engine.usage import BudgetReachedError
+from trustassay.files import named
 
 __all__ = ["Counted", "Tally", "chat_parts", "fields_of"]
 
@@ -150,7 +151,7 @@ class Tally:
             self._write({"kind": FORGOTTEN})
 
     def _write(self, row: dict[str, str]) -> None:
-        with self._path.open("ab", buffering=0) as file:
+        with named(self._path), self._path.open("ab", buffering=0) as file:
             file.write(json.dumps(row).encode() + b"\n")
 
     def _read(self) -> int:

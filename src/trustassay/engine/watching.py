@@ -10,7 +10,7 @@ import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +27,7 @@ from trustassay.engine.models import Asking, Backends, Gatherers, any_shared
 from trustassay.engine.outputs import write_outputs
 from trustassay.engine.run import Window, assess_one
 from trustassay.engine.usage import Budget, Prices
+from trustassay.files import Appender
 from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.sample import Problem, Sample
 
@@ -191,9 +192,10 @@ class _Watch:
             try:
                 for sample in waiting:
                     await window.start(self._score(sample, gatherers, writer))
-                with self._folder.samples_path.open("ab", buffering=0) as file:
+                with closing(Appender(self._folder.samples_path)) as samples:
                     async for sample in self._arriving():
-                        file.write((json.dumps(sample.to_dict(), default=str) + "\n").encode())
+                        line = json.dumps(sample.to_dict(), default=str) + "\n"
+                        samples.append(line.encode())
                         await window.start(self._score(sample, gatherers, writer))
                 await window.drain()
             finally:
