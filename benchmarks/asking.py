@@ -125,10 +125,13 @@ async def ours_unstored(work: Work) -> list[str]:
 
 async def generated(work: Work) -> list[str]:
     """Answer a file of questions: read, checked, asked, stored and written."""
+    from trustassay.calls.opening import CallOptions
     from trustassay.workflows.generate import GenerateOptions, generate
 
     out = work.folder / "answers.jsonl"
-    options = GenerateOptions(cache=work.folder / "cache", concurrency=work.at_once)
+    options = GenerateOptions(
+        calls=CallOptions(cache=work.folder / "cache"), concurrency=work.at_once
+    )
     model = f"openai:test@{work.base_url}"
     done = await asyncio.to_thread(generate, work.questions, model, out, options)
     assert not done.failed

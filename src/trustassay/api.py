@@ -53,13 +53,14 @@ class Run:
         return self._folder.path
 
     @cached_property
-    def _summary_file(self) -> dict[str, Any]:
+    def summary_file(self) -> dict[str, Any]:
+        """The content of ``summary.json``."""
         return self._folder.read_summary() or {"metrics": {}}
 
     @cached_property
     def summaries(self) -> Mapping[str, Summary]:
         """The summary of each metric, with intervals and the samples behind each figure."""
-        return {k: Summary(**v) for k, v in self._summary_file["metrics"].items()}
+        return {k: Summary(**v) for k, v in self.summary_file["metrics"].items()}
 
     @property
     def summary(self) -> Mapping[str, Mapping[str, float | int | None]]:

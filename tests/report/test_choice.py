@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import Probe
-from trustassay.metric import Assessment, Metric
+from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.report.choice import (
     MOST_DETAILS,
     MOST_VERDICTS,
@@ -47,7 +47,7 @@ def found(
     reason: str = "",
 ) -> Finding:
     given_by = Assessment("x", metric.name, score, verdict, reason=reason, error=error)
-    return finding_of(metric, given_by)
+    return finding_of(MetricInfo.of(metric()), given_by)
 
 
 def chosen(most: int, findings: Iterable[Finding | Sequence[Finding]]) -> list[int]:

@@ -50,7 +50,7 @@ def test_faulty_records_are_left_out_and_counted_on_request(tmp_path: Path) -> N
     run = score(rows, metrics=METRICS, skip_bad=True, out=tmp_path / "run")  # type: ignore[arg-type]
     assert [a.id for a in run.assessments] == ["q0", "q1", "q2"]
     assert run.outcome.intake.faulty == 2
-    assert run._summary_file["skipped"] == 2
+    assert run.summary_file["skipped"] == 2
 
 
 def test_nothing_usable_is_an_error() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,9 +15,11 @@ from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
 from trustassay.calls.gatherers import Asking, Gatherers
+from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Reply
+from trustassay.runs.filling import FilledSample, Outcome, fill_samples, filled
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.stages import AHEAD, Answered, Answers, answer_samples, answered
+from trustassay.runs.stages import Responses, StageModels
 from trustassay.sample import Document, Sample
 
 Function = Callable[[str], Any]
@@ -34,15 +36,32 @@ async def with_model(function: Function, work: Work) -> Any:
         await gatherers.close()
 
 
+def responses(gatherers: Gatherers, style: str = "closed-book", repeat: int = 0) -> Responses:
+    return Responses(Answering(style), gatherers.find("chat", "model").backend, repeat)
+
+
+def models(gatherers: Gatherers) -> StageModels:
+    return cast(StageModels, SampleModels(gatherers))
+
+
 def told(
     function: Function, samples: Sequence[Sample], style: str = "closed-book", repeats: int = 1
-) -> list[Answered]:
-    async def work(gatherers: Gatherers) -> list[Answered]:
-        found = answered(samples, Answering(style), gatherers, 2, repeats=repeats)
-        return [one async for one in found]
+) -> list[FilledSample]:
+    async def work(gatherers: Gatherers) -> list[FilledSample]:
+        todo = (
+            (sample, [responses(gatherers, style, repeat)], repeat)
+            for sample in samples
+            for repeat in range(1 if sample.answered else repeats)
+        )
+        return [one async for one in filled(todo, models(gatherers), 8)]
 
-    result: list[Answered] = asyncio.run(with_model(function, work))
+    result: list[FilledSample] = asyncio.run(with_model(function, work))
     return result
+
+
+def why(found: FilledSample) -> str | None:
+    failure = found.failures.get("response")
+    return failure and failure.error
 
 
 def questions(n: int) -> list[Sample]:
@@ -65,9 +84,9 @@ def test_samples_come_in_their_order_with_responses_or_reasons() -> None:
     assert [one.sample.response for one in found] == ["0", "1", "2", None, "4", "mine"]
     name = resolve.chat(number).name
     assert [one.sample.model for one in found] == [*([name] * 3), None, name, "me"]
-    assert found[-1].reply is None and found[0].reply is not None
-    assert "three" in str(found[3].error)
-    assert [one.error for one in found if one.sample.id != "q3"] == [None] * 5
+    assert [one.asked["response"] for one in found] == [1, 1, 1, 0, 1, 0]
+    assert "three" in str(why(found[3]))
+    assert [why(one) for one in found if one.sample.id != "q3"] == [None] * 5
 
 
 def test_a_question_that_lacks_documents_keeps_its_place_and_is_not_asked() -> None:
@@ -85,7 +104,7 @@ def test_a_question_that_lacks_documents_keeps_its_place_and_is_not_asked() -> N
     ]
     found = told(function, samples, "rag")
     assert [one.sample.id for one in found] == ["a", "b", "c"]
-    assert "documents" in str(found[1].error)
+    assert "documents" in str(why(found[1]))
     assert len(asked) == 2
 
 
@@ -111,9 +130,9 @@ def test_a_slow_answer_does_not_have_the_whole_input_read() -> None:
             nonlocal read
             for sample in questions(500):
                 read += 1
-                yield sample
+                yield sample, [responses(gatherers)], 0
 
-        stream = answered(samples(), Answering("closed-book"), gatherers, 2)
+        stream = filled(samples(), models(gatherers), 8)
         task = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0.1)
         task.cancel()
@@ -125,14 +144,15 @@ def test_a_slow_answer_does_not_have_the_whole_input_read() -> None:
         await asyncio.Event().wait()
         return ""
 
-    assert asyncio.run(with_model(never, work)) == 2 * AHEAD + 1
+    assert asyncio.run(with_model(never, work)) == 8
 
 
-def stored(folder: RunFolder, function: Function) -> Answers:
-    async def work(gatherers: Gatherers) -> Answers:
-        return await answer_samples(folder, Answering("closed-book"), gatherers, 4, lambda: None)
+def stored(folder: RunFolder, function: Function) -> Outcome:
+    async def work(gatherers: Gatherers) -> Outcome:
+        stages = [responses(gatherers)]
+        return await fill_samples(folder, stages, gatherers, 4, lambda: None)
 
-    result: Answers = asyncio.run(with_model(function, work))
+    result: Outcome = asyncio.run(with_model(function, work))
     return result
 
 
@@ -140,11 +160,12 @@ def test_answers_are_written_into_the_runs_samples(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     jsonl(folder.samples_path, [sample.to_dict() for sample in questions(5)])
     found = stored(folder, number)
-    assert (found.asked, list(found.failed)) == (4, ["q3"])
+    assert (found.asked["response"], list(found.failed)) == (4, [("q3", "response")])
+    assert found.failed["q3", "response"].error.startswith("no response: ")
     written = read_lines(folder.samples_path)
     assert [one.get("response") for one in written] == ["0", "1", "2", None, "4"]
     again = stored(folder, lambda _: Reply("cut", finish="length"))
-    assert (again.asked, again.failed) == (1, {})
+    assert (again.asked["response"], again.failed) == (1, {})
     written = read_lines(folder.samples_path)
     assert written[3]["response"] == "cut"
     assert [one.get("response_cut") for one in written] == [None, None, None, True, None]
@@ -154,7 +175,7 @@ def test_a_blank_response_is_asked_for_and_belongs_to_who_answered(tmp_path: Pat
     folder = RunFolder(tmp_path)
     samples = [Sample("a", "q", response=" \u200b\n", model="old", metadata={"response_cut": True})]
     jsonl(folder.samples_path, [sample.to_dict() for sample in samples])
-    assert stored(folder, lambda _: "new").asked == 1
+    assert stored(folder, lambda _: "new").asked["response"] == 1
     (written,) = read_lines(folder.samples_path)
     assert written["response"] == "new"
     assert written["model"] != "old"
@@ -171,11 +192,11 @@ def test_interrupted_the_samples_stay_as_they_were(tmp_path: Path) -> None:
 
     raise_in: list[asyncio.Task[Any]] = []
 
-    async def work(gatherers: Gatherers) -> Answers:
+    async def work(gatherers: Gatherers) -> Outcome:
         task = asyncio.current_task()
         assert task
         raise_in.append(task)
-        return await answer_samples(folder, Answering("closed-book"), gatherers, 4, step)
+        return await fill_samples(folder, [responses(gatherers)], gatherers, 4, step)
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(with_model(lambda _: "x", work))

@@ -8,8 +8,11 @@ import pytest
 
 from tests.support import jsonl
 from tests.support import lines as read_lines
+from trustassay.calls.opening import CallOptions
 from trustassay.workflows.generate import Generated, GenerateOptions, generate
 from trustassay.workflows.unfinished import UnfinishedError
+
+NO_CACHE = CallOptions(cache=None)
 
 
 def shouted(prompt: str) -> str:
@@ -25,7 +28,7 @@ def questions(path: Path, *texts: str) -> Path:
 
 def test_what_was_answered_is_written_and_what_was_not_is_told(tmp_path: Path) -> None:
     source, out = questions(tmp_path / "q.jsonl", "a", "bad", "c"), tmp_path / "new" / "a.jsonl"
-    done = generate(source, shouted, out, GenerateOptions(cache=None))
+    done = generate(source, shouted, out, GenerateOptions(calls=NO_CACHE))
     assert (done.written, list(done.failed)) == (2, ["bad"])
     assert "no such thing" in done.failed["bad"]
     assert [(one["id"], one["response"]) for one in read_lines(out)] == [("a", "A?"), ("c", "C?")]
@@ -35,7 +38,7 @@ def test_what_was_answered_is_written_and_what_was_not_is_told(tmp_path: Path) -
 def test_where_nothing_was_answered_an_older_file_stays(tmp_path: Path) -> None:
     source, out = questions(tmp_path / "q.jsonl", "bad"), tmp_path / "a.jsonl"
     out.write_text("mine\n")
-    assert generate(source, shouted, out, GenerateOptions(cache=None)).written == 0
+    assert generate(source, shouted, out, GenerateOptions(calls=NO_CACHE)).written == 0
     assert out.read_text() == "mine\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "q.jsonl"]
 
@@ -46,10 +49,10 @@ def test_repeats_have_ids_of_their_own_and_answers_are_kept_unless_again(tmp_pat
         [{"id": "a", "question": "a?"}, {"id": "b", "question": "b?", "response": "mine"}],
     )
     out = tmp_path / "a.jsonl"
-    generate(source, shouted, out, GenerateOptions(cache=None, repeats=2))
+    generate(source, shouted, out, GenerateOptions(calls=NO_CACHE, repeats=2))
     answers = [(one["id"], one["response"]) for one in read_lines(out)]
     assert answers == [("a#1", "A?"), ("a#2", "A?"), ("b#1", "mine")]
-    generate(source, shouted, out, GenerateOptions(cache=None, again=True))
+    generate(source, shouted, out, GenerateOptions(calls=NO_CACHE, again=True))
     assert [one["response"] for one in read_lines(out)] == ["A?", "B?"]
 
 
@@ -63,7 +66,7 @@ def test_a_folder_in_the_files_place_is_refused_before_anything_is_asked(tmp_pat
 def test_a_functions_answers_make_no_cache(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     source = questions(tmp_path / "q.jsonl", "a")
-    generate(source, shouted, tmp_path / "a.jsonl", GenerateOptions(cache=cache))
+    generate(source, shouted, tmp_path / "a.jsonl", GenerateOptions(calls=CallOptions(cache=cache)))
     assert not cache.exists()
 
 
@@ -76,12 +79,12 @@ def test_two_that_write_one_file_do_not_mix(tmp_path: Path) -> None:
         if not refused:
             refused.append("")
             try:
-                generate(source, lambda _: "other", out, GenerateOptions(cache=None))
+                generate(source, lambda _: "other", out, GenerateOptions(calls=NO_CACHE))
             except UnfinishedError as error:
                 refused.append(str(error))
         return shouted(prompt)
 
-    done: Generated = generate(source, meanwhile, out, GenerateOptions(cache=None))
+    done: Generated = generate(source, meanwhile, out, GenerateOptions(calls=NO_CACHE))
     assert "another process is at work" in refused[1]
     assert done.written == 2
     assert [one["response"] for one in read_lines(out)] == ["A?", "B?"]

@@ -23,6 +23,7 @@ from trustassay.calls.spending import BudgetReachedError
 from trustassay.calls.store import CallStore, request_key
 from trustassay.capabilities import ChatRequest, Reply, on_sending
 from trustassay.errors import CallError, CallFault, RunFolderError
+from trustassay.files import named
 
 __all__ = ["Counted", "Tally", "chat_parts", "fields_of"]
 
@@ -149,7 +150,7 @@ class Tally:
             self._write({"kind": FORGOTTEN})
 
     def _write(self, row: dict[str, str]) -> None:
-        with self._path.open("ab", buffering=0) as file:
+        with named(self._path), self._path.open("ab", buffering=0) as file:
             file.write(json.dumps(row).encode() + b"\n")
 
     def _read(self) -> int:

@@ -19,6 +19,7 @@ from trustassay.calls.marks import Elsewhere
 from trustassay.calls.store import Calls, StoredCall
 from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError
+from trustassay.files import DiskFullError
 
 __all__ = ["Codec", "Counts", "Gatherer", "Policy", "batches"]
 
@@ -314,6 +315,16 @@ class Gatherer(Generic[Item, Reply]):
             self._store.end([waiting.key for batch, *_ in unsaved for waiting in batch])
         for (batch, results, _), failure in zip(unsaved, failures, strict=True):
             self._hand_out(batch, [failure or result for result in results])
+        if full := next((f for f in failures if isinstance(f, DiskFullError)), None):
+            self._give_up(full)
+
+    def _give_up(self, error: DiskFullError) -> None:
+        """Fail all that waits: what would be replied could not be kept."""
+        self._pile.clear()
+        for task in self._under_way:
+            task.cancel()
+        for waiting in [*self._waiting.values()]:
+            self._fail(waiting, error)
 
     def _noted(
         self,
@@ -357,7 +368,7 @@ class Gatherer(Generic[Item, Reply]):
 
     def _fail(self, waiting: _Waiting[Item, Reply], error: BaseException) -> None:
         self._waiting.pop(waiting.key, None)
-        if not isinstance(error, BackendError):
+        if not isinstance(error, BackendError | DiskFullError):
             error = BackendError(f"{self.backend} failed: {type(error).__name__}: {error}")
         for future in waiting.futures:
             if not future.done():

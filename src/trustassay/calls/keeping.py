@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from trustassay.calls.store import Calls, CallStoreError, Keys, StoredCall
 from trustassay.errors import BackendError
+from trustassay.files import DiskFullError
 
 __all__ = ["Codec", "Keeper"]
 
@@ -75,7 +76,7 @@ class Keeper(Generic[Item, Reply]):
             if self._store and any(parts):
                 self._store.add([row for rows in parts for row in rows])
             return [None] * len(parts)
-        except CallStoreError as error:  # the file is at fault, and not a call
+        except (CallStoreError, DiskFullError) as error:  # the file is at fault, and not a call
             return [error] * len(parts)
         except Exception as error:
             if len(parts) == 1:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from trustassay.calls.backends import Backends
 from trustassay.calls.store import CACHE_FILE, CallStore
 from trustassay.errors import BackendError
-from trustassay.metric import Metric
 
-__all__ = ["check_keys", "check_run_keys", "shared_file"]
+__all__ = ["check_keys", "shared_file"]
 
 
 def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
@@ -24,18 +22,6 @@ def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
         missing = getattr(backend, "missing_key", None)
         if missing and not any(_has_replies(path, backend.name) for path in paths):
             raise BackendError(missing)
-
-
-def check_run_keys(
-    metrics: Sequence[Metric], backends: Backends, stores: Iterable[Path | None], missing: int = 0
-) -> None:
-    """Do the same for a run in which so many samples are ``missing`` a response.
-
-    Where all have one, only metrics that do not read it ask a chat model.
-    """
-    reads = [metric.reads_response for metric in metrics]
-    asks = not all(reads) or (missing > 0 and any(reads))
-    check_keys((backends if asks else backends.without("chat")).endpoints(), stores)
 
 
 def shared_file(cache: Path | None) -> Path | None:

@@ -47,7 +47,7 @@ class SampleModels:
         role: str = "model",
         name: str = "",
         **parameters: Any,
-    ) -> Awaitable[Reply]:
+    ) -> asyncio.Future[Reply]:
         """Ask a chat model; ``parameters`` are the other fields of a request."""
         return self.request(chat_request(text, **parameters), role, name)
 

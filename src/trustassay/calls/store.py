@@ -29,11 +29,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from trustassay.errors import BackendError
+from trustassay.files import DiskFullError, has_no_room
 
 __all__ = [
     "CallStore",
@@ -187,12 +188,26 @@ class CallStoreError(BackendError):
     """A file of calls that cannot be read or written any more: damaged, full, or locked."""
 
 
+def _is_full(error: sqlite3.Error, path: Path) -> bool:
+    """Whether the disk is full: SQLite may call it an error of reading and writing."""
+    code = getattr(error, "sqlite_errorcode", None)
+    kind = None if code is None else code & 0xFF
+    return kind == sqlite3.SQLITE_FULL or (
+        kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and has_no_room(path.parent)
+    )
+
+
+def _no_store(path: Path, error: sqlite3.Error) -> OSError:
+    words = "remove it, and what it held is asked again"
+    return OSError(f"{path}: not a store of model calls ({error}); {words}")
+
+
 class CallStore:
     """One file of calls; safe to use from several threads, and from several processes.
 
     Raises:
         OSError: the file is no call store, or one of a later version.
-        CallStoreError: by all methods, when the file cannot be used any more.
+        CallStoreError: by all methods, when the file cannot be used any more; DiskFullError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -206,10 +221,12 @@ class CallStore:
             self._open(path)
         except sqlite3.OperationalError as error:
             self._connection.close()
+            if _is_full(error, path):
+                raise DiskFullError(path) from None
             raise OSError(f"{path}: cannot be used ({error})") from None
         except sqlite3.DatabaseError as error:
             self._connection.close()
-            raise OSError(f"{path}: not a store of model calls ({error})") from None
+            raise _no_store(path, error) from None
         except OSError:
             self._connection.close()
             raise
@@ -254,6 +271,8 @@ class CallStore:
             except sqlite3.DatabaseError as error:
                 if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
                     raise  # of what was to be written
+                if _is_full(error, self.path):
+                    raise DiskFullError(self.path) from None
                 words = f"{self.path}: the stored calls cannot be used ({error})"
                 raise CallStoreError(words) from None
 
@@ -400,21 +419,21 @@ def copy_calls(source: Path, target: Path) -> None:
     In the copy every call counts as taken from elsewhere.
 
     Raises:
-        OSError: ``source`` is no call store.
+        OSError: ``source`` is no call store, or the disk of ``target`` is full.
     """
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
-    read, write = sqlite3.connect(source), sqlite3.connect(part)
     try:
-        read.backup(write)
-        write.execute("PRAGMA journal_mode = DELETE")
-        if write.execute("PRAGMA user_version").fetchone()[0] >= WITH_CACHED:
-            write.execute("UPDATE calls SET cached = 1")
-            write.commit()
-    except sqlite3.DatabaseError as error:
-        part.unlink()
-        raise OSError(f"{source}: not a store of model calls ({error})") from None
-    finally:
-        read.close()
-        write.close()
+        with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(part)) as write:
+            read.backup(write)
+            write.execute("PRAGMA journal_mode = DELETE")
+            if write.execute("PRAGMA user_version").fetchone()[0] >= WITH_CACHED:
+                write.execute("UPDATE calls SET cached = 1")
+                write.commit()
+    except sqlite3.Error as error:
+        for left in part.parent.glob(f"{part.name}*"):  # the copy and its journal
+            left.unlink()
+        if _is_full(error, target):
+            raise DiskFullError(target) from None
+        raise _no_store(source, error) from None
     part.replace(target)

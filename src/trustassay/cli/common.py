@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections import Counter
@@ -158,6 +157,7 @@ def errors_for_people() -> Iterator[None]:
     """Turn the errors that a user can mend into a message and exit status 2."""
     from trustassay.data.reading import InputError
     from trustassay.errors import BackendError, RunFolderError, UnknownNameError
+    from trustassay.files import is_full
     from trustassay.runs.intake import BadInputError
 
     try:
@@ -176,6 +176,9 @@ def errors_for_people() -> Iterator[None]:
     except OSError as error:
         known = error.filename is not None and error.strerror
         say(f"trustassay: {error.filename}: {error.strerror}" if known else f"trustassay: {error}")
+        if is_full(error):
+            say("what is finished is kept; make room, and the same command goes on")
+            raise typer.Exit(1) from None
         raise typer.Exit(2) from None
 
 
@@ -257,7 +260,7 @@ def show(run: Run, *, as_json: bool) -> None:
     from trustassay.cli.groups import show_groups
     from trustassay.runs.silence import remarks
 
-    content = json.loads((run.path / "summary.json").read_bytes())
+    content = run.summary_file
     failed = sum(summary.failed for summary in run.summaries.values())
     for metric in run.metrics:
         show_summary(metric.title, run.summaries[metric.name], metric.figures)

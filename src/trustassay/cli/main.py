@@ -63,9 +63,9 @@ def options(
         typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Exit status: 0 all scored; 1 finished, but some samples failed; 2 bad input or arguments,
-    nothing was started; 3 watch: too many answers beyond the threshold; 130 interrupted, the same
-    command goes on."""
+    """Exit status: 0 all scored; 1 finished, but some samples failed, or stopped by a full disk;
+    2 bad input or arguments, nothing was started; 3 watch: too many answers beyond the threshold;
+    130 interrupted, the same command goes on."""
 
 
 def main() -> None:

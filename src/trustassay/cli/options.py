@@ -154,7 +154,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
             values[name] = group(**own)
         return command(**values)
 
-    del with_groups.__wrapped__  # type: ignore[attr-defined]  # typer would look behind it
+    del with_groups.__wrapped__  # typer would look behind it
     with_groups.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_groups.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_groups

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,6 +21,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from trustassay.files import whole
 from trustassay.metric import Assessment, Figure, Summary
 from trustassay.report import figures, plots, text
 from trustassay.report.answers import Answer, Column, answer_of
@@ -86,16 +86,10 @@ def write_page(run: ReportRun, path: Path) -> None:
 def write_template(template: str, path: Path, **context: Any) -> None:
     """Write a page from one of this package's templates, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(_rendered(template, context))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    with whole(path) as file:
+        file.writelines(piece.encode() for piece in _rendered(template, context))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _rendered(template: str, context: Mapping[str, Any]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from trustassay.capabilities import Passage
 from trustassay.errors import BackendError
+from trustassay.files import DiskFullError, has_no_room
 from trustassay.sample import clean
 
 if TYPE_CHECKING:
@@ -162,12 +163,24 @@ def build_index(
             for path in part.iterdir():
                 if path.name != LOCK:
                     path.unlink()
-            count = _fill(_new_index(part), passages)
-            _finish(part, {**about, "corpus": corpus, "passages": count})
+            with _full_disk_told(part, folder):
+                count = _fill(_new_index(part), passages)
+                _finish(part, {**about, "corpus": corpus, "passages": count})
             shutil.rmtree(folder, ignore_errors=True)
             part.replace(folder)
             (folder / LOCK).unlink()
     return Bm25.open(folder)
+
+
+@contextmanager
+def _full_disk_told(part: Path, folder: Path) -> Iterator[None]:
+    """Say that the disk is full where it is: tantivy has other words, and no name."""
+    try:
+        yield
+    except (ValueError, OSError):
+        if has_no_room(part):
+            raise DiskFullError(folder) from None
+        raise
 
 
 def is_current(folder: Path, corpus: str) -> bool:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from trustassay.capabilities import Passage
 from trustassay.data.formats import InputError
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.files import DiskFullError
 from trustassay.progress import Progress
 from trustassay.retrieval.bm25 import UNFINISHED, Bm25, build_index, is_current, manifest_of
 from trustassay.retrieval.corpus import corpus_mark, corpus_size, read_corpus
@@ -57,6 +58,8 @@ def bm25_retriever(
     try:
         passages = _passages(path, words, progress=progress)
         return build_index(folder, passages, corpus, about)
+    except DiskFullError:
+        raise
     except OSError as error:
         raise BackendError(f"{folder}: cannot be written ({error.strerror or error})") from error
 

@@ -11,8 +11,9 @@ from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
+from trustassay.files import Appender, DiskFullError
 from trustassay.metric import Assessment, Context, Metric
-from trustassay.runs.folder import AssessmentWriter, encoded
+from trustassay.runs.folder import encoded
 from trustassay.sample import Sample
 
 __all__ = ["assess_one"]
@@ -22,7 +23,7 @@ async def assess_one(
     metric: Metric,
     sample: Sample,
     gatherers: Gatherers,
-    writer: AssessmentWriter,
+    writer: Appender,
     prepared: Any = None,
     seed: int = 0,
 ) -> Assessment:
@@ -43,8 +44,8 @@ async def assess_one(
         found = Assessment.failed(sample.id, metric.name, str(error), fault)
         line = encoded(found)
     except (Exception, asyncio.CancelledError) as error:
-        if _being_cancelled():
-            raise
+        if _being_cancelled() or isinstance(error, DiskFullError):
+            raise  # what is asked from now on could not be kept
         words = f"{metric.name} failed: {type(error).__name__}: {error}"
         found = Assessment.failed(sample.id, metric.name, words)
         line = encoded(found)

@@ -10,6 +10,7 @@ from typing import cast
 
 from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.models import SampleModels
+from trustassay.files import whole
 from trustassay.runs.folder import RunFolder, encoded_sample
 from trustassay.runs.stages import Failure, Stage, StageModels
 from trustassay.sample import Sample
@@ -111,15 +112,10 @@ async def fill_samples(
     stays as it is, and is asked about again by the next run.
     """
     outcome = Outcome()
-    part = folder.path / ".samples.jsonl.part"
     models = cast(StageModels, SampleModels(gatherers))
-    try:
-        with part.open("wb") as file:
-            samples = ((sample, stages, 0) for sample in folder.samples())
-            async for found in filled(samples, models, at_once, step):
-                outcome.note(found)
-                file.write(encoded_sample(found.sample))
-        part.replace(folder.samples_path)
-    finally:
-        part.unlink(missing_ok=True)
+    samples = ((sample, stages, 0) for sample in folder.samples())
+    with whole(folder.samples_path) as file:
+        async for found in filled(samples, models, at_once, step):
+            outcome.note(found)
+            file.write(encoded_sample(found.sample))
     return outcome

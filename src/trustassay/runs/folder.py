@@ -17,12 +17,13 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, BinaryIO, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.errors import RunFolderError
+from trustassay.files import Appender, whole
 from trustassay.metric import Assessment
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.lines import (
@@ -34,10 +35,9 @@ from trustassay.runs.lines import (
     read_line,
     sample_id,
 )
-from trustassay.sample import Sample
+from trustassay.sample import Sample, SampleError
 
 __all__ = [
-    "AssessmentWriter",
     "RunFolder",
     "Step",
     "StoredAssessments",
@@ -54,6 +54,16 @@ Step = Callable[[], object]
 
 def nothing() -> None:
     """Do nothing at a step."""
+
+
+REPAIRS = {
+    "summary": "the command that made the run writes it again",
+    "run": "restore it, or choose another --out",
+}
+"""What a user can do about a damaged file."""
+SAMPLES_REPAIR = (
+    "remove samples.jsonl and assessments.jsonl and score again; what models replied is stored"
+)
 
 
 class RunFolder:
@@ -104,10 +114,14 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise RunFolderError(f"{path}: damaged ({error})") from None
+            raise self._damaged(name, f"is not JSON: {error}") from None
         if not isinstance(content, dict):
-            raise RunFolderError(f"{path}: damaged (expected an object)")
+            raise self._damaged(name, "expected an object")
         return content
+
+    def _damaged(self, name: str, why: str) -> RunFolderError:
+        repair = REPAIRS.get(name, "choose another --out")
+        return RunFolderError(f"{self.path / name}.json: damaged ({why}); {repair}")
 
     def read_run(self) -> dict[str, Any] | None:
         """Return the content of ``run.json``, or ``None`` if there is none.
@@ -130,15 +144,14 @@ class RunFolder:
         content = self.read_json(name)
         for part, kind in parts.items():
             if content is not None and not isinstance(content.get(part), kind):
-                raise RunFolderError(f"{self.path / name}.json: damaged (no {part} in it)")
+                raise self._damaged(name, f"no {part} in it")
         return content
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write ``NAME.json`` whole or not at all."""
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        part = self.path / f".{name}.json.part"
-        part.write_text(text, encoding="utf-8")
-        part.replace(self.path / f"{name}.json")
+        with whole(self.path / f"{name}.json") as file:
+            file.write(text.encode())
 
     def write_prepared(self, prepared: Mapping[str, Any]) -> None:
         """Write down the requests that metrics made while they prepared, where they made any."""
@@ -151,9 +164,13 @@ class RunFolder:
             self.write_json("prepared", made)
 
     def finished(self, *, report: bool) -> bool:
-        """Whether everything that is made at the end of a run is there."""
-        wanted = [self.path / "summary.json", self.parquet_path]
-        return all(path.exists() for path in [*wanted, *([self.report_path] if report else [])])
+        """Whether everything that is made at the end of a run is there, and can be read."""
+        try:
+            if self.read_summary() is None:
+                return False
+        except RunFolderError:
+            return False  # it is made again
+        return self.parquet_path.exists() and (self.report_path.exists() or not report)
 
     def drop_outputs(self) -> None:
         """Remove what was made of an earlier state, before the state changes."""
@@ -163,10 +180,45 @@ class RunFolder:
     # samples
 
     def samples(self) -> Iterator[Sample]:
-        """Yield the samples in input order."""
+        """Yield the samples in input order.
+
+        Raises:
+            RunFolderError: a line is damaged.
+        """
+        for number, record in enumerate(self.sample_records(), 1):
+            try:
+                yield Sample.parse(record)
+            except SampleError as error:
+                raise self.bad_sample(number, str(error)) from None
+
+    def check_samples(self, expected: int) -> None:
+        """Check the number of samples.
+
+        Raises:
+            RunFolderError: there are more or fewer.
+        """
+        found = sum(1 for _ in _lines(self.samples_path))
+        if found != expected:
+            words = f"lines: {found:,}, samples: {expected:,}"
+            raise RunFolderError(f"{self.samples_path}: damaged ({words}); {SAMPLES_REPAIR}")
+
+    def sample_records(self) -> Iterator[dict[str, Any]]:
+        """Yield the samples as they are stored: checking them takes longer than reading them.
+
+        Raises:
+            RunFolderError: a line is damaged.
+        """
         with self.samples_path.open("rb") as file:
-            for line in file:
-                yield Sample.parse(json.loads(line))
+            for number, line in enumerate(file, 1):
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise self.bad_sample(number, f"is not JSON: {error}") from None
+
+    def bad_sample(self, number: int, why: str) -> RunFolderError:
+        """Return the error of line ``number`` of the samples."""
+        where = f"{self.samples_path}:{number}"
+        return RunFolderError(f"{where}: damaged ({why}); {SAMPLES_REPAIR}")
 
     # assessments while the run goes on
 
@@ -188,21 +240,25 @@ class RunFolder:
                     file.truncate(sound)
                     break
                 sound += len(line)
-                identity = self._identity(line, number)
+                identity = self.identity(line, number)
                 if is_scored(line):
                     done.add(hash64(*identity))
         return done
 
-    def _identity(self, line: bytes, number: int) -> tuple[str, str]:
+    def identity(self, line: bytes, number: int) -> tuple[str, str]:
+        """Return id and metric of line ``number`` of the assessments.
+
+        Raises:
+            RunFolderError: it is damaged.
+        """
         try:
             return identity(line)
         except ValueError:
-            where = f"{self.assessments_path}:{number}"
-            raise RunFolderError(f"{where}: damaged (delete the line to score it again)") from None
+            raise damaged_assessment(self.assessments_path, number) from None
 
-    def open_assessments(self) -> AssessmentWriter:
+    def open_assessments(self) -> Appender:
         """Open the file of assessments for appending."""
-        return AssessmentWriter(self.assessments_path)
+        return Appender(self.assessments_path)
 
     def sort_assessments(self, metrics: Sequence[str], step: Step = nothing) -> None:
         """Bring the assessments into input order, the last one of each sample and metric alone."""
@@ -212,17 +268,11 @@ class RunFolder:
         order = order[last] if len(order) else order
         if len(order) == len(offsets) and np.all(order == np.arange(len(order))):
             return
-        part = self.path / ".assessments.jsonl.part"
-        try:
-            with self.assessments_path.open("rb") as source, part.open("wb") as target:
-                for index in order:
-                    source.seek(offsets[index])
-                    target.write(source.read(lengths[index]))
-                    step()
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        part.replace(self.assessments_path)
+        with self.assessments_path.open("rb") as source, whole(self.assessments_path) as target:
+            for index in order:
+                source.seek(offsets[index])
+                target.write(source.read(lengths[index]))
+                step()
 
     def _index(self, metrics: Sequence[str], step: Step) -> tuple[Places, Places, Places]:
         """Return each line's offset, length, and place in input order."""
@@ -230,7 +280,7 @@ class RunFolder:
         rank = {name: i for i, name in enumerate(metrics)}
         offset = 0
         for number, line in enumerate(_lines(self.assessments_path), 1):
-            own_id, metric = self._identity(line, number)
+            own_id, metric = self.identity(line, number)
             owns.append(hash64(own_id))
             ranks.append(rank.get(metric, -1))
             offsets.append(offset)
@@ -307,22 +357,6 @@ class RunFolder:
             raise RunFolderError(f"{where} is damaged (delete it to score it again)") from None
 
 
-class AssessmentWriter:
-    """Appends assessments; each is on disk, whole, when :meth:`append` returns."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("ab", buffering=0)
-
-    def append(self, line: bytes) -> None:
-        """Write one line in one go: a kill can cut it short, but never mix it with another."""
-        if self._file.write(line) != len(line):
-            raise OSError(f"{self._file.name}: the disk is full")
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
 class StoredAssessments(Sequence[Assessment]):
     """Assessments in a file; only their places are held in memory.
 
@@ -341,8 +375,8 @@ class StoredAssessments(Sequence[Assessment]):
         self._evidence_later, self._step = evidence_later, step
         self._offsets = array("q")
         offset = 0
-        for line in _lines(self._path):
-            if metric is None or identity(line)[1] == metric:
+        for number, line in enumerate(_lines(self._path), 1):
+            if metric is None or folder.identity(line, number)[1] == metric:
                 self._offsets.append(offset)
             offset += len(line)
 
@@ -370,14 +404,24 @@ class StoredAssessments(Sequence[Assessment]):
                 line = file.readline()
                 at = offset + len(line)
                 self._step()
-                yield self._read(offset, line)
+                yield self._read(file, offset, line)
 
-    def _read(self, offset: int, line: bytes) -> Assessment:
-        if self._evidence_later:
-            fields = read_line(line).located(self._path, offset)
-        else:
-            fields = json.loads(line)
-        return Assessment.from_dict(fields)
+    def _read(self, file: BinaryIO, offset: int, line: bytes) -> Assessment:
+        try:
+            if self._evidence_later:
+                fields = read_line(line).located(self._path, offset)
+            else:
+                fields = json.loads(line)
+            return Assessment.from_dict(fields)
+        except (ValueError, KeyError, TypeError):
+            file.seek(0)
+            number = 1 + file.read(offset).count(b"\n")
+            raise damaged_assessment(self._path, number) from None
+
+
+def damaged_assessment(path: Path, number: int) -> RunFolderError:
+    """Return the error of a line that is no assessment."""
+    return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -112,7 +112,10 @@ def _rows(
     at = 0
     with folder.samples_path.open("rb") as file:
         for number, line in enumerate(file):
-            sample = decoded(line)
+            try:
+                sample = decoded(line)
+            except ValueError as error:
+                raise folder.bad_sample(number + 1, f"is not JSON: {error}") from None
             own = list(islice(lines, len(metrics)))
             by_metric = {read.fields["metric"]: read.fields for _, read in own}
             fields = [by_metric.get(metric.name, {}) for metric in metrics]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.data.reading import Fault, InputError, Located, read_samples
+from trustassay.files import named
 from trustassay.metric import Inventory, Metric
 from trustassay.runs.folder import encoded_sample
 from trustassay.runs.hashing import HashSet, hash64
@@ -74,7 +75,7 @@ async def take_in(
     digest = hashlib.sha256()
     records = islice(read_samples(source, fields=fields), limit)
     try:
-        with target.open("wb") as file:
+        with named(target), target.open("wb") as file:
             async for sample in _sound(records, check, intake, step):
                 line = encoded_sample(sample)
                 intake.inventory.add(sample)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import arro3.io
 from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
@@ -13,6 +14,7 @@ from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, S
 from trustassay.calls.spending import Prices, Tokens
 from trustassay.calls.store import CallStore, Usage
 from trustassay.errors import RunFolderError
+from trustassay.files import whole
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.report import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.runs.ending import Steps, StoppedError
@@ -187,18 +189,39 @@ def write_parquet(folder: RunFolder, parts: Sequence[str], step: Step = nothing)
     types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in parts}
     schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
     batches = (_batch(lines, types, schema) for lines in _batches(folder.lines(), step))
-    part = folder.parquet_path.with_name(".assessments.parquet.part")
-    try:
+    with whole(folder.parquet_path) as file:
+        target = _Target(file)
         arro3.io.write_parquet(
             RecordBatchReader.from_batches(schema, batches),
-            part,
+            target,
             compression="zstd(1)",
             max_row_group_size=ROWS,
         )
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    part.replace(folder.parquet_path)
+        if target.error:
+            raise target.error
+
+
+class _Target(io.RawIOBase):
+    """Keeps the first error of a file, as arro3 panics at one, on standard error."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        """Say that it can be written."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write to the file, or keep the error."""
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.error = self.error or error
+        return len(data)
+
+    def flush(self) -> None:
+        """Leave it to the block that opened the file."""
 
 
 def _batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
@@ -260,6 +283,7 @@ def write_report(
         summaries = [Summary(**summary["metrics"][metric.name]) for metric in metrics]
     except (KeyError, TypeError, ValueError):
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
+    folder.check_samples(total)
     counted = counted or _counted(folder, run, metrics, domain_field, steps)
     places = counted.choice.chosen()
     if total <= SHOWN:

@@ -18,23 +18,25 @@ from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.endpoints import held_back, samples_at_once
 from trustassay.calls.gatherers import Gatherers, check_budget
 from trustassay.calls.gathering import Counts
-from trustassay.calls.keys import check_run_keys, shared_file
+from trustassay.calls.keys import shared_file
 from trustassay.calls.limits import Endpoint
 from trustassay.calls.opening import open_calls
 from trustassay.calls.store import copy_calls
 from trustassay.errors import RunFolderError
+from trustassay.files import Appender
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.progress import Progress, tell
 from trustassay.runs.assessing import assess_one
 from trustassay.runs.ending import Steps, run_in_thread
 from trustassay.runs.filling import AHEAD, Failure, Outcome, fill_samples
-from trustassay.runs.folder import AssessmentWriter, RunFolder, encoded
+from trustassay.runs.folder import RunFolder, encoded
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.infos import ABOUT
 from trustassay.runs.intake import YIELD_EVERY, Intake, Source, checks_of, take_in
 from trustassay.runs.options import RunOptions
 from trustassay.runs.outputs import write_outputs
 from trustassay.runs.preparing import Prepared, prepare
+from trustassay.runs.settling import check_run_keys
 from trustassay.runs.stages import Stage, settings_of, stages_of
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Sample, clean
@@ -201,6 +203,7 @@ async def _begin(
         copy_calls(options.calls_from, folder.calls_path)
     if folder.samples_path.exists():
         part.unlink()
+        folder.check_samples(intake.inventory.samples)
     else:
         part.replace(folder.samples_path)
     return _Run(resolved, stages, backends, folder, options, intake)
@@ -338,7 +341,7 @@ async def _assess(
     metric: Metric,
     sample: Sample,
     gatherers: Gatherers,
-    writer: AssessmentWriter,
+    writer: Appender,
     prepared: Any,
     run: _Run,
     progress: Progress,

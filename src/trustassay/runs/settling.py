@@ -6,14 +6,24 @@ import asyncio
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from trustassay.calls.backends import MODEL, Backends, Place, place_of
+from trustassay.calls.keys import check_keys
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 from trustassay.metric import Metric, Need
 
-__all__ = ["ROLES", "asked_words", "backend_words", "check_needs", "named_models", "settle"]
+__all__ = [
+    "ROLES",
+    "asked_words",
+    "backend_words",
+    "check_needs",
+    "check_run_keys",
+    "named_models",
+    "settle",
+]
 
 ROLES: Mapping[str, tuple[str, str]] = {
     MODEL: ("--model", "the model under assessment"),
@@ -182,3 +192,15 @@ def _article(words: str) -> str:
     if words.startswith(("the ", "a ", "an ")) or words.startswith("models "):
         return words
     return f"an {words}" if words[0] in "aeiou" else f"a {words}"
+
+
+def check_run_keys(
+    metrics: Sequence[Metric], backends: Backends, stores: Iterable[Path | None], missing: int = 0
+) -> None:
+    """Do the same for a run in which so many samples are ``missing`` a response.
+
+    Where all have one, only metrics that do not read it ask a chat model.
+    """
+    reads = [metric.reads_response for metric in metrics]
+    asks = not all(reads) or (missing > 0 and any(reads))
+    check_keys((backends if asks else backends.without("chat")).endpoints(), stores)

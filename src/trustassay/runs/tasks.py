@@ -37,9 +37,9 @@ class TaskLimiter:
             self._error = self._error or task.exception()
 
     async def drain(self) -> None:
-        """Wait for all tasks."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        """Wait for all tasks, or for the first unexpected error."""
+        while self._tasks and not self._error:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         if self._error:
             raise self._error
 

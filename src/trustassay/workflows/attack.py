@@ -11,6 +11,7 @@ from typing import Any
 from trustassay.calls.backends import Backends
 from trustassay.calls.limits import Endpoint
 from trustassay.event_loop import run_anywhere
+from trustassay.files import named
 from trustassay.metrics.harmonicity.ascent import Ascent, Point, best_seen, climb
 from trustassay.report.ascent import AscentPage, write_ascent_page
 from trustassay.workflows.session import CountedModels, SessionOptions, in_session
@@ -94,7 +95,7 @@ def attack(
     trace = out / "trace.jsonl"
 
     async def search(models: CountedModels) -> list[Point]:
-        with trace.open("w", encoding="utf-8") as file:
+        with named(trace), trace.open("w", encoding="utf-8") as file:
 
             def note(point: Point) -> None:
                 file.write(json.dumps(row(point)) + "\n")

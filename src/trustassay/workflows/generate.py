@@ -22,6 +22,7 @@ from trustassay.calls.limits import Endpoint
 from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.event_loop import run_anywhere
+from trustassay.files import named
 from trustassay.progress import Progress, tell
 from trustassay.runs.filling import AHEAD, filled
 from trustassay.runs.folder import RunFolder
@@ -116,6 +117,7 @@ async def _generate(
             check_keys([backend], [shared_file(options.calls.cache)])
         part = out.with_name(f".{out.name}.part")
         out.parent.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(named(out))
         file = stack.enter_context(locked(part))
         stack.callback(part.unlink, missing_ok=True)
         file.truncate(0)  # what a killed process left; its replies are in the cache

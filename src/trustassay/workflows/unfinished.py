@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self, TypeVar
 
+from trustassay.files import named, whole
+
 __all__ = ["Failure", "UnfinishedError", "UnfinishedFile", "locked"]
 
 T = TypeVar("T")
@@ -65,7 +67,8 @@ class UnfinishedFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        self._file.close()
+        with named(self.path):
+            self._file.close()
 
     @property
     def written(self) -> int:
@@ -90,7 +93,6 @@ class UnfinishedFile:
 
     def finish(self) -> None:
         """Write all records to the file, whole or not at all."""
-        whole = self.out.with_name(f".{self.out.name}.whole")
         late = {}  # the records of items that had failed before
         due = 0
         for content in self._results():
@@ -99,14 +101,13 @@ class UnfinishedFile:
             elif "record" in content:
                 late[content["place"]] = content["record"]
         due = 0
-        with whole.open("wb") as file:
+        with whole(self.out, ".whole") as file:
             for content in self._results():
                 if content["place"] == due:
                     record = content.get("record", late.get(due))
                     if record is not None:
                         file.write(_line(record))
                     due += 1
-        whole.replace(self.out)
         if self.failed:
             self._append(_line(FINISHED))
         else:
@@ -155,8 +156,9 @@ class UnfinishedFile:
         self._append(_line(content))
 
     def _append(self, line: bytes) -> None:
-        self._file.write(line)
-        self._file.flush()
+        with named(self.path):
+            self._file.write(line)
+            self._file.flush()
 
 
 def locked(path: Path) -> IO[bytes]:

@@ -10,7 +10,7 @@ import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from itertools import islice
@@ -20,17 +20,19 @@ from typing import IO, Any
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.endpoints import samples_at_once
 from trustassay.calls.gatherers import Gatherers
-from trustassay.calls.keys import check_run_keys, shared_file
+from trustassay.calls.keys import shared_file
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.errors import RunFolderError
+from trustassay.files import Appender
 from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
 from trustassay.runs.assessing import assess_one
-from trustassay.runs.folder import AssessmentWriter, RunFolder, encoded, encoded_sample
+from trustassay.runs.folder import RunFolder, encoded, encoded_sample
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.infos import ABOUT
 from trustassay.runs.intake import Intake
 from trustassay.runs.outputs import write_outputs
+from trustassay.runs.settling import check_run_keys
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Problem, Sample
 
@@ -195,9 +197,9 @@ class _Watch:
             try:
                 for sample in waiting:
                     await limiter.start(self._score(sample, gatherers, writer))
-                with self._folder.samples_path.open("ab", buffering=0) as file:
+                with closing(Appender(self._folder.samples_path)) as samples:
                     async for sample in self._arriving():
-                        file.write(encoded_sample(sample))
+                        samples.append(encoded_sample(sample))
                         await limiter.start(self._score(sample, gatherers, writer))
                 await limiter.drain()
             finally:
@@ -396,7 +398,7 @@ class _Watch:
 
     # scores
 
-    async def _score(self, sample: Sample, gatherers: Gatherers, writer: AssessmentWriter) -> None:
+    async def _score(self, sample: Sample, gatherers: Gatherers, writer: Appender) -> None:
         seed = self._options.seed
         found = await assess_one(self._metric, sample, gatherers, writer, None, seed)
         if found.score is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.engine.simulated import (
+from tests.calls.simulated import (
     Rule,
     Server,
     ask_all,

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from tests.engine.simulated import Server, ask_all, during, limited, noise, usual_noise
+from tests.calls.simulated import Server, ask_all, during, limited, noise, usual_noise
 from tests.virtual_time import now, run
 from trustassay.calls.limits import Endpoint
 from trustassay.capabilities import EndpointLimits

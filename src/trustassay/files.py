@@ -1,0 +1,105 @@
+"""Files that are written whole or not at all, and errors that name the file."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+__all__ = ["Appender", "DiskFullError", "has_no_room", "is_full", "named", "whole"]
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+ROOM_BYTES = 64 * 1024
+"""With less than that a disk is taken for full."""
+
+
+class DiskFullError(OSError):
+    """A file of ours cannot grow: nothing else is at fault, and no more is to be asked."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+def is_full(error: OSError) -> bool:
+    """Whether the disk, the quota or the largest size of a file is the reason."""
+    return error.errno in FULL
+
+
+def has_no_room(path: Path) -> bool:
+    """Whether the disk of an existing file or folder is full."""
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize < ROOM_BYTES
+
+
+@contextmanager
+def named(path: Path, part: Path | None = None) -> Iterator[None]:
+    """Give errors of the system the name of the file: those of writing lack it.
+
+    ``part`` is the file's name until it is finished.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, str(part)):
+            error.filename, error.filename2 = str(path), None
+        raise
+
+
+@contextmanager
+def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
+    """Open a file that becomes ``path`` at the end of the block, and goes where that raises.
+
+    Until then it is ``.NAME.part`` beside it, or has another suffix. What a killed process left
+    there is overwritten; of two processes one waits for the other.
+    """
+    part = path.with_name(f".{path.name}{suffix}")
+    with named(path, part):
+        file = _alone(part)
+        try:
+            with file:
+                file.truncate(0)
+                yield file
+                file.flush()
+                part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+
+def _alone(part: Path) -> IO[bytes]:
+    """Open a file that no other process has open so; one that is moved meanwhile is made anew."""
+    while True:
+        file = part.open("ab")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if part.exists() and os.path.samestat(part.stat(), os.fstat(file.fileno())):
+            return file
+        file.close()
+
+
+class Appender:
+    """Appends lines to a file; each is on disk, whole, when :meth:`append` returns."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("ab", buffering=0)
+
+    def append(self, line: bytes) -> None:
+        """Write one line in one go: a kill can cut it short, but never mix it with another.
+
+        Raises:
+            DiskFullError: nothing of the line is left then.
+        """
+        with named(self._path):
+            written = self._file.write(line)
+            if written != len(line):
+                size = os.fstat(self._file.fileno()).st_size
+                os.ftruncate(self._file.fileno(), size - written)
+                raise DiskFullError(self._path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
