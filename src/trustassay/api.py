@@ -83,7 +83,7 @@ class Run:
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the report page, to ``path`` or into the run's folder, and return where it is."""
-        write_report(self._folder)
+        write_report(self._folder, self.metrics)
         if path is None:
             return self._folder.report_path
         return Path(shutil.copyfile(self._folder.report_path, path))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, Self
 from trustassay.capabilities import Models
 from trustassay.sample import Problem, Sample
 from trustassay.summaries import Mean, Quantile, Share, Statistic, Total, summarised
+from trustassay.views import View
 
 __all__ = [
     "Assessment",
@@ -218,7 +219,7 @@ class Metric(ABC):
 
     evidence_template: ClassVar[str | None] = None
     """File beside the metric's module, in Jinja's language, that draws the evidence of an answer in
-    the report; without one the evidence is listed as it is."""
+    the report, from ``view``, ``assessment`` and ``sample``; without one it is listed as it is."""
 
     @property
     def score_range(self) -> tuple[float, float]:
@@ -307,9 +308,11 @@ class Metric(ABC):
         """
         return None
 
-    def view(self, sample: Sample, assessment: Assessment) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return what the template needs beside ``sample`` and ``assessment``: plain data."""
-        return {}
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
+        """Return what the report needs to know of an assessment's evidence, which stands as data
+        where there is no template.
+        """
+        return View()
 
     def settings(self) -> dict[str, Any]:
         """Return the options as JSON values; a function stands as its qualified name."""

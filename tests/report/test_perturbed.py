@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from trustassay.differences import MOST_WORDS, Piece
+from trustassay.metrics.harmonicity.view import Perturbed
 from trustassay.report import ReportRun, ReportSample, write_page
-from trustassay.report.perturbed import MOST_WORDS, Perturbed, Piece
 
 KEEPER = "The keeper of the lighthouse was a retired sailor."
 

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from trustassay.metric import Assessment
-from trustassay.report.perturbed import Perturbed
+from trustassay.metric import Assessment, Metric
 from trustassay.report.text import cut
-from trustassay.report.trace import Citation, Gold, Sentence, Trace
 from trustassay.sample import Document, Sample
+from trustassay.views import PassageNote, Tie, View
 
-__all__ = ["Answer", "Citing", "Passage", "Result", "answer_of"]
+__all__ = ["Answer", "Column", "Gold", "Passage", "Result", "answer_of"]
 
 LONGEST_QUESTION = 180
-TRACED = "evidence/grounding.html.jinja"  # its evidence holds sentences and citations
-PERTURBED = frozenset(
-    f"evidence/{name}.html.jinja" for name in ("harmonicity", "semantic_harmonicity")
-)
+GENERIC = "evidence.html.jinja"
+"""The template of evidence that no metric draws."""
 
 
 class Citing(NamedTuple):
-    """A sentence that cites a passage; ``result`` is the place of the metric that read it."""
+    """A place in the evidence that cites a passage; ``result`` is that of the metric there."""
 
     result: int
-    sentence: Sentence
-    citation: Citation
+    tie: Tie
+
+
+class Gold(NamedTuple):
+    """A gold answer that no metric shows."""
+
+    text: str
+    aliases: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,8 @@ class Passage:
 class Result:
     """What one metric said; ``place`` counts from 0 in the answer, ``metric`` in the run.
 
-    ``metric`` is ``None`` for a metric that the run does not list. ``answers_of`` is the title of
-    an earlier metric that read the very same answers.
+    ``metric`` is ``None`` for a metric that the run does not list. ``problem`` is what a reader
+    should look at. ``shown_above`` is the title of an earlier metric that shows the very same.
     """
 
     place: int
@@ -59,10 +62,10 @@ class Result:
     title: str
     range: tuple[float, float]
     assessment: Assessment
-    trace: Trace
+    view: View
     template: str
-    perturbed: Perturbed | None = None
-    answers_of: str = ""
+    problem: str | None = None
+    shown_above: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,9 @@ class Column(NamedTuple):
     place: int
     title: str
     range: tuple[float, float]
+    metric: Metric | None = None
+    """The metric itself, where it is here: it says what its evidence means."""
+    template: str = GENERIC
 
 
 def answer_of(
@@ -97,119 +103,95 @@ def answer_of(
     sample: Sample,
     assessments: Sequence[Assessment],
     columns: Mapping[str, Column],
-    templates: Mapping[str, str],
 ) -> Answer:
-    """Bring a sample and its assessments into the form that the template shows.
-
-    ``templates`` maps a metric's name to the template of its evidence; ``""`` is any other's.
-    """
-    documents = sample.documents or ()
+    """Bring a sample and its assessments into the form that the template shows."""
     results: list[Result] = []
     for place, assessment in enumerate(assessments):
-        column = columns.get(assessment.metric)
-        template = templates.get(assessment.metric, templates[""])
-        traced = assessment.evidence if template == TRACED else ()
-        perturbed = None
-        if template in PERTURBED:
-            perturbed = Perturbed.read(assessment.evidence, sample.question)
-        results.append(
-            Result(
-                place=place,
-                metric=column.place if column else None,
-                name=assessment.metric,
-                title=column.title if column else assessment.metric,
-                range=column.range if column else (0.0, 1.0),
-                assessment=assessment,
-                trace=Trace.read(traced, len(documents)),
-                template=template,
-                perturbed=perturbed,
-                answers_of=_seen(perturbed, results),
-            )
-        )
-    judged = any(result.trace.golds for result in results)
+        results.append(_result(place, sample, assessment, columns.get(assessment.metric), results))
     return Answer(
         position=position,
         sample=sample,
         question=cut(sample.question, LONGEST_QUESTION),
         results=results,
-        passages=_passages(sample, documents, results),
-        golds=() if judged else _golds(sample),
-        problem=any(map(_problem, results)),
-        response_apart=not any(_holds_response(result, sample) for result in results),
+        passages=_passages(sample, results),
+        golds=() if any(result.view.tells_golds for result in results) else _golds(sample),
+        problem=any(result.problem for result in results),
+        response_apart=not any(result.view.tells_response for result in results),
     )
 
 
-def _seen(perturbed: Perturbed | None, results: Sequence[Result]) -> str:
-    """Return the title of the result that shows these answers already, if one does."""
-    if perturbed is None or not perturbed.answers:
+def _result(
+    place: int,
+    sample: Sample,
+    assessment: Assessment,
+    column: Column | None,
+    before: Sequence[Result],
+) -> Result:
+    column = column or Column(-1, assessment.metric, (0.0, 1.0))
+    view, template, problem = View(), GENERIC, None
+    if column.metric:
+        try:
+            view = column.metric.view(sample, assessment)
+            problem = column.metric.problem(assessment)
+            template = column.template
+        except Exception as error:  # of another package's metric: its evidence is listed
+            problem = f"its evidence could not be drawn: {type(error).__name__}: {error}"
+    if assessment.error is not None:
+        problem = assessment.error
+    return Result(
+        place=place,
+        metric=None if column.place < 0 else column.place,
+        name=assessment.metric,
+        title=column.title,
+        range=column.range,
+        assessment=assessment,
+        view=view,
+        template=template,
+        problem=problem,
+        shown_above=_shown_above(view, before),
+    )
+
+
+def _shown_above(view: View, before: Sequence[Result]) -> str:
+    """Return the title of the result that shows the same already, if one does."""
+    if view.shows is None:
         return ""
-    return next((result.title for result in results if result.perturbed == perturbed), "")
+    return next((result.title for result in before if result.view.shows == view.shows), "")
 
 
-def _problem(result: Result) -> bool:
-    """Whether a reader should look: a failure, a wrong refusal, a faulty sentence of an answer, one
-    that does not stay put.
-    """
-    if result.assessment.error is not None:
-        return True
-    if result.perturbed is not None:
-        return result.assessment.verdict == "unstable"
-    if result.assessment.verdict == "refused":
-        return result.assessment.score == result.range[0]
-    return result.trace.problem
-
-
-def _passages(
-    sample: Sample, documents: Sequence[Document], results: Sequence[Result]
-) -> list[Passage]:
-    citing: dict[int, list[Citing]] = {}
-    for result in results:
-        for sentence in result.trace.sentences:
-            for citation in sentence.citations:
-                entry = Citing(result.place, sentence, citation)
-                citing.setdefault(citation.document, []).append(entry)
-    coverage = {
-        number: found for result in results for number, found in result.trace.coverage.items()
-    }
+def _passages(sample: Sample, results: Sequence[Result]) -> list[Passage]:
     passages = []
-    for number, document in enumerate(documents, start=1):
-        found = coverage.get(number)
-        flags: Sequence[Any] | None = found.supports if found else document.supports
-        names = _gold_names(sample, results, len(flags or ()))
+    for number, document in enumerate(sample.documents or (), start=1):
+        notes = [(result.place, result.view.passages.get(number)) for result in results]
+        known = [(place, note) for place, note in notes if note is not None]
+        told = [note for _, note in known if note.supports is not None]
+        last = told[-1] if told else PassageNote(_supported(sample, document))
         passages.append(
             Passage(
                 number=number,
                 document=document,
-                supports=[name for name, flag in zip(names, flags or (), strict=True) if flag],
-                supports_known=bool(flags),
-                computed=bool(found and found.computed),
-                citing=citing.get(number, ()),
-                citing_known=any(result.trace.sentences for result in results),
+                supports=last.supports or (),
+                supports_known=last.supports is not None,
+                computed=last.computed,
+                citing=[Citing(place, tie) for place, note in known for tie in note.citing or ()],
+                citing_known=any(note.citing is not None for _, note in known),
             )
         )
     return passages
 
 
-def _gold_names(sample: Sample, results: Sequence[Result], count: int) -> Sequence[str]:
-    """Return names for so many gold answers; their numbers where no list of golds fits."""
-    candidates: list[Sequence[str]] = [
-        [gold.text for gold in result.trace.golds] for result in results
-    ]
-    candidates += [[aliases[0] for aliases in sample.answers if aliases], sample.claims]
-    numbers = [f"gold answer {number}" for number in range(1, count + 1)]
-    return next((names for names in candidates if len(names) == count), numbers)
+def _supported(sample: Sample, document: Document) -> Sequence[str] | None:
+    """Return the gold answers that a sample says a document supports, if it says so."""
+    flags = document.supports
+    if not flags:
+        return None
+    golds: list[Sequence[str]] = [[one[0] for one in sample.answers if one], sample.claims]
+    numbers = [f"gold answer {number}" for number in range(1, len(flags) + 1)]
+    names = next((found for found in golds if len(found) == len(flags)), numbers)
+    return [name for name, flag in zip(names, flags, strict=True) if flag]
 
 
 def _golds(sample: Sample) -> list[Gold]:
-    """Return the gold answers of a sample whose metrics did not judge them."""
-    answers = [Gold(a[0], a[1:], None, None, None) for a in sample.answers if a]
-    return answers + [Gold(claim, (), None, None, None) for claim in sample.claims]
-
-
-def _holds_response(result: Result, sample: Sample) -> bool:
-    """Whether a result shows the whole response: as its sentences, or as the original answer."""
-    if result.perturbed is not None:
-        original = result.perturbed.original
-        return original is not None and sample.response in (None, original)
-    text = "".join(sentence.text for sentence in result.trace.sentences)
-    return bool(text) and "".join(text.split()) == "".join((sample.response or "").split())
+    """Return the gold answers of a sample whose metrics do not show them."""
+    answers = [Gold(aliases[0], aliases[1:]) for aliases in sample.answers if aliases]
+    return answers + [Gold(claim, ()) for claim in sample.claims]

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from markupsafe import Markup
 
+from trustassay.differences import Piece, compared
 from trustassay.report.page import write_template
-from trustassay.report.perturbed import Piece, compared
 from trustassay.report.plots import LEFT, RIGHT, Scale, ticks
 from trustassay.report.text import HIDDEN, amount, cut, finalized, score_text
 

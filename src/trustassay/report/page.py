@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import inspect
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,13 +19,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from trustassay.files import whole
-from trustassay.metric import Assessment, Figure, Summary
+from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.report import figures, plots, text
-from trustassay.report.answers import Answer, Column, answer_of
+from trustassay.report.answers import GENERIC, Answer, Column, answer_of
 from trustassay.report.choice import Selection
 from trustassay.report.figures import Histogram
 from trustassay.report.groups import Groups
@@ -32,8 +33,8 @@ from trustassay.sample import Sample
 
 __all__ = ["ReportMetric", "ReportRun", "ReportSample", "write_page", "write_template"]
 
-EVIDENCE = "evidence/"
-GENERIC = "generic"
+OF_METRICS = "metric:"
+"""Before the path of a template that a metric brings."""
 PIECES_AT_ONCE = 200
 
 
@@ -41,7 +42,8 @@ PIECES_AT_ONCE = 200
 class ReportMetric:
     """The figures of one metric over the run.
 
-    ``histogram`` counts its per-sample scores, ``groups`` those of each model and domain.
+    ``histogram`` counts its per-sample scores, ``groups`` those of each model and domain;
+    ``metric`` draws its evidence, where it is here.
     """
 
     name: str
@@ -50,6 +52,7 @@ class ReportMetric:
     figures: Mapping[str, Figure]
     histogram: Histogram | None = None
     groups: Groups | None = None
+    metric: Metric | None = None
 
 
 @dataclass(frozen=True)
@@ -105,12 +108,29 @@ def _rendered(template: str, context: Mapping[str, Any]) -> Iterator[str]:
 
 def _answers(run: ReportRun) -> Iterator[Answer]:
     columns = {
-        metric.name: Column(place, metric.title, _score_range(metric))
+        metric.name: Column(
+            place, metric.title, _score_range(metric), metric.metric, _template(metric.metric)
+        )
         for place, metric in enumerate(run.metrics)
     }
-    templates = _evidence_templates()
     for position, shown in enumerate(run.shown, start=1):
-        yield answer_of(position, shown.sample, shown.assessments, columns, templates)
+        yield answer_of(position, shown.sample, shown.assessments, columns)
+
+
+def _template(metric: Metric | None) -> str:
+    """Return the template of a metric's evidence: its own, a file beside its module, or ours."""
+    if metric is None or metric.evidence_template is None:
+        return GENERIC
+    owner = next(cls for cls in type(metric).__mro__ if "evidence_template" in vars(cls))
+    return f"{OF_METRICS}{Path(inspect.getfile(owner)).parent / metric.evidence_template}"
+
+
+def _of_metric(name: str) -> str | None:
+    """Return the source of a metric's template, by the name that :func:`_template` gave it."""
+    if not name.startswith(OF_METRICS):
+        return None
+    path = Path(name.removeprefix(OF_METRICS))
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def _score_range(metric: ReportMetric) -> tuple[float, float]:
@@ -140,7 +160,12 @@ def _asset(name: str) -> Markup:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader(__package__ or "trustassay.report", "templates"),
+        loader=ChoiceLoader(
+            [
+                PackageLoader(__package__ or "trustassay.report", "templates"),
+                FunctionLoader(_of_metric),
+            ]
+        ),
         autoescape=True,
         finalize=text.finalized,
         undefined=StrictUndefined,
@@ -178,17 +203,6 @@ def _environment() -> Environment:
         "too_few": plots.TOO_FEW,
     }
     return environment
-
-
-@cache
-def _evidence_templates() -> Mapping[str, str]:
-    """Return the evidence template of each metric that has one, and the generic one as ``""``."""
-    found = {
-        name.removeprefix(EVIDENCE).removesuffix(".html.jinja"): name
-        for name in _environment().list_templates(extensions=["jinja"])
-        if name.startswith(EVIDENCE)
-    }
-    return {**found, "": found[GENERIC]}
 
 
 def figure_groups(metric: ReportMetric) -> dict[str, list[Figure]]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from trustassay.errors import RunFolderError
-from trustassay.metric import MetricInfo
+from trustassay.errors import RunFolderError, UnknownNameError
+from trustassay.metric import Metric, MetricInfo
 from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder
 
-__all__ = ["ABOUT", "metric_infos"]
+__all__ = ["ABOUT", "metric_infos", "metrics_of"]
 
 ABOUT = "about"
 """The part of ``run.json`` that holds it; runs of earlier versions have none."""
@@ -34,4 +35,13 @@ def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricI
         except (KeyError, TypeError, ValueError):
             words = f"damaged (what {name} says of itself cannot be read)"
             raise RunFolderError(f"{folder.path / 'run.json'}: {words}") from None
+    return found
+
+
+def metrics_of(run: Mapping[str, Any]) -> dict[str, Metric]:
+    """Return, by name, those metrics of a run that are installed, with the run's options."""
+    found = {}
+    for name, settings in run["metrics"].items():
+        with suppress(UnknownNameError, TypeError, ValueError):
+            found[name] = metric_from_settings(name, settings)
     return found

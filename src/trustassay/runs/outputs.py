@@ -20,7 +20,7 @@ from trustassay.report import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.runs.ending import Steps, StoppedError
 from trustassay.runs.folder import RunFolder, Step, StoredAssessments, nothing
 from trustassay.runs.grouping import DOMAIN, Counted, Place, count
-from trustassay.runs.infos import metric_infos
+from trustassay.runs.infos import metric_infos, metrics_of
 from trustassay.runs.intake import Intake
 from trustassay.runs.lines import Line
 from trustassay.runs.silence import remarks, silence
@@ -78,7 +78,7 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
     with steps.begin("writing the table", len(metrics) * samples) as step:
         write_parquet(folder, list(counted.parts), step)
     if report:
-        write_report(folder, counted=counted, steps=steps)
+        write_report(folder, metrics, counted=counted, steps=steps)
 
 
 def _counted(
@@ -259,6 +259,7 @@ def _storable(value: Any) -> Any:
 
 def write_report(
     folder: RunFolder,
+    metrics_here: Sequence[Metric] = (),
     *,
     domain_field: str = DOMAIN,
     counted: Counted | None = None,
@@ -266,7 +267,8 @@ def write_report(
 ) -> None:
     """Write ``report.html`` from what is stored in the folder.
 
-    ``counted`` is what the folder holds, where it was counted just now.
+    ``metrics_here`` draw their evidence; else those that are installed do. ``counted`` is what the
+    folder holds, where it was counted just now.
 
     Raises:
         RunFolderError: the folder holds no finished run.
@@ -284,6 +286,7 @@ def write_report(
     except (KeyError, TypeError, ValueError):
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     folder.check_samples(total)
+    drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
     counted = counted or _counted(folder, run, metrics, domain_field, steps)
     places = counted.choice.chosen()
     if total <= SHOWN:
@@ -300,6 +303,7 @@ def write_report(
                     m.figures,
                     counted.histograms[m.name],
                     counted.groups[m.name],
+                    drawing.get(m.name),
                 )
                 for m, s in zip(metrics, summaries, strict=True)
             ],

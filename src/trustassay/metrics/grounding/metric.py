@@ -17,7 +17,9 @@ from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.rules import PROFILES, Rules
 from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.metrics.grounding.summary import summarise
+from trustassay.metrics.grounding.view import problem_in, view_of
 from trustassay.sample import Problem, Sample
+from trustassay.views import View
 
 __all__ = ["Grounding"]
 
@@ -44,6 +46,7 @@ class Grounding(Metric):
     name: ClassVar[str] = "grounding"
     title: ClassVar[str] = "Grounding of cited answers (Trust-Eval)"
     fills: ClassVar[tuple[str, ...]] = ("documents",)
+    evidence_template: ClassVar[str] = "evidence.html.jinja"
     verdicts: ClassVar[tuple[str, ...]] = ("answered", "refused")
     figures: ClassVar[dict[str, Figure]] = FIGURES
 
@@ -143,6 +146,14 @@ class Grounding(Metric):
     async def assess(self, context: Context) -> Assessment:
         """Score one answer; the trace of every decision stands in the evidence."""
         return await Assessing(self, context.sample, context.models).result()
+
+    def problem(self, assessment: Assessment) -> str | None:
+        """Return what is wrong with an answer: a wrong refusal, or what its sentences lack."""
+        return problem_in(assessment, self.score_range[0])
+
+    def view(self, sample: Sample, assessment: Assessment) -> View:
+        """Return the sentences with their citations, the gold answers, and notes on passages."""
+        return view_of(sample, assessment)
 
     def entails(self, judgement: Entailment) -> bool:
         """Whether a judgement counts as entailed."""

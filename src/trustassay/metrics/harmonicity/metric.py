@@ -25,9 +25,11 @@ from trustassay.metrics.harmonicity.perturbations import (
     family,
 )
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
+from trustassay.metrics.harmonicity.view import problem_in, view_of
 from trustassay.prompts import Prompt
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.randomness import generator
+from trustassay.views import View
 
 __all__ = ["Harmonicity", "Perturbing", "SemanticHarmonicity"]
 
@@ -59,6 +61,7 @@ class Perturbing(Metric):
 
     reads_response: ClassVar[bool] = False
     lower_is_better: ClassVar[bool] = True
+    evidence_template: ClassVar[str] = "evidence.html.jinja"
     verdicts: ClassVar[tuple[str, ...]] = ("stable", "unstable")
 
     perturbations: int = 10
@@ -142,6 +145,14 @@ class Perturbing(Metric):
         )
 
     score_part: ClassVar[str]
+
+    def problem(self, assessment: Assessment) -> str | None:
+        """Say where an answer does not stay put."""
+        return problem_in(assessment)
+
+    def view(self, sample: Sample, assessment: Assessment) -> View:
+        """Return the answers to perturbed prompts beside the original one."""
+        return view_of(sample, assessment)
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""

@@ -1,4 +1,4 @@
-"""Evidence of a grounding metric, read into views that a template can show without thinking.
+"""Evidence of the grounding metric, read into views that a template can show without thinking.
 
 Evidence comes from a file that may be older than this code or written by somebody else's metric,
 so every reader here is total: a part of the wrong type counts as absent.
@@ -10,18 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Citation", "Coverage", "Gold", "Mark", "Refusal", "Sentence", "Trace"]
+from trustassay.metric import Assessment
+from trustassay.sample import Sample
+from trustassay.views import Mark, PassageNote, Tie, View
+
+__all__ = ["Citation", "Coverage", "Gold", "Refusal", "Sentence", "Trace", "problem_in", "view_of"]
 
 Evidence = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A judgement as class, symbol and word: never by colour alone."""
-
-    tone: str
-    symbol: str
-    word: str
 
 
 SUPPORTED = Mark("good", "✓", "supported")
@@ -146,6 +141,69 @@ class Trace:
     def problem(self) -> bool:
         """Whether any sentence has a problem."""
         return any(sentence.problem for sentence in self.sentences)
+
+
+def problem_in(assessment: Assessment, lowest: float) -> str | None:
+    """Return what is wrong with an answer, in one sentence: a wrong refusal, or what its sentences
+    lack.
+    """
+    if assessment.verdict == "refused":
+        return "refused, though it could be answered" if assessment.score == lowest else None
+    sentences = Trace.read(assessment.evidence, 0).sentences
+    unsupported = sum(sentence.mark.tone == "bad" for sentence in sentences)
+    faulty = sum(sentence.problem for sentence in sentences) - unsupported
+    found = []
+    if unsupported:
+        found.append(f"{unsupported} of {len(sentences)} sentences not supported")
+    if faulty:
+        found.append(f"{faulty} with a citation that is not needed or not right")
+    return "; ".join(found) or None
+
+
+def view_of(sample: Sample, assessment: Assessment) -> View:
+    """Return what the report needs to know of the evidence of one answer."""
+    documents = sample.documents or ()
+    trace = Trace.read(assessment.evidence, len(documents))
+    text = "".join(sentence.text for sentence in trace.sentences)
+    told = "".join(text.split()) == "".join((sample.response or "").split())
+    return View(
+        data=trace,
+        tells_response=bool(text) and told,
+        tells_golds=bool(trace.golds),
+        passages={
+            number: _note(number, document.supports, sample, trace)
+            for number, document in enumerate(documents, start=1)
+        },
+    )
+
+
+def _note(number: int, told: Sequence[int] | None, sample: Sample, trace: Trace) -> PassageNote:
+    """Return what is known of a passage: by coverage, else by the sample's own flags."""
+    coverage = trace.coverage.get(number)
+    flags = coverage.supports if coverage else told
+    names = _gold_names(sample, trace, len(flags or ()))
+    ties = [
+        Tie(f"s{one.number}", f"sentence {one.number}: {citation.mark.word}", citation.mark)
+        for one in trace.sentences
+        for citation in one.citations
+        if citation.document == number
+    ]
+    return PassageNote(
+        [name for name, flag in zip(names, flags, strict=True) if flag] if flags else None,
+        bool(coverage and coverage.computed),
+        ties if trace.sentences else None,
+    )
+
+
+def _gold_names(sample: Sample, trace: Trace, count: int) -> Sequence[str]:
+    """Return names for so many gold answers; their numbers where no list of golds fits."""
+    candidates: list[Sequence[str]] = [
+        [gold.text for gold in trace.golds],
+        [aliases[0] for aliases in sample.answers if aliases],
+        sample.claims,
+    ]
+    numbers = [f"gold answer {number}" for number in range(1, count + 1)]
+    return next((names for names in candidates if len(names) == count), numbers)
 
 
 def _sentence(item: Evidence, number: int, documents: int) -> Sentence:

@@ -1,6 +1,6 @@
 """Evidence of harmonicity, read into views: answers to perturbed prompts beside the original.
 
-As in ``trace.py`` every reader is total: what has the wrong type counts as absent.
+Every reader is total: what has the wrong type counts as absent.
 """
 
 from __future__ import annotations
@@ -10,22 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rapidfuzz.distance import Indel
+from trustassay.differences import Piece, compared
+from trustassay.metric import Assessment
+from trustassay.sample import Sample
+from trustassay.views import View
 
-__all__ = ["Perturbed", "Piece", "Variant", "compared"]
+__all__ = ["Perturbed", "Variant", "problem_in", "view_of"]
 
-MOST_WORDS = 4000
-"""Words beyond which two answers are shown without marks: comparing takes their product."""
 _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
 """A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
-_WORDS = re.compile(r"\s*\S+|\s+$")
-
-
-class Piece(NamedTuple):
-    """A stretch of an answer; ``kind`` is ``same``, ``new``, or ``gone`` (in the original only)."""
-
-    kind: str
-    text: str
 
 
 class Change(NamedTuple):
@@ -103,41 +96,23 @@ class Perturbed:
         return cls(original, same, variants, refused, empty, answers, rest)
 
 
+def problem_in(assessment: Assessment) -> str | None:
+    """Return what is wrong with an answer, in one sentence: it does not stay put."""
+    if assessment.verdict != "unstable":
+        return None
+    return "the answer changes when the prompt is nudged without meaning"
+
+
+def view_of(sample: Sample, assessment: Assessment) -> View:
+    """Return what the report needs to know of the answers to perturbed prompts."""
+    found = Perturbed.read(assessment.evidence, sample.question)
+    original = found.original
+    told = original is not None and sample.response in (None, original)
+    return View(data=found, tells_response=told, shows=found if found.answers else None)
+
+
 def _whole(question: str, change: str) -> Sequence[Piece]:
     """Return a changed prompt in pieces; none where the change is a tail."""
     if _TAIL.fullmatch(change):
         return ()
     return compared(question, change) or [Piece("same", change)]
-
-
-def compared(original: str, other: str) -> list[Piece] | None:
-    """Return ``other`` in pieces, words of ``original`` that it lacks among them; ``None`` where
-    the two are too long.
-    """
-    before, after = _WORDS.findall(original), _WORDS.findall(other)
-    if max(len(before), len(after)) > MOST_WORDS:
-        return None
-    alike = [[word.strip() for word in words] for words in (before, after)]
-    pieces: list[Piece] = []
-    gone = new = ""
-    for step in Indel.opcodes(*alike):
-        if step.tag == "equal":
-            pieces += _marked(gone, new)
-            pieces.append(Piece("same", "".join(after[step.dest_start : step.dest_end])))
-            gone = new = ""
-        else:
-            gone += "".join(before[step.src_start : step.src_end])
-            new += "".join(after[step.dest_start : step.dest_end])
-    return pieces + _marked(gone, new)
-
-
-def _marked(gone: str, new: str) -> list[Piece]:
-    """Return what is gone and what is new; the space before it bears no mark."""
-    pieces = []
-    for kind, text in (("gone", gone), ("new", new)):
-        words = text.lstrip()
-        if space := text[: len(text) - len(words)]:
-            pieces.append(Piece("same", space))
-        if words:
-            pieces.append(Piece(kind, words))
-    return pieces
