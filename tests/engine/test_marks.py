@@ -73,7 +73,7 @@ def test_a_mark_expires_and_one_from_before_the_clock_was_set_back_does_not_coun
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()
-    monkeypatch.setattr(marks.time, "time", lambda: now)
+    monkeypatch.setattr("time.time", lambda: now)
 
     def work(one: Marks, other: Marks) -> None:
         nonlocal now
