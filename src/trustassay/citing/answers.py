@@ -19,6 +19,7 @@ from trustassay.engine.anywhere import run_anywhere
 from trustassay.engine.cache import default_cache, open_cache
 from trustassay.engine.folder import RunFolder
 from trustassay.engine.intake import Source, take_in
+from trustassay.engine.keys import check_keys, shared_file
 from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
 from trustassay.engine.progress import Progress
 from trustassay.engine.unfinished import UnfinishedFile
@@ -99,6 +100,7 @@ def cite(
     Raises:
         BadInputError, InputError: the input has faults; nothing was started.
         UnfinishedError: other work on ``out`` is unfinished.
+        BackendError: a key is needed and not set.
     """
     return run_anywhere(lambda: _cite(source, Path(out), backends, options or CiteOptions()))
 
@@ -116,6 +118,7 @@ async def _cite(source: Source, out: Path, backends: Backends, options: CiteOpti
                 skip_bad=options.skip_bad,
                 step=progress.step,
             )
+        check_keys(backends.asked(), [shared_file(options.cache)])
         shared = open_cache(options.cache) if options.cache else None
         if shared:
             stack.callback(shared.close, alone=False)
