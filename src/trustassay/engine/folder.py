@@ -335,6 +335,12 @@ class StoredAssessments(Sequence[Assessment]):
                 self._offsets.append(offset)
             offset += len(line)
 
+    def failed(self) -> Iterator[Assessment]:
+        """Yield those that failed, without decoding the others."""
+        for offset, line in self._lines_at(self._offsets):
+            if not is_scored(line) and (found := self._read(offset, line)).error is not None:
+                yield found
+
     def __len__(self) -> int:
         return len(self._offsets)
 
@@ -351,6 +357,11 @@ class StoredAssessments(Sequence[Assessment]):
         return next(self._at([self._offsets[index]]))
 
     def _at(self, offsets: Iterable[int]) -> Iterator[Assessment]:
+        for offset, line in self._lines_at(offsets):
+            self._step()
+            yield self._read(offset, line)
+
+    def _lines_at(self, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         at = 0
         with self._path.open("rb") as file:
             for offset in offsets:
@@ -358,8 +369,7 @@ class StoredAssessments(Sequence[Assessment]):
                     file.seek(offset)
                 line = file.readline()
                 at = offset + len(line)
-                self._step()
-                yield self._read(offset, line)
+                yield offset, line
 
     def _read(self, offset: int, line: bytes) -> Assessment:
         if self._evidence_later:
