@@ -87,7 +87,7 @@ def test_harmonicity_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> 
     said = cli("score", "r.jsonl", "--metric", "harmonicity", "--out", "recorded")
     assert said.status == 1
     assert "the response is blank" in said.err
-    assert "1 of 1 answers are blank" in report(tmp_path / "recorded")
+    assert "1 of 1 answers was blank" in report(tmp_path / "recorded")
 
 
 def test_watch_tells_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> None:
@@ -97,7 +97,7 @@ def test_watch_tells_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> 
                "--out", "run")  # fmt: skip
     assert said.status == 1
     assert "the reply is empty" in said.err
-    assert "harmonicity: 1 of 1 answers were empty" in report(tmp_path / "run")
+    assert "harmonicity: 1 of 1 answers was empty" in report(tmp_path / "run")
 
 
 def test_attack_does_not_climb_on_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> None:
@@ -192,7 +192,7 @@ def test_blank_responses_read_alike_from_json_and_csv(
     for kind in ("csv", "jsonl"):
         said = cli("score", f"x.{kind}", *LEXICAL, "--out", kind)
         assert said.status == 0
-        assert "1 of 2 answers are blank" in said.err
+        assert "1 of 2 answers was blank" in said.err
         summaries.append(summary(tmp_path / kind) | {"seconds": 0})
     assert summaries[0] == summaries[1]
     server.change(reply=f"text:{ANSWER}")
@@ -262,6 +262,9 @@ def test_attack_and_an_embedder_need_their_keys(cli: Cli, tmp_path: Path) -> Non
     assert (said.status, "set OPENAI_API_KEY" in said.err) == (2, True)
     said = cli("score", "q.jsonl", "--metric", "harmonicity", "--embedder", "openai:e", "--out",
                "out", "--model", "openai:m@http://127.0.0.1:9/v1")  # fmt: skip
+    assert (said.status, "set OPENAI_API_KEY" in said.err) == (2, True)
+    jsonl(tmp_path / "r.jsonl", [record(0)])
+    said = cli("cite", "r.jsonl", "--by", "embedding", "--embedder", "openai:e", "--out", "out")
     assert (said.status, "set OPENAI_API_KEY" in said.err) == (2, True)
     assert not (tmp_path / "out").exists()
 

@@ -1,4 +1,4 @@
-"""The end of a run: every step is told, can be interrupted, and is taken up."""
+"""The end of a run: every step can be interrupted and is taken up; damage is named."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trustassay.engine.folder import RunFolder, RunFolderError
+from trustassay.engine.outputs import write_report
 
-from tests.cli.conftest import Cli
 from tests.support import Probe, jsonl, lines, records, results, run_command
 from trustassay import score
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Summary
-from trustassay.runs import ending
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import write_report
 
@@ -29,36 +29,6 @@ STEPS = [
     "writing the table",
     "writing the report",
 ]
-
-
-# Told
-
-
-@pytest.fixture
-def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tell of a step that takes any time at all."""
-    monkeypatch.setattr(ending, "SHOWN_AFTER_S", 1e-9)
-
-
-pytest_plugins = ("tests.cli.conftest",)
-
-
-def test_each_step_is_told(cli: Cli, told_at_once: None, tmp_path: Path) -> None:
-    jsonl(tmp_path / "in.jsonl", records(40))
-    said = cli("score", "in.jsonl", "--entailer", "lexical", "--out", "run")
-    told = [line.split(":")[0] for line in said.err.splitlines()]
-    assert [step for step in told if step in STEPS] == STEPS
-    assert "writing the table: 16/40" in said.err
-    again = cli("rescore", "run", "--entailer", "lexical", "--out", "again")
-    assert [step for step in STEPS if step in again.err] == STEPS
-    report = cli("report", "run")
-    assert [step for step in STEPS if step in report.err] == ["counting groups", STEPS[-1]]
-
-
-def test_short_steps_are_not_told(cli: Cli, tmp_path: Path) -> None:
-    jsonl(tmp_path / "in.jsonl", records(3))
-    said = cli("score", "in.jsonl", "--entailer", "lexical", "--out", "run")
-    assert not [step for step in STEPS if step in said.err]
 
 
 # Interrupted

@@ -340,11 +340,8 @@ def show_endpoints(endpoints: Mapping[str, Endpoint]) -> None:
 def show_failures(run: Run, failed: int) -> None:
     """List the samples that failed."""
     say(f"failed: {failed}")
-    shown = 0
-    for assessment in run.assessments:
-        if assessment.error is not None:
-            say(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
-            shown += 1
+    for shown, assessment in enumerate(run.assessments.failed(), start=1):
+        say(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
         if shown == FAILURES_SHOWN:
             if failed > shown:
                 say(f"  ... and {failed - shown} more, in assessments.jsonl")

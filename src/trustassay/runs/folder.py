@@ -17,7 +17,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -380,6 +380,12 @@ class StoredAssessments(Sequence[Assessment]):
                 self._offsets.append(offset)
             offset += len(line)
 
+    def failed(self) -> Iterator[Assessment]:
+        """Yield those that failed, without decoding the others."""
+        for offset, line in self._lines_at(self._offsets):
+            if not is_scored(line) and (found := self._read(offset, line)).error is not None:
+                yield found
+
     def __len__(self) -> int:
         return len(self._offsets)
 
@@ -396,6 +402,11 @@ class StoredAssessments(Sequence[Assessment]):
         return next(self._at([self._offsets[index]]))
 
     def _at(self, offsets: Iterable[int]) -> Iterator[Assessment]:
+        for offset, line in self._lines_at(offsets):
+            self._step()
+            yield self._read(offset, line)
+
+    def _lines_at(self, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         at = 0
         with self._path.open("rb") as file:
             for offset in offsets:
@@ -403,10 +414,9 @@ class StoredAssessments(Sequence[Assessment]):
                     file.seek(offset)
                 line = file.readline()
                 at = offset + len(line)
-                self._step()
-                yield self._read(file, offset, line)
+                yield offset, line
 
-    def _read(self, file: BinaryIO, offset: int, line: bytes) -> Assessment:
+    def _read(self, offset: int, line: bytes) -> Assessment:
         try:
             if self._evidence_later:
                 fields = read_line(line).located(self._path, offset)
@@ -414,8 +424,8 @@ class StoredAssessments(Sequence[Assessment]):
                 fields = json.loads(line)
             return Assessment.from_dict(fields)
         except (ValueError, KeyError, TypeError):
-            file.seek(0)
-            number = 1 + file.read(offset).count(b"\n")
+            with self._path.open("rb") as file:
+                number = 1 + file.read(offset).count(b"\n")
             raise damaged_assessment(self._path, number) from None
 
 

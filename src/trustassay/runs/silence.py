@@ -61,12 +61,13 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     """Return a sentence for each count in a summary of so many samples."""
     found = []
     for name, count in summary.get("answers", {}).items():
-        how = "are blank" if name == "blank" else "were cut at max_tokens"
-        found.append(f"{count:,} of {samples:,} answers {how}")
+        how = "blank" if name == "blank" else "cut at max_tokens"
+        found.append(f"{count:,} of {samples:,} answers {_be(count)} {how}")
     for metric, kinds in summary.get("faults", {}).items():
         for kind, count in kinds.items():
             if kind == "empty":
-                found.append(f"{metric}: {count:,} of {samples:,} answers were empty")
+                words = f"{count:,} of {samples:,} answers {_be(count)} empty"
+                found.append(f"{metric}: {words}")
             else:
                 words = _WORDS.get(kind, kind)
                 found.append(f"{metric}: {count:,} of {samples:,} samples failed: {words}")
@@ -74,8 +75,13 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
         cut = sum(used.get("cut", 0) for used in models.values())
         if cut:
             calls = sum(used["calls"] for used in models.values())
-            found.append(f"{metric}: {cut:,} of {calls:,} replies were cut at max_tokens")
+            words = f"{cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens"
+            found.append(f"{metric}: {words}")
     return found
+
+
+def _be(count: int) -> str:
+    return "was" if count == 1 else "were"
 
 
 def _records(path: Path, pattern: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
