@@ -30,7 +30,7 @@ class Options(Probe):
 
 
 ENTRY_POINTS = """[trustassay.metrics]
-options = tests.test_metric:Options
+options = tests.test_registry:Options
 no-module = does.not.exist:Metric
 no-class = tests.support:YES
 broken = broken_plugin:Metric

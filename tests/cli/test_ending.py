@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from trustassay.engine import ending
 
 from tests.cli.conftest import Cli
-from tests.engine.test_ending import STEPS
+from tests.runs.test_ending import STEPS
 from tests.support import jsonl, records
+from trustassay.runs import ending
 
 
 @pytest.fixture

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trustassay.engine.folder import RunFolder, RunFolderError
-from trustassay.engine.outputs import write_report
 
 from tests.support import Probe, jsonl, lines, records, results, run_command
 from trustassay import score

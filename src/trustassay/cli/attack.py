@@ -9,8 +9,8 @@ import typer
 
 from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people, say
-from trustassay.cli.streams import print_json
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.streams import print_json, say
 
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.ascent import Point

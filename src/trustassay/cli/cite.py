@@ -9,7 +9,8 @@ import typer
 
 from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people, one_line, say
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.streams import one_line, say
 
 
 def cite(  # noqa: PLR0913 - one argument an option

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from trustassay.cli.streams import print_json, visible
+from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
@@ -200,16 +199,6 @@ def show_faults(error: BadInputError) -> None:
         say(f"... only the first {len(error.faults):,} faulty records are listed")
     records = "faulty record" if error.count == 1 else "faulty records"
     say(f"{error.count:,} {records}; nothing was started (--skip-bad goes on without them)")
-
-
-def say(text: str) -> None:
-    """Print a line for people, on standard error, with control characters made visible."""
-    print(visible(text), file=sys.stderr)
-
-
-def one_line(text: str) -> str:
-    """Return ``text`` with its line breaks made visible: what stands in a file forges no line."""
-    return "\u23ce".join(text.splitlines()) if len(text.splitlines()) > 1 else text
 
 
 def call_options(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from trustassay.cli.common import Json, Seed, errors_for_people, one_line, say
-from trustassay.cli.streams import print_json
+from trustassay.cli.common import Json, Seed, errors_for_people
+from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:

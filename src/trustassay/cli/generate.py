@@ -8,7 +8,8 @@ from typing import Annotated, Optional
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people, one_line, say
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.streams import one_line, say
 
 
 def generate(  # noqa: PLR0913 - one argument an option

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trustassay.cli.common import one_line, say
+from trustassay.cli.streams import one_line, say
 from trustassay.cli.tables import show_table
 
 __all__ = ["show_groups"]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people, one_line, say
-from trustassay.cli.streams import print_json
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:

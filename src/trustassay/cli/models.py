@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from trustassay.cli.common import errors_for_people, one_line, say
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.streams import one_line, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:

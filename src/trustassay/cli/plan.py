@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from trustassay.cli.common import say
-from trustassay.cli.streams import print_json
+from trustassay.cli.streams import print_json, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from trustassay.cli.common import errors_for_people, say
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.streams import say
 
 
 def report(

@@ -7,8 +7,9 @@ from typing import Annotated, Optional
 
 import typer
 
-from trustassay.cli.common import Concurrency, Json, Metrics, errors_for_people, say, show
+from trustassay.cli.common import Concurrency, Json, Metrics, errors_for_people, show
 from trustassay.cli.options import Backends, with_options
+from trustassay.cli.streams import say
 
 
 @with_options

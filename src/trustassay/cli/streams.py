@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
-__all__ = ["output_failed", "prepare_streams", "print_json", "visible"]
+__all__ = ["one_line", "output_failed", "prepare_streams", "print_json", "say", "visible"]
 
 OUTPUT, ERRORS = 1, 2
 FAILED = 1
@@ -91,3 +91,13 @@ def output_failed(error: OSError) -> NoReturn:
 def visible(text: str) -> str:
     """Return ``text`` with its control characters made visible."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)
+
+
+def say(text: str) -> None:
+    """Print a line for people, on standard error, with control characters made visible."""
+    print(visible(text), file=sys.stderr)
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` with its line breaks made visible: what stands in a file forges no line."""
+    return "\u23ce".join(text.splitlines()) if len(text.splitlines()) > 1 else text

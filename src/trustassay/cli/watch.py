@@ -8,8 +8,9 @@ from typing import Annotated, Optional
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people, one_line, say
+from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Backends, Spending, with_options
+from trustassay.cli.streams import one_line, say
 
 ALARM = 3
 """Exit status where too many answers lay beyond the threshold."""

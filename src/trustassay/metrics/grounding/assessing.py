@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trustassay.capabilities import Entailment, Models
 from trustassay.metric import Assessment
 from trustassay.metrics.grounding import correctness as match
 from trustassay.metrics.grounding.citations import Citation, Judgement, cited, judged, rest_of
+from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.scoring import scored
 from trustassay.metrics.grounding.sentences import (
     Statement,
@@ -26,9 +27,6 @@ from trustassay.metrics.grounding.text import (
 )
 from trustassay.sample import Document, Sample
 
-if TYPE_CHECKING:
-    from trustassay.metrics.grounding.metric import Grounding
-
 __all__ = ["Assessing"]
 
 Coverage = Sequence[Sequence[int]]
@@ -37,7 +35,7 @@ Coverage = Sequence[Sequence[int]]
 class Assessing:
     """The state of one assessment; :meth:`result` is the algorithm."""
 
-    def __init__(self, metric: Grounding, sample: Sample, models: Models) -> None:
+    def __init__(self, metric: GroundingOptions, sample: Sample, models: Models) -> None:
         self.metric, self.sample, self.models = metric, sample, models
         self.rules = metric.rules
         self.response = sample.response or ""

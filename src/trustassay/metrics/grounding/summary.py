@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +11,9 @@ from numpy.typing import NDArray
 from trustassay.metric import Assessment, Summary
 from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.keys import FIGURES, LATER_NAMES
+from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.statistics.bootstrap import BootstrapSums, percentile_interval
 from trustassay.statistics.randomness import generator
-
-if TYPE_CHECKING:
-    from trustassay.metrics.grounding.metric import Grounding
 
 __all__ = ["summarise"]
 
@@ -30,7 +27,9 @@ COUNTS = {
 }
 
 
-def summarise(metric: Grounding, assessments: Collection[Assessment], *, seed: int) -> Summary:
+def summarise(
+    metric: GroundingOptions, assessments: Collection[Assessment], *, seed: int
+) -> Summary:
     """Return every key of Trust-Eval over ``assessments``, read once and in order."""
     correctness = None if metric.correctness in ("none", "auto") else metric.correctness
     keys, members = _layout(correctness)
@@ -80,7 +79,7 @@ def _chunks(assessments: Collection[Assessment]) -> Iterator[Sequence[Assessment
 
 
 def _figures(
-    metric: Grounding,
+    metric: GroundingOptions,
     correctness: str | None,
     keys: Sequence[str],
     sums: Floats,
@@ -105,7 +104,7 @@ def _figures(
 
 
 def _summary(
-    metric: Grounding,
+    metric: GroundingOptions,
     point: Mapping[str, Floats],
     spread: Mapping[str, Floats],
     support: Mapping[str, int],

@@ -6,19 +6,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING
 
 import jinja2
 
 from trustassay.capabilities import Models, Reply
 from trustassay.errors import AssessmentError, CallError
+from trustassay.metrics.harmonicity.options import PerturbingOptions
 from trustassay.metrics.harmonicity.perturbations import NoPerturbationError, perturb, shown
 from trustassay.prompts import Prompt
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.randomness import generator
-
-if TYPE_CHECKING:
-    from trustassay.metrics.harmonicity.metric import Perturbing
 
 __all__ = ["Answer", "Asking", "recorded"]
 
@@ -63,7 +60,7 @@ class Asking:
     one call of :meth:`more` go on where the last left off.
     """
 
-    metric: Perturbing
+    metric: PerturbingOptions
     sample: Sample
     models: Models
     refused: list[str] = field(default_factory=list)

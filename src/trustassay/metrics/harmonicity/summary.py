@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trustassay.metric import Assessment, Figure, Summary
+from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.statistics.bootstrap import (
     BootstrapSums,
     percentile_interval,
     resampled_quantiles,
 )
 from trustassay.statistics.randomness import generator
-
-if TYPE_CHECKING:
-    from trustassay.metrics.harmonicity.metric import Perturbing
 
 __all__ = ["FIGURES", "SEMANTIC_FIGURES", "summarise"]
 
@@ -59,7 +55,7 @@ _QUANTILES = {"median": 0.5, "p90": 0.9}
 
 
 def summarise(
-    metric: Perturbing,
+    metric: Metric,
     assessments: Collection[Assessment],
     figures: Mapping[str, Figure],
     *,

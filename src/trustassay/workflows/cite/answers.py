@@ -13,23 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from trustassay.calls.backends import Backends
+from trustassay.calls.keys import check_keys, shared_file
 from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 from trustassay.event_loop import run_anywhere
-from trustassay.capabilities import BackendError, Models
-from trustassay.citing.placing import Uncited, uncited, with_citations
-from trustassay.citing.support import SUPPORTS, THRESHOLDS, Scores
-from trustassay.engine.anywhere import run_anywhere
-from trustassay.engine.cache import default_cache, open_cache
-from trustassay.engine.folder import RunFolder
-from trustassay.engine.intake import Source, take_in
-from trustassay.engine.keys import check_keys, shared_file
-from trustassay.engine.models import Asking, Backends, Gatherers, SampleModels
-from trustassay.engine.progress import Progress
-from trustassay.engine.unfinished import UnfinishedFile
-from trustassay.metric import UnknownNameError, did_you_mean
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.grounding.text import citation_markers
 from trustassay.progress import Progress
@@ -130,7 +119,7 @@ async def _cite(source: Source, out: Path, backends: Backends, options: CiteOpti
                 skip_bad=options.skip_bad,
                 step=progress.step,
             )
-    check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
+        check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
         settings = {
             **options.settings(),
             "answers": intake.sha256,

@@ -1,0 +1,119 @@
+"""The options of the grounding metric, and what follows from them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+from trustassay.capabilities import Entailment
+from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.metric import Inventory, Metric
+from trustassay.metrics.grounding.refusal import Detector, detector
+from trustassay.metrics.grounding.rules import PROFILES, Rules
+from trustassay.metrics.grounding.sentences import Splitter, splitter
+from trustassay.sample import Sample
+
+__all__ = ["GroundingOptions"]
+
+Correctness = Literal["auto", "em", "em5", "cm", "none"]
+
+
+@dataclass(frozen=True)
+class GroundingOptions(Metric):
+    """The options; :class:`~trustassay.metrics.grounding.Grounding` says what they mean."""
+
+    name: ClassVar[str] = "grounding"
+
+    profile: str = "default"
+    correctness: Correctness = "auto"
+    splitter: str | Splitter | None = None
+    refusal: str | Callable[[str], object] | None = None
+    threshold: float = 0.5
+    at_most_citations: int | None = 3
+    one_text: bool | None = None
+    lists: bool | None = None
+    trailing: bool | None = None
+    lines: bool | None = None
+    zero: Literal["invalid", "last"] | None = None
+    invalid: Literal["void", "imprecise"] | None = None
+    duplicates: Literal["once", "each"] | None = None
+    precision: Literal["paper", "alce"] | None = None
+    words: bool | None = None
+    lists_split: bool | None = None
+    blank: Literal["zero", "skip"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.profile not in PROFILES:
+            raise UnknownNameError(did_you_mean("profile", self.profile, PROFILES))
+        for option, allowed in _CHOICES.items():
+            value = getattr(self, option)
+            if value is not None and value not in allowed:
+                raise UnknownNameError(did_you_mean(f"value of {option}", str(value), allowed))
+        if self.at_most_citations is not None and self.at_most_citations < 1:
+            raise ValueError("at_most_citations: expected 1 or more, or none")
+        if not self.rules.lists and (self.trailing or self.lines):
+            raise ValueError("trailing and lines need lists=yes: the paper's reading has neither")
+        if not 0 < self.threshold < 1:
+            raise ValueError("threshold: expected a probability between 0 and 1")
+        _ = self.split, self.refusal_words  # an unknown name is to fail here
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The rules of the profile with this metric's own options put in."""
+        own = {
+            f.name: getattr(self, f.name)
+            for f in dataclasses.fields(Rules)
+            if hasattr(self, f.name)
+        }
+        named = {k: v for k, v in own.items() if v is not None and not callable(v)}
+        return dataclasses.replace(PROFILES[self.profile], **named)
+
+    @cached_property
+    def split(self) -> Splitter:
+        """The sentence splitter of this metric."""
+        return splitter(self.splitter if callable(self.splitter) else self.rules.splitter)
+
+    @cached_property
+    def refusal_words(self) -> Detector:
+        """The refusal detector of this metric."""
+        return detector(self.refusal if callable(self.refusal) else self.rules.refusal)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options with every default filled in by the profile."""
+        options = super().settings()
+        rules = dataclasses.asdict(self.rules)
+        return {k: rules.get(k) if v is None and k in rules else v for k, v in options.items()}
+
+    def resolved(self, inventory: Inventory) -> Self:
+        """Settle ``correctness=auto`` by what the samples bring."""
+        if self.correctness != "auto":
+            return self
+        chosen: Correctness = "none"
+        if inventory.claims or inventory.sentence_answers * 2 > inventory.answers > 0:
+            chosen = "cm"
+        elif inventory.answers:
+            chosen = "em"
+        return dataclasses.replace(self, correctness=chosen)
+
+    def golds(self, sample: Sample) -> list[tuple[str, ...]]:
+        """Return what the response is held against: for each gold answer or claim its aliases."""
+        if self.correctness == "cm":
+            return [(claim,) for claim in sample.claims] or [a[:1] for a in sample.answers]
+        return list(sample.answers)
+
+    def entails(self, judgement: Entailment) -> bool:
+        """Whether a judgement counts as entailed."""
+        return judgement.entailment >= self.threshold
+
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "correctness": ("auto", "em", "em5", "cm", "none"),
+    "zero": ("invalid", "last"),
+    "invalid": ("void", "imprecise"),
+    "duplicates": ("once", "each"),
+    "precision": ("paper", "alce"),
+    "blank": ("zero", "skip"),
+}
