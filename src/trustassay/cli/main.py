@@ -22,6 +22,7 @@ from trustassay.cli import (
     score,
     watch,
 )
+from trustassay.cli.interrupting import INTERRUPTED
 
 __all__ = ["app", "main"]
 
@@ -73,7 +74,7 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
