@@ -7,11 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from trustassay.cli.interrupting import INTERRUPTED, at_work
 from trustassay.cli.streams import print_json, visible
 from trustassay.cli.tables import show_table
 
@@ -154,6 +156,7 @@ Concurrency = Annotated[
 @contextmanager
 def errors_for_people() -> Iterator[None]:
     """Turn the errors that a user can mend into a message and exit status 2."""
+    import_module("trustassay.engine.api")  # before the work: an import is best not interrupted
     from trustassay.capabilities import BackendError
     from trustassay.data.reading import InputError
     from trustassay.engine.folder import RunFolderError
@@ -162,10 +165,11 @@ def errors_for_people() -> Iterator[None]:
     from trustassay.metric import UnknownNameError
 
     try:
-        yield
+        with at_work():
+            yield
     except KeyboardInterrupt:
         say("interrupted; the same command goes on where this one stopped")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     except BadInputError as error:
         show_faults(error)
         raise typer.Exit(2) from None
