@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.engine.asking import samples_at_once
+from trustassay.data.signatures import GZIP, LONGEST, other_than_text
 from trustassay.engine.cache import CallStore, default_cache, open_cache
 from trustassay.engine.folder import RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64
@@ -133,6 +134,11 @@ async def watch(
     """
     if not source.is_file():
         raise InputError(f"{source}: no such file")
+    with source.open("rb") as file:
+        start = file.read(LONGEST)
+    packed = start.startswith(GZIP) and "is packed by gzip, to which nothing can be appended"
+    if found := packed or other_than_text(start):
+        raise InputError(f"{source}: {found}")
     check_run_keys([metric], backends, [folder.calls_path, shared_file(options.cache)])
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()
