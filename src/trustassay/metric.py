@@ -111,8 +111,9 @@ class Summary:
     """The figures of one metric over a data set.
 
     ``values`` holds ``None`` for a figure that does not apply, with the reason in
-    ``not_applicable``; ``intervals`` are percentile bootstrap intervals; ``support`` is the number
-    of samples behind a figure; ``settings`` are the options that made it.
+    ``not_applicable``; ``intervals`` are 95 % confidence intervals, and ``without_interval`` says
+    why a figure has none, mostly that the samples are too few; ``support`` is the number of
+    samples behind a figure; ``settings`` are the options that made it.
     """
 
     values: Mapping[str, float | int | None]
@@ -122,6 +123,7 @@ class Summary:
     support: Mapping[str, int] = field(default_factory=dict)
     not_applicable: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    without_interval: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, as it stands in ``summary.json``."""
@@ -200,7 +202,10 @@ class Metric(ABC):
 
     @abstractmethod
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
-        """Return the figures of a data set; reads ``assessments`` once, in input order."""
+        """Return the figures of a data set; reads ``assessments`` once, in input order.
+
+        ``seed`` is for figures that draw at random; those of the metrics here do not.
+        """
 
     def settings(self) -> dict[str, Any]:
         """Return the options as JSON values; a function stands as its qualified name."""

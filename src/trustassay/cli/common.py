@@ -306,6 +306,12 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
     say(f"{summary.n - summary.failed} of {summary.n} samples scored{of}")
+    without: dict[str, list[str]] = {}
+    for key, reason in summary.without_interval.items():
+        if key in figures and figures[key].headline:
+            without.setdefault(reason, []).append(key)
+    for reason, keys in without.items():
+        say(f"no interval of {', '.join(keys)}: {reason}")
 
 
 def amount(value: float, unit: str) -> str:

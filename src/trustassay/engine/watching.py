@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from trustassay.data.reading import Fault, InputError, Located, read_samples
-from trustassay.engine.asking import samples_at_once
 from trustassay.data.signatures import GZIP, LONGEST, other_than_text
+from trustassay.engine.asking import samples_at_once
 from trustassay.engine.cache import CallStore, default_cache, open_cache
 from trustassay.engine.folder import RunFolder, RunFolderError, encoded
 from trustassay.engine.hashing import HashSet, hash64

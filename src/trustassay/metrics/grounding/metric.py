@@ -151,9 +151,9 @@ class Grounding(Metric):
         """Whether a judgement counts as entailed."""
         return judgement.entailment >= self.threshold
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
-        """Return every figure of Trust-Eval, with bootstrap intervals over answers."""
-        return summarise(self, assessments, seed=seed)
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+        """Return every figure of Trust-Eval, with intervals over answers; nothing is drawn."""
+        return summarise(self, assessments)
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
