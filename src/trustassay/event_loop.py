@@ -17,16 +17,18 @@ T = TypeVar("T")
 def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine function to its end, also where an event loop is already running."""
     if not _in_event_loop():
-        return asyncio.run(work())
+        return _run(work)
     result: list[T] = []
     errors: list[BaseException] = []
     stop: list[Callable[[], object]] = []
-    ended = threading.Event()  # Thread.join does not survive an interruption
+    interrupted, ended = threading.Event(), threading.Event()
 
     async def stoppable() -> T:
         task = asyncio.current_task()
         assert task
         stop.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
+        if interrupted.is_set():  # before there was anything to stop
+            raise asyncio.CancelledError
         return await work()
 
     def in_thread() -> None:
@@ -39,8 +41,9 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     threading.Thread(target=in_thread, name="trustassay-score").start()
     try:
-        ended.wait()
+        ended.wait()  # Thread.join does not survive an interruption
     except BaseException:  # an interruption, which comes to the main thread alone
+        interrupted.set()
         with suppress(IndexError, RuntimeError):
             stop[0]()
         ended.wait()
@@ -48,6 +51,18 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     if errors:
         raise errors[0]
     return result[0]
+
+
+def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Do as ``asyncio.run``; a second interruption, which may strike any task, is no report."""
+    with asyncio.Runner() as runner:
+        runner.get_loop().set_exception_handler(_report)
+        return runner.run(work())
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    if not isinstance(context.get("exception"), KeyboardInterrupt):
+        loop.default_exception_handler(context)
 
 
 def _in_event_loop() -> bool:

@@ -102,8 +102,9 @@ class Summary:
     """The figures of one metric over a data set.
 
     ``values`` holds ``None`` for a figure that does not apply, with the reason in
-    ``not_applicable``; ``intervals`` are percentile bootstrap intervals; ``support`` is the number
-    of samples behind a figure; ``settings`` are the options that made it. ``error`` says why there
+    ``not_applicable``; ``intervals`` are 95 % confidence intervals, and ``without_interval`` says
+    why a figure has none, mostly that the samples are too few; ``support`` is the number of
+    samples behind a figure; ``settings`` are the options that made it. ``error`` says why there
     are no figures, where the metric failed to make them.
     """
 
@@ -114,6 +115,7 @@ class Summary:
     support: Mapping[str, int] = field(default_factory=dict)
     not_applicable: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    without_interval: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -282,7 +284,7 @@ class Metric(ABC):
         self,
         assessments: Collection[Assessment],
         *,
-        seed: int = 0,  # noqa: ARG002 - for those that resample
+        seed: int = 0,  # noqa: ARG002 - for those that draw
     ) -> Summary:
         """Return the figures of a data set; reads ``assessments`` once, in input order.
 

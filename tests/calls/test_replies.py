@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import trustassay
+from trustassay.backends.chat_functions import FunctionChat
 from trustassay.backends.replay import ReplayChat
 from trustassay.calls.backends import Backends
 from trustassay.calls.counting import Tally, chat_parts
@@ -60,7 +60,9 @@ class Local:
         return [Reply(self.answer(r.messages[-1].content), "stop", 1, 1) for r in requests]
 
 
-def asked(model: Any, own: Path | None = None, n: int = 1, **asking: Any) -> list[Any]:
+def asked(
+    model: Any, own: Path | None = None, n: int = 1, *, may_be_empty: bool = False, **asking: Any
+) -> list[Any]:
     """Return the replies to ``n`` prompts, and the errors; calls are stored in ``own``."""
 
     async def work() -> list[Any]:
@@ -69,7 +71,8 @@ def asked(model: Any, own: Path | None = None, n: int = 1, **asking: Any) -> lis
         models = SampleModels(gatherers)
         found: list[Any] = []
         try:
-            futures = [models.request(ChatRequest.of(f"Where? {i}")) for i in range(n)]
+            requests = [ChatRequest.of(f"Where? {i}", may_be_empty=may_be_empty) for i in range(n)]
+            futures = list(map(models.request, requests))
             for future in futures:
                 try:
                     found.append(await future)
@@ -186,21 +189,22 @@ def test_a_local_model_is_asked_once_and_its_neighbours_stay(tmp_path: Path) -> 
 
 
 def test_a_function_that_says_nothing_fails() -> None:
-    with pytest.raises(BackendError, match="the reply is empty"):
-        trustassay.chat(lambda prompt: "").ask(["Where?"])
+    (error,) = asked(FunctionChat(lambda prompt: "", "silent"))
+    assert str(error) == "silent: the reply is empty (after 2 tries)"
 
 
 # What may be empty -------------------------------------------------------------------------------
 
 
 def test_a_request_may_allow_an_empty_reply(tmp_path: Path) -> None:
-    model = Saying("", name="openai:x@http://h/v1")
+    model = Saying("")
+    own = tmp_path / "calls.sqlite"
     for _ in range(2):  # the second from the store
-        (reply,) = trustassay.chat(model, cache=tmp_path).ask(["Where?"], may_be_empty=True)
+        (reply,) = asked(model, own, may_be_empty=True)
         assert reply.text == ""
     assert model.asked.total() == 1
-    with pytest.raises(BackendError, match="the reply is empty"):
-        trustassay.chat(model, cache=tmp_path).ask(["Where?"])
+    (error,) = asked(model, own)
+    assert error.kind == "empty"
     assert model.asked.total() == 3
 
 

@@ -46,6 +46,17 @@ def test_two_runs(cli: Cli, runs: Path) -> None:
     assert "<script" not in page
 
 
+def test_of_few_samples_no_change_is_claimed(cli: Cli, runs: Path) -> None:
+    for name, shift in (("few", 1.0), ("worse", 9.0)):
+        rows = list(many(each=2, shift=shift))[:19]
+        score(rows, metrics="harmonicity", embedder=HashedWords(), out=runs / name)
+    said = cli("compare", "few", "worse", "--out", "page.html")
+    assert said.status == 0
+    assert "cannot be said (19 pairs are too few; 40 would do)" in said.err
+    assert said.err.count("too few") == 5  # four figures, and the sentence
+    assert "too few" in (runs / "page.html").read_text(encoding="utf-8")
+
+
 def test_the_way_back_is_better(cli: Cli, runs: Path) -> None:
     assert "is better" in cli("compare", "after", "before").err
     assert "no clear change" in cli("compare", "after", "after").err

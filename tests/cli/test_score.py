@@ -42,6 +42,21 @@ def test_all_scored_is_0(cli: Cli, tmp_path: Path) -> None:
     assert summary_of(tmp_path / "run")["metrics"]["grounding"]["n"] == 3
 
 
+def test_too_few_samples_for_an_interval_are_told_on_terminal_and_page(
+    cli: Cli, tmp_path: Path
+) -> None:
+    said = cli("score", SOUND, *LEXICAL, "--out", "run")
+    reason = "3 scored answers are too few; 20 would do"
+    assert f"no interval of answered_citation_f1: {reason}" in said.err
+    found = summary_of(tmp_path / "run")["metrics"]["grounding"]
+    assert found["intervals"] == {}
+    assert found["without_interval"]["answered_citation_f1"] == reason
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert f"no interval: <bdi>{reason}</bdi>" in page
+    jsonl(tmp_path / "more.jsonl", records(20))
+    assert "no interval" not in cli("score", "more.jsonl", *LEXICAL, "--out", "more").err
+
+
 def test_some_failed_is_1_and_they_are_listed(cli: Cli, tmp_path: Path) -> None:
     entailers(tmp_path)
     said = cli("score", SOUND, "--entailer", "python:mine:fails", "--out", "run")

@@ -1,5 +1,6 @@
 """``trustassay watch``: what arrives is scored once, whatever the file does meanwhile."""
 
+import gzip
 import json
 import os
 import signal
@@ -34,6 +35,22 @@ def watch(path: Path, out: Path, *arguments: str) -> tuple[int, str]:
     words = ["watch", str(path), "--out", str(out), "--threshold", "0.3", *arguments]
     result = CliRunner().invoke(app, words)
     return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (gzip.compress(b"{}"), "is packed by gzip, to which nothing can be appended"),
+        ("{}\n".encode("utf-16"), "is UTF-16, expected UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(content)
+    code, output = watch(path, tmp_path / "run", "--once")
+    assert code == 2
+    assert told in output
+    assert not (tmp_path / "run").exists()
 
 
 def scored(out: Path) -> list[str]:

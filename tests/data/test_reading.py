@@ -1,8 +1,10 @@
 """JSON Lines, JSON and iterables, and that no content whatever breaks the reader."""
 
+import bz2
 import gzip
 import itertools
 import json
+import lzma
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -162,9 +164,61 @@ def test_a_file_without_records_is_refused(tmp_path: Path, content: str) -> None
         read(tmp_path / "x.jsonl", content)
 
 
-def test_utf16_is_refused_as_such(tmp_path: Path) -> None:
+RECORD = '{"question": "a"}\n'
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.csv", "x.tsv"])
+def test_utf16_is_refused_as_such(tmp_path: Path, name: str, encoding: str) -> None:
+    told = r"is UTF-16(LE|BE)?, expected UTF-8 \(iconv -f UTF-16(LE|BE)? -t UTF-8 writes it so\)"
+    with pytest.raises(InputError, match=told):
+        read(tmp_path / name, RECORD.encode(encoding))
+
+
+@pytest.mark.parametrize("encoding", ["utf-32", "utf-32-le", "utf-32-be"])
+def test_utf32_is_refused_as_such(tmp_path: Path, encoding: str) -> None:
+    with pytest.raises(InputError, match=r"is UTF-32(LE|BE)?, expected UTF-8"):
+        read(tmp_path / "x.jsonl", RECORD.encode(encoding))
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.csv"])
+def test_a_gzipped_file_is_read_whatever_its_name(tmp_path: Path, name: str) -> None:
+    content = {"x.json": f"[{RECORD}]", "x.csv": "question\na\n"}.get(name, RECORD)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content.encode()))
+    (found,) = read_samples(path)
+    assert isinstance(found, Located)
+    assert found.sample.question == "a"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (bz2.compress(RECORD.encode()), r"is packed by bzip2; unpack it first \(bzip2 -d\)"),
+        (lzma.compress(RECORD.encode()), "is packed by xz"),
+        (b"\x28\xb5\x2f\xfd" + bytes(20), "is packed by zstd"),
+        (b"PK\x03\x04" + bytes(20), r"is a zip archive, as a spreadsheet \(\.xlsx\) is one"),
+        (b"PAR1\x15\x00" + bytes(20), r"is a Parquet file; name it \.parquet"),
+        (b"SQLite format 3\x00", "is a SQLite database"),
+    ],
+)
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])
+def test_what_is_no_text_is_named(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        read(tmp_path / name, content)
+
+
+def test_utf16_that_is_packed_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is UTF-16, expected UTF-8"):
-        read(tmp_path / "x.jsonl", '{"question": "a"}'.encode("utf-16"))
+        read(tmp_path / "x.jsonl.gz", gzip.compress(RECORD.encode("utf-16")))
+
+
+def test_a_text_that_begins_like_a_signature_is_text(tmp_path: Path) -> None:
+    for start in ("PAR1 is a gene", "BZh is a name", "SQLite files", "ARROW1"):
+        path = tmp_path / "x.csv"
+        path.write_text(f"{start},question\na,b\n")
+        (found,) = read_samples(path)
+        assert isinstance(found, Located)
 
 
 @pytest.mark.parametrize("keep", [slice(0, 2), slice(0, 30), slice(3, None)])

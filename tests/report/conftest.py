@@ -209,6 +209,7 @@ def summary(**changes: Any) -> Summary:
         "n": 31,
         "failed": 1,
         "intervals": {"trust_score": (55.21, 66.94)},
+        "without_interval": {"macro_f1": "too few answers"},
         "support": {"trust_score": 31, "macro_f1": 30},
         "not_applicable": {"qampari_presence": "no answer is a list"},
         "settings": {"profile": "default", "limit": 3, "odd": HOSTILE[0]},

@@ -100,6 +100,8 @@ def test_messages_that_differ_in_numbers_and_quoted_texts_are_of_one_kind() -> N
     texts = [f"openai:m: HTTP 503 for '{i}' (after {i} tries, {i}.5 s)\nmore {i}" for i in (1, 22)]
     kinds = {found(None, error=text).kind.detail for text in texts}
     assert kinds == {"openai:m: HTTP 503 for … (after … tries, … s)"}
+    ids = {found(None, error=f"gpt-4o: 500 ({i}) e, req_a{i}") for i in ("1b2c3", "77d8e9f0")}
+    assert [one.kind.detail for one in ids] == ["gpt-4o: 500 (…) e, …"]
     assert found(None, error="HTTP 429").kind != found(None, error="HTTP 500").kind
     reasons = {found(0.1, reason=f"{n} of 3 statements supported").kind.detail for n in range(3)}
     assert reasons == {"… of … statements supported"}

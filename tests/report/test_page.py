@@ -74,6 +74,7 @@ def test_run_and_figures(made_up: str) -> None:
     assert "1,234,567" in made_up
     assert "17.50\u202fwords" in made_up
     assert "not applicable: <bdi>no answer is a list</bdi>" in made_up
+    assert "<bdi>too few answers</bdi>" in made_up
     assert "never_computed" not in made_up
     text = " ".join(re.sub(r"<[^>]+>", " ", made_up).split())
     assert "32 of 1,000 answers are listed" in text

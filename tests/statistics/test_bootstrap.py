@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from trustassay.statistics import bootstrap
-from trustassay.statistics.bootstrap import (
-    BootstrapSums,
-    percentile_interval,
-    resampled_quantiles,
-)
-
-stats = pytest.importorskip("scipy.stats")
+from trustassay.statistics.bootstrap import BootstrapSums, percentile_interval
 
 Floats = NDArray[np.float64]
 
@@ -176,18 +170,3 @@ def test_intervals_of_a_normal_mean_cover_it_as_often_as_they_say() -> None:
         assert interval is not None
         hits += interval[0] <= 3.0 <= interval[1]
     assert 0.90 <= hits / trials <= 0.98
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 11, 400])
-@pytest.mark.parametrize("q", [0.0, 0.1, 0.5, 0.9, 1.0])
-def test_quantiles_are_those_of_drawn_resamples(n: int, q: float) -> None:
-    values = np.random.default_rng(n).gamma(1, 1, n)
-    quick = resampled_quantiles(values, q, np.random.default_rng(0), 20_000)
-    drawn = np.quantile(np.random.default_rng(1).choice(values, (20_000, n)), q, axis=1)
-    assert stats.ks_2samp(quick.round(9), drawn.round(9)).statistic < 0.02
-
-
-def test_quantiles_of_a_million_values() -> None:
-    values = np.random.default_rng(0).random(1_000_000)
-    resampled = resampled_quantiles(values, 0.9, np.random.default_rng(0))
-    assert resampled.std() == pytest.approx(math.sqrt(0.9 * 0.1 / 1_000_000), rel=0.15)

@@ -44,6 +44,8 @@ def test_runs_of_the_same_samples(runs: Path) -> None:
     assert found.pairs == 120
     assert found.paired
     assert found.paired.value == pytest.approx(found.mean.value)
+    assert found.paired.interval
+    assert found.mean.interval
     assert found.paired.interval[1] - found.paired.interval[0] < (
         found.mean.interval[1] - found.mean.interval[0]
     )
@@ -105,7 +107,10 @@ def test_samples_without_a_score_are_left_out_of_the_pairs(
         score(rows, metrics=[Probe(by_number)], entailer="lexical", out=tmp_path / failing)
     found = compare(tmp_path / "q3", tmp_path / "q5")
     assert found.pairs == 18
-    assert found.paired == (0.0, (0.0, 0.0))
+    assert found.paired == (0.0, None, "18 pairs are too few; 40 would do")
+    told = found.to_dict()["paired"]
+    assert told["interval"] is None
+    assert told["without_interval"] == "18 pairs are too few; 40 would do"
     assert any("q3: 1 sample without a score" in warning for warning in found.warnings)
 
 

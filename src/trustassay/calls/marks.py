@@ -3,8 +3,8 @@
 Before a process asks, it looks into the file once more and marks what it is going to ask, both in
 one transaction. Another one that finds a mark waits for the reply and takes it. A mark lasts for
 some seconds and is renewed while its call is under way, so that what a killed process has marked
-is soon asked by another one. Where the file cannot be written for a moment, calls go out unmarked:
-at worst two processes then pay for the same reply.
+is soon asked by another one; on the same machine it is asked at once. Where the file cannot be
+written for a moment, calls go out unmarked: at worst two processes then pay for the same reply.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Marks:
     """
 
     def __init__(self, path: Path) -> None:
-        self.owner = f"{platform.node()}:{os.getpid()}:{os.urandom(4).hex()}"
+        self.owner = f"{_place()}:{os.getpid()}:{os.urandom(4).hex()}"
         try:
             self._connection = sqlite3.connect(
                 path, timeout=LOCKED_S, isolation_level=None, check_same_thread=False
@@ -97,11 +97,16 @@ class Marks:
             calls += [StoredCall(*row) for row in rows]
             # A mark that lasts longer than any can was made before the clock was set back.
             rows = self._connection.execute(
-                f"SELECT key FROM under_way WHERE key IN ({places}) AND owner != ? "
+                f"SELECT key, owner FROM under_way WHERE key IN ({places}) AND owner != ? "
                 "AND expires > ? AND expires <= ?",
                 [*some, self.owner, now, now + MARK_S],
             )
-            elsewhere.update(key for (key,) in rows)
+            alive: dict[str, bool] = {}
+            for key, owner in rows:
+                if owner not in alive:
+                    alive[owner] = _may_live(owner)
+                if alive[owner]:
+                    elsewhere.add(key)
         return calls, elsewhere - {call.key for call in calls}
 
     def end(self, keys: Sequence[bytes]) -> None:
@@ -163,6 +168,31 @@ class Marks:
             self._connection.rollback()
             raise
         self._ended.clear()
+
+
+def _place() -> str:
+    """Return where process ids have a meaning: this machine, or this container on it."""
+    try:
+        return f"{platform.node()}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return platform.node()
+
+
+def _may_live(owner: str) -> bool:
+    """Whether an owner's process may be there; only one of the same place can be known to be gone.
+
+    Asking Windows about a process in this way would end it.
+    """
+    place, process, _ = owner.rsplit(":", 2)
+    if os.name != "posix" or place != _place():
+        return True
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, ValueError):
+        pass
+    return True
 
 
 class MarkedCalls(Calls):

@@ -6,11 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from trustassay.cli.interrupting import INTERRUPTED, at_work
 from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
@@ -154,16 +156,18 @@ Concurrency = Annotated[
 @contextmanager
 def errors_for_people() -> Iterator[None]:
     """Turn the errors that a user can mend into a message and exit status 2."""
+    import_module("trustassay.api")  # before the work: an import is best not interrupted
     from trustassay.data.reading import InputError
     from trustassay.errors import BackendError, RunFolderError, UnknownNameError
     from trustassay.files import is_full
     from trustassay.runs.intake import BadInputError
 
     try:
-        yield
+        with at_work():
+            yield
     except KeyboardInterrupt:
         say("interrupted; the same command goes on where this one stopped")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     except BadInputError as error:
         show_faults(error)
         raise typer.Exit(2) from None
@@ -293,6 +297,12 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
     say(f"{summary.n - summary.failed} of {summary.n} samples scored{of}")
+    without: dict[str, list[str]] = {}
+    for key, reason in summary.without_interval.items():
+        if key in figures and figures[key].headline:
+            without.setdefault(reason, []).append(key)
+    for reason, keys in without.items():
+        say(f"no interval of {', '.join(keys)}: {reason}")
 
 
 def amount(value: float, unit: str) -> str:

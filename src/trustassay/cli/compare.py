@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -64,10 +65,12 @@ def compare(
 def headline(found: Comparison) -> str:
     """Say in a sentence what happened to the mean, and to the distribution."""
     change = found.paired or found.mean
-    low, high = change.interval
     a, b = (float(side.scores.mean()) for side in (found.first, found.second))
     words = f"The mean went from {a:.3f} to {b:.3f}"
-    if low <= 0 <= high:
+    low, high = change.interval or (-math.inf, math.inf)
+    if change.interval is None:
+        words += f"; whether that is a change cannot be said ({change.without})"
+    elif low <= 0 <= high:
         words += f"; that is no clear change (95 % interval {low:+.3f} to {high:+.3f})"
     else:
         better = (change.value < 0) == found.metric.lower_is_better
@@ -85,9 +88,8 @@ def rows(found: Comparison) -> list[Row]:
     from trustassay.report.pages import Row
 
     def row(name: str, of: list[float], change: Difference, digits: int, why: str) -> Row:
-        low, high = change.interval
         cells = [f"{value:.{digits}f}" for value in of]
-        cells += [f"{change.value:+.{digits}f}", f"{low:+.{digits}f} to {high:+.{digits}f}", ""]
+        cells += [f"{change.value:+.{digits}f}", _interval(change, digits), ""]
         return Row(name, [cell.replace("-", "−") for cell in cells], why)
 
     def both(figure) -> list[float]:  # type: ignore[no-untyped-def]
@@ -104,8 +106,7 @@ def rows(found: Comparison) -> list[Row]:
         words = f"answers whose score is below {found.stable_below:g}"
         table.append(row("stable share, %", both(below), found.stable, 1, words))
     if found.paired and found.paired_p is not None:
-        low, high = found.paired.interval
-        cells = ["", "", f"{found.paired.value:+.3f}", f"{low:+.3f} to {high:+.3f}"]
+        cells = ["", "", f"{found.paired.value:+.3f}", _interval(found.paired, 3)]
         why = f"mean difference of {found.pairs:,} samples that both runs scored; p from sign flips"
         cells = [cell.replace("-", "−") for cell in cells]
         table.append(Row("paired difference", [*cells, _p(found.paired_p)], why))
@@ -113,6 +114,13 @@ def rows(found: Comparison) -> list[Row]:
     why = "largest distance of the distribution functions (Kolmogorov-Smirnov); p from permutations"
     table.append(Row("distance", ["", "", f"{far.statistic:.3f}", "", _p(far.p)], why))
     return table
+
+
+def _interval(change: Difference, digits: int) -> str:
+    if change.interval is None:
+        return "too few"
+    low, high = change.interval
+    return f"{low:+.{digits}f} to {high:+.{digits}f}"
 
 
 def _p(value: float) -> str:

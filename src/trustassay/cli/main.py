@@ -22,6 +22,7 @@ from trustassay.cli import (
     score,
     watch,
 )
+from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.streams import output_failed, prepare_streams
 
 __all__ = ["app", "main"]
@@ -75,6 +76,6 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except OSError as error:  # of standard output: commands tell of all others themselves
         output_failed(error)

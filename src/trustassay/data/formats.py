@@ -24,6 +24,7 @@ from trustassay.data.layouts import (
     layout_of,
     sources_of,
 )
+from trustassay.data.signatures import GZIP, LONGEST, other_than_text
 from trustassay.data.values import from_arrow, is_nan
 from trustassay.errors import did_you_mean
 from trustassay.sample import Problem
@@ -266,10 +267,13 @@ def _not_utf8(texts: Iterable[str]) -> bool:
 
 
 def _parquet(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    with opened(path, name) as stream:
-        size = stream.seek(0, io.SEEK_END)
-        stream.seek(max(0, size - 8))
-        tail = stream.read(8)
+    try:
+        with path.open("rb") as stream:
+            size = stream.seek(0, io.SEEK_END)
+            stream.seek(max(0, size - 8))
+            tail = stream.read(8)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
     if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > size - 12:
         raise InputError(f"{name}: is not a whole Parquet file")
     return (yield from _arrow_records([(path, name)], name, fields, "Parquet"))
@@ -375,17 +379,18 @@ def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
-    """Open a plain or packed file for reading.
+    """Open a plain or gzipped text for reading, whatever its name says of that.
 
     Raises:
-        InputError: it cannot be read, is UTF-16, or its packing is broken.
+        InputError: it cannot be read, is no text in UTF-8, or its packing is broken.
     """
     try:
-        packed = path.suffix.lower() == ".gz"
-        with gzip.open(path, "rb") if packed else path.open("rb") as stream:
-            if stream.peek(2)[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-                raise InputError(f"{name}: is UTF-16, expected UTF-8")
-            yield cast("IO[bytes]", stream)
+        with path.open("rb") as file:
+            packed = path.suffix.lower() == ".gz" or file.peek(2).startswith(GZIP)
+            with gzip.open(file, "rb") if packed else file as stream:
+                if found := other_than_text(stream.peek(LONGEST)):
+                    raise InputError(f"{name}: {found}")
+                yield cast("IO[bytes]", stream)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name}: is not a whole gzip file ({error})") from error
     except OSError as error:

@@ -108,20 +108,28 @@ def finding_of(metric: MetricInfo, assessment: Assessment) -> Finding:
     return Finding(Kind(level, metric.name, verdict[:LONGEST_NAME], detail), badness, score)
 
 
-_SPECIFICS = re.compile(
-    r"""'[^']*' | "[^"]*" | (?<!\w) (?! [45]\d\d (?!\w) ) \d (?: [\d.,]* \d )?""", re.VERBOSE
-)
+_SPECIFICS = re.compile(r"""(?<!\w)'[^']*'|"[^"]*"|[\w-]*\d(?:[\w.,-]*\w)?""")
+_STATUS = re.compile(r"[45]\d\d")
 
 
 @lru_cache(maxsize=1024)
 def _without_specifics(text: str) -> str:
     """Return the first line of a message without what differs from sample to sample.
 
-    Those are quoted texts and numbers; what can be the status of an HTTP reply stays.
+    Those are quoted texts, numbers, and words with three digits or more, as ids are. What can be
+    the status of an HTTP reply stays.
     """
     line = next(iter(text.strip().splitlines()), "")[: 4 * LONGEST_DETAIL]
-    line = _SPECIFICS.sub("…", line)
+    line = _SPECIFICS.sub(_general, line)
     return line if len(line) <= LONGEST_DETAIL else line[: LONGEST_DETAIL - 1] + "…"
+
+
+def _general(specific: re.Match[str]) -> str:
+    text = specific[0]
+    if _STATUS.fullmatch(text):
+        return text
+    quoted_or_number = text[0] in "'\"-" or text[0].isdigit()
+    return "…" if quoted_or_number or sum(map(str.isdigit, text)) >= 3 else text
 
 
 class _Entry(NamedTuple, Generic[Where]):

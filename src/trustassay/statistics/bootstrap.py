@@ -1,11 +1,11 @@
-"""The nonparametric bootstrap: of sums, in one pass and bounded memory, and of quantiles."""
+"""The nonparametric bootstrap: of sums, in one pass and bounded memory."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BootstrapSums", "percentile_interval", "resampled_quantiles"]
+__all__ = ["BootstrapSums", "percentile_interval"]
 
 Floats = NDArray[np.float64]
 
@@ -81,37 +81,11 @@ class BootstrapSums:
         self.resampled += counts @ block
 
 
-def resampled_quantiles(
-    values: ArrayLike, q: float, rng: np.random.Generator, replicates: int = 1000
-) -> Floats:
-    """Return the q-quantiles of bootstrap resamples of n values, shape (replicates,).
-
-    No resample is drawn: the k-th smallest of n draws is the sample's value at the k-th smallest
-    of n uniform numbers, which is a Beta(k, n - k + 1) variable; given it, the next one is the
-    smallest of n - k numbers above it. So a million values cost no more than ten.
-
-    Args:
-        values: one or more. q: from 0 to 1; between two values linearly, as numpy does by default.
-    """
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
-    n = len(ordered)
-    below = int((n - 1) * q)
-    share = (n - 1) * q - below
-    k = below + 1
-    lower = rng.beta(k, n - k + 1, replicates)
-    picks = ordered[_places(lower, n)]
-    if share:
-        rest = 1 - rng.random(replicates) ** (1 / (n - k))
-        picks = (1 - share) * picks + share * ordered[_places(lower + (1 - lower) * rest, n)]
-    return picks
-
-
-def _places(uniform: Floats, n: int) -> NDArray[np.int64]:
-    return np.minimum((uniform * n).astype(np.int64), n - 1)
-
-
 def percentile_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float] | None:
     """Return the percentile interval of bootstrap replicates, shape (B,).
+
+    It is too narrow for few samples: of 20 it holds the true mean 79 to 90 times in a hundred. So
+    the figures of data sets have those of :mod:`trustassay.statistics.intervals`.
 
     Replicates in which the figure is undefined are NaN and left out; ``None`` if all are.
     """

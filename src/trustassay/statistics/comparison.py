@@ -7,11 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import (
-    CHUNK,
-    BootstrapSums,
-    percentile_interval,
-    resampled_quantiles,
+from trustassay.statistics.intervals import (
+    FEWEST,
+    FEWEST_FOR_MEANS,
+    Interval,
+    Term,
+    mean_interval,
+    quantile_interval,
+    sum_interval,
+    too_few,
 )
 
 __all__ = [
@@ -19,21 +23,25 @@ __all__ = [
     "KolmogorovSmirnov",
     "difference_of_means",
     "difference_of_medians",
+    "difference_of_shares",
     "kolmogorov_smirnov",
+    "mean_of_differences",
     "sign_flip_p",
 ]
 
 Floats = NDArray[np.float64]
 
+CHUNK = 4096
 CELLS = 2048
 """Places at which the permutation test of two large samples compares their distributions."""
 
 
 class Difference(NamedTuple):
-    """A difference, second minus first, with a percentile bootstrap interval."""
+    """A difference, second minus first, with its 95 % interval, or why it has none."""
 
     value: float
-    interval: tuple[float, float]
+    interval: Interval | None
+    without: str | None = None
 
 
 class KolmogorovSmirnov(NamedTuple):
@@ -48,36 +56,97 @@ class KolmogorovSmirnov(NamedTuple):
 
 
 def difference_of_means(
-    first: ArrayLike, second: ArrayLike, rng: np.random.Generator, replicates: int = 1000
+    first: ArrayLike, second: ArrayLike, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Difference:
-    """Return mean(second) - mean(first); each sample is resampled by itself.
+    """Return mean(second) - mean(first) of two independent samples.
+
+    Its interval is put together from those of both means (Zou and Donner 2008); of numbers that
+    are all 0 or 1 it is much like Newcombe's (1998, method 10).
+
+    Args:
+        bounds: between which all values lie.
 
     Raises:
         ValueError: a sample is empty.
     """
-    a, b = _sample(first), _sample(second)
-    resampled = _resampled_means(b, rng, replicates) - _resampled_means(a, rng, replicates)
-    return _difference(float(b.mean() - a.mean()), resampled)
+    return _difference_of_means(_sample(first), _sample(second), bounds, FEWEST_FOR_MEANS)
 
 
-def difference_of_medians(
-    first: ArrayLike, second: ArrayLike, rng: np.random.Generator, replicates: int = 1000
-) -> Difference:
-    """Return median(second) - median(first); each sample is resampled by itself.
+def difference_of_shares(first: ArrayLike, second: ArrayLike) -> Difference:
+    """Return the difference of the percentages of true values of two independent samples.
 
     Raises:
         ValueError: a sample is empty.
     """
-    a, b = _sample(first), _sample(second)
-    resampled = resampled_quantiles(b, 0.5, rng, replicates)
-    resampled = resampled - resampled_quantiles(a, 0.5, rng, replicates)
-    return _difference(float(np.median(b) - np.median(a)), resampled)
+    a, b = (100.0 * _sample(one) for one in (first, second))
+    return _difference_of_means(a, b, (0.0, 100.0), FEWEST)
 
 
-def _difference(value: float, resampled: Floats) -> Difference:
-    interval = percentile_interval(resampled)
-    assert interval
-    return Difference(value, interval)
+def _difference_of_means(
+    a: Floats, b: Floats, bounds: tuple[float, float], fewest: int
+) -> Difference:
+    value = float(b.mean() - a.mean())
+    if reason := too_few("samples", min(len(a), len(b)), fewest):
+        return Difference(value, None, reason)
+    terms = [_mean(b, bounds, 1.0), _mean(a, bounds, -1.0)]
+    return Difference(value, sum_interval(terms, np.eye(2)))
+
+
+def _mean(sample: Floats, bounds: tuple[float, float], weight: float) -> Term:
+    """Return the mean of a sample with its interval."""
+    low, high = bounds
+    shares = (sample - low) / (high - low)
+    mean, n = float(shares.mean()), len(shares)
+    interval = mean_interval(min(max(mean, 0.0), 1.0), float(shares.var()) / n, n)
+    ends = (low + (high - low) * interval[0], low + (high - low) * interval[1])
+    return Term(low + (high - low) * mean, ends, weight)
+
+
+def mean_of_differences(differences: ArrayLike, largest: float = 1.0) -> Difference:
+    """Return the mean of paired differences, second minus first.
+
+    Where their skewness g is harmless, n > 25 g^2 (Cochran 1977, sec. 2.15), the interval is that
+    of a mean of numbers from -``largest`` to ``largest``, which is nearly Student's. Else, as where
+    few samples changed, it is put together from those of the mean rise and the mean fall, which
+    are skewed as they are.
+
+    Raises:
+        ValueError: there is none.
+    """
+    sample = _sample(differences)
+    value, n = float(sample.mean()), len(sample)
+    if reason := too_few("pairs", n, FEWEST_FOR_MEANS):
+        return Difference(value, None, reason)
+    moved = sample - value
+    # n > 25 g^2 with g = m3 / m2^(3/2), without dividing: all may be the same.
+    if n * float(np.mean(moved**2)) ** 3 > 25 * float(np.mean(moved**3)) ** 2:
+        return Difference(value, _mean(sample, (-largest, largest), 1.0).interval)
+    sides = [np.maximum(sample, 0.0), np.maximum(-sample, 0.0)]
+    scatter = float(sides[0].std() * sides[1].std())
+    together = -float(sides[0].mean() * sides[1].mean()) / scatter if scatter else 0.0
+    terms = [_mean(sides[0], (0.0, largest), 1.0), _mean(sides[1], (0.0, largest), -1.0)]
+    correlation = np.array([[1.0, together], [together, 1.0]])
+    return Difference(value, sum_interval(terms, correlation))
+
+
+def difference_of_medians(first: ArrayLike, second: ArrayLike) -> Difference:
+    """Return median(second) - median(first) of two independent samples.
+
+    Its interval is put together from those of both medians.
+
+    Raises:
+        ValueError: a sample is empty.
+    """
+    a, b = np.sort(_sample(first)), np.sort(_sample(second))
+    value = float(np.median(b) - np.median(a))
+    if reason := too_few("samples", min(len(a), len(b)), FEWEST):
+        return Difference(value, None, reason)
+    terms = []
+    for sample, weight in ((b, 1.0), (a, -1.0)):
+        interval = quantile_interval(sample, 0.5)
+        assert interval
+        terms.append(Term(float(np.median(sample)), interval, weight))
+    return Difference(value, sum_interval(terms, np.eye(2)))
 
 
 def _sample(values: ArrayLike) -> Floats:
@@ -85,14 +154,6 @@ def _sample(values: ArrayLike) -> Floats:
     if not sample.size:
         raise ValueError("expected one value or more")
     return sample
-
-
-def _resampled_means(sample: Floats, rng: np.random.Generator, replicates: int) -> Floats:
-    sums = BootstrapSums(len(sample), 1, rng, replicates)
-    for start in range(0, len(sample), CHUNK):
-        sums.add(sample[start : start + CHUNK, None])
-    sums.finish()
-    return sums.resampled[:, 0] / len(sample)
 
 
 def kolmogorov_smirnov(

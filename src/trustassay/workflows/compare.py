@@ -24,7 +24,9 @@ from trustassay.statistics.comparison import (
     KolmogorovSmirnov,
     difference_of_means,
     difference_of_medians,
+    difference_of_shares,
     kolmogorov_smirnov,
+    mean_of_differences,
     sign_flip_p,
 )
 from trustassay.statistics.randomness import generator
@@ -111,7 +113,11 @@ class Comparison:
             return found
 
         def change(one: Difference | None) -> dict[str, Any] | None:
-            return one and {"change": one.value, "interval": list(one.interval)}
+            if one is None:
+                return None
+            if one.interval is None:
+                return {"change": one.value, "interval": None, "without_interval": one.without}
+            return {"change": one.value, "interval": list(one.interval)}
 
         return {
             "metric": self.metric.name,
@@ -134,7 +140,6 @@ def compare(
     *,
     metric: str | None = None,
     seed: int = 0,
-    replicates: int = 1000,
     permutations: int = 1999,
 ) -> Comparison:
     """Compare the scores of a metric in two finished runs.
@@ -159,15 +164,15 @@ def compare(
 
     stable = None
     if bound is not None:
-        below, below_then = (100.0 * (side.scores < bound) for side in (a, b))
-        stable = difference_of_means(below, below_then, rng("stable"), replicates)
+        stable = difference_of_shares(a.scores < bound, b.scores < bound)
     warnings = _warnings(name, a, b)
     pairs, paired, paired_p = 0, None, None
     if np.array_equal(a.ids, b.ids):
         changes = _paired(a, b)
         pairs = len(changes)
         if pairs > 1:
-            paired = difference_of_means([0.0], changes, rng("paired"), replicates)
+            lowest, highest = cls.score_range
+            paired = mean_of_differences(changes, highest - lowest)
             paired_p = sign_flip_p(changes, rng("sign flips"), permutations)
     else:
         shared = len(np.intersect1d(a.ids, b.ids))
@@ -180,8 +185,8 @@ def compare(
         first=a,
         second=b,
         stable_below=bound,
-        mean=difference_of_means(a.scores, b.scores, rng("mean"), replicates),
-        median=difference_of_medians(a.scores, b.scores, rng("median"), replicates),
+        mean=difference_of_means(a.scores, b.scores, cls.score_range),
+        median=difference_of_medians(a.scores, b.scores),
         stable=stable,
         distribution=kolmogorov_smirnov(a.scores, b.scores, rng("permutations"), permutations),
         pairs=pairs,

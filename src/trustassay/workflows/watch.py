@@ -23,6 +23,15 @@ from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.keys import shared_file
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.data.reading import Fault, InputError, Located, read_samples
+from trustassay.data.signatures import GZIP, LONGEST, other_than_text
+from trustassay.engine.asking import samples_at_once
+from trustassay.engine.folder import RunFolder, RunFolderError, encoded
+from trustassay.engine.hashing import HashSet, hash64
+from trustassay.engine.intake import Intake
+from trustassay.engine.keys import check_run_keys, shared_file
+from trustassay.engine.models import Backends, Gatherers
+from trustassay.engine.outputs import write_outputs
+from trustassay.engine.run import assess_one
 from trustassay.errors import RunFolderError
 from trustassay.files import Appender
 from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
@@ -144,6 +153,11 @@ async def watch(
         raise InputError(f"{source}: no such file")
     if metric.pool:
         raise ValueError(f"{metric.name}: looks at all samples together, so it cannot be watched")
+    with source.open("rb") as file:
+        start = file.read(LONGEST)
+    packed = start.startswith(GZIP) and "is packed by gzip, to which nothing can be appended"
+    if found := packed or other_than_text(start):
+        raise InputError(f"{source}: {found}")
     check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()

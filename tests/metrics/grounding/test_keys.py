@@ -36,6 +36,7 @@ def test_every_key_of_a_summary_is_explained(mode: str, profile: str) -> None:
     assert set(summary.values) <= set(FIGURES)
     assert set(summary.support) == set(summary.values)
     assert set(summary.intervals) <= set(summary.values)
+    assert set(summary.without_interval) <= set(summary.values) - set(summary.intervals)
     assert set(summary.not_applicable) == {k for k, v in summary.values.items() if v is None}
 
 
@@ -67,7 +68,7 @@ def test_both_names_of_the_refusal_figures_say_the_same() -> None:
         item("I don't know.", docs(1, [1]), answers=["A"]),
         item("I do not know.", docs(1, [0]), answers=["A"]),
         item("A is [1].", docs(1, [1]), answers=["A"]),
-    ]
+    ] * 10
     summary = run_of(items, Knows()).summaries["grounding"]
     assert summary.values["reject_rec"] == 100
     assert summary.values["reject_prec"] == 50

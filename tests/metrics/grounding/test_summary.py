@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.metrics.grounding.helpers import Item, Knows, docs, item, run_of
 from trustassay import Summary
+from trustassay.metrics.grounding import intervals
 from trustassay.metrics.grounding.keys import FIGURES
+from trustassay.statistics.intervals import binomial_interval, mean_interval
 
 A = Knows({"A is.": ["1"], "B is.": ["2"]})
 
@@ -142,11 +145,13 @@ def test_without_blank_ones_the_support_of_citation_figures_is_less() -> None:
 # Intervals
 
 
-def test_intervals_are_those_of_the_seed() -> None:
-    first, again, other = (summary_of(mixed(), seed=seed) for seed in (1, 1, 2))
-    assert first.intervals == again.intervals
-    assert first.intervals != other.intervals
-    assert first.values == other.values
+def test_intervals_do_not_depend_on_seed_or_order() -> None:
+    rows = mixed() * 4
+    first, other = (summary_of(rows, seed=seed) for seed in (1, 2))
+    assert first.intervals
+    assert first.intervals == other.intervals
+    turned = summary_of(rows[::-1])
+    assert turned.intervals == {k: pytest.approx(v) for k, v in first.intervals.items()}
 
 
 def test_intervals_hold_the_figure_and_stay_within_bounds() -> None:
@@ -163,23 +168,89 @@ def test_intervals_hold_the_figure_and_stay_within_bounds() -> None:
         "num_samples",
         "invalid_citations",
     }
+    assert summary.without_interval == {}
 
 
-def test_an_interval_of_a_share_is_near_that_of_the_normal_approximation() -> None:
-    """Of 100 answers 80 are supported: 80 +- 1.96 * 4; the bootstrap is to come near."""
+def test_an_interval_of_a_share_is_that_of_the_binomial() -> None:
+    """Of 100 answers 80 are supported: 71.4 to 87.0 leave 2.5 % to either side."""
     items = [item("A is [1]." if i < 80 else "A is [3].", 3) for i in range(100)]
-    low, high = summary_of(items).intervals["regular_citation_rec"]
-    assert low == pytest.approx(80 - 7.84, abs=1.5)
-    assert high == pytest.approx(80 + 7.84, abs=1.5)
+    found = summary_of(items).intervals["regular_citation_rec"]
+    assert found == pytest.approx(np.multiply(binomial_interval(80, 100), 100), abs=1e-6)
+    assert found == pytest.approx((71.4, 87.0), abs=0.1)
 
 
-def test_equal_answers_have_intervals_of_no_width() -> None:
-    intervals = summary_of([item("A is [1].")] * 5).intervals
-    assert tuple(intervals["regular_citation_rec"]) == (100, 100)
+def test_an_f1_of_refusals_follows_from_the_binomial_of_both_sides() -> None:
+    """6 refused and unanswerable, 2 refused, 4 unanswerable, 12 neither.
+
+    Of the 12 on either side 6 are on both: J = 1/2, F1 = 2 (1/2)/(3/2) = 2/3.
+    """
+    yes, no = docs(1, [1]), docs(1, [0])
+    rows = [item("I don't know.", no, answers=["x"])] * 6
+    rows += [item("I don't know.", yes, answers=["x"])] * 2
+    rows += [item("A is [1].", no, answers=["x"])] * 4
+    rows += [item("A is [1].", yes, answers=["x"])] * 12
+    summary = summary_of(rows)
+    assert summary.values["reject_f1"] == pytest.approx(200 / 3)
+    low, high = binomial_interval(6, 12)
+    expected = 200 * low / (1 + low), 200 * high / (1 + high)
+    assert summary.intervals["reject_f1"] == pytest.approx(expected, abs=1e-4)
 
 
-def test_one_sample_has_no_interval() -> None:
-    assert summary_of(mixed()[:1]).intervals == {}
+def test_variances_are_those_of_the_jackknife(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaving each answer out in turn gives nearly the variance that the derivatives give."""
+    seen: dict[str, float] = {}
+
+    def noting(mean: float, variance: float, n: int) -> tuple[float, float]:
+        seen[f"{mean:.6f}"] = variance
+        return mean_interval(mean, variance, n)
+
+    monkeypatch.setattr(intervals, "mean_interval", noting)
+    rows = mixed() * 15
+    value = summary_of(rows).values["answered_citation_f1"]
+    assert value
+    monkeypatch.undo()
+    without = [
+        summary_of(rows[:i] + rows[i + 1 :]).values["answered_citation_f1"] for i in range(8)
+    ]
+    n = len(rows)
+    moved = np.array(without, dtype=float) / 100
+    jackknife = 15 * np.square(moved - moved.mean()).sum() * (n - 1) / n
+    assert seen[f"{value / 100:.6f}"] == pytest.approx(jackknife, rel=0.05)
+
+
+def test_equal_answers_leave_room_for_what_was_not_seen() -> None:
+    """Of 20 answers all are supported: 1 - p^20 / 2 ... 100 (0.05)^(1/20) = 86.1 to 100."""
+    found = summary_of([item("A is [1].")] * 20).intervals
+    assert found["regular_citation_rec"] == pytest.approx((86.09, 100), abs=0.01)
+    assert found["regular_citation_f1"] == pytest.approx((86.09, 100), abs=0.01)
+
+
+def test_too_few_samples_have_no_interval_and_it_is_said() -> None:
+    summary = summary_of(mixed() * 2)  # 16 answers
+    assert summary.intervals == {}
+    counts = {k for k in summary.values if k.endswith("_num")}
+    assert summary.without_interval.keys() == summary.values.keys() - counts - {
+        *("num_samples", "invalid_citations")
+    }
+    reasons = set(summary.without_interval.values())
+    assert reasons == {"16 scored answers are too few; 20 would do"}
+
+
+def test_a_figure_of_which_a_part_has_too_few_answers_has_no_interval() -> None:
+    """Nobody refuses, and one question is unanswerable: that says nothing of refusals."""
+    yes, no = docs(1, [1]), docs(1, [0])
+    rows = [item("A is [1].", yes, answers=["A is"])] * 29 + [item("A is [1].", no, answers=["B"])]
+    summary = summary_of(rows)
+    reason = "1 answers behind reject_f1 are too few; 3 would do"
+    for key in ("reject_f1", "macro_f1", "trust_score"):
+        assert key not in summary.intervals
+        assert summary.without_interval[key] == reason
+    assert {"answerable_f1", "calib_str_em_f1", "answered_citation_f1"} <= summary.intervals.keys()
+
+
+def test_lengths_that_are_all_the_same_have_no_interval() -> None:
+    summary = summary_of([item("A is [1].")] * 20)
+    assert "scatter is unknown" in summary.without_interval["regular_length"]
 
 
 def test_a_figure_that_does_not_apply_has_no_interval() -> None:
@@ -217,9 +288,11 @@ def test_failed_samples_are_counted_and_left_out_of_every_mean() -> None:
     assert all("RuntimeError: no" in str(a.error) for a in bad)
 
 
-def test_one_scored_sample_beside_failed_ones_gives_no_interval() -> None:
+def test_failed_samples_do_not_count_towards_an_interval() -> None:
     fails = Fails({"A is.": ["1"]})
-    assert summary_of([item("A is [1]."), item("Boom is [1].")], fails).intervals == {}
+    found = summary_of([item("A is [1].")] * 19 + [item("Boom is [1].")] * 20, fails)
+    assert found.intervals == {}
+    assert found.without_interval["answered_ratio"] == "19 scored answers are too few; 20 would do"
 
 
 @pytest.mark.parametrize("correctness", ["em", "em5", "cm", "none"])

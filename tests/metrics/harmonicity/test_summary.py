@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from trustassay.metric import Assessment
-from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
+from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity, summary
+from trustassay.statistics.intervals import binomial_interval, mean_interval, quantile_interval
 
 
 def gammas(*values: float | None, refused: int = 0, unseen: int = 0) -> list[Assessment]:
@@ -55,13 +57,9 @@ def test_figures_by_hand() -> None:
         }
     )
     assert found.support == {key: 2 if key == "stable_mean" else 4 for key in found.values}
-    counts = {"perturbations", "refused", "empty", "cut", "unseen"}
-    for key in found.values.keys() - counts:
-        low, high = found.intervals[key]
-        value = found.values[key]
-        assert value is not None
-        assert low <= value <= high
-    assert not found.intervals.keys() & counts
+    assert not found.intervals
+    counted = {"perturbations", "refused", "empty", "cut", "unseen"}
+    assert found.without_interval.keys() == found.values.keys() - counted
     assert found.settings["stable_below"] == 0.05
 
 
@@ -75,13 +73,41 @@ def test_no_scored_sample(metric: Any, values: tuple[None, ...]) -> None:
     assert not found.intervals
 
 
-def test_a_single_sample_has_no_interval() -> None:
-    found = Harmonicity().summarise(gammas(0.02))
-    assert found.values["mean"] == pytest.approx(0.02)
+def spread(n: int) -> list[Assessment]:
+    """Return n gammas from 0 to nearly 1, evenly, the first of them below 0.05 stable."""
+    return gammas(*(i / n for i in range(n)))
+
+
+def test_each_figure_has_an_interval_from_its_own_number_of_samples_on() -> None:
+    found = Harmonicity().summarise(spread(19))
     assert not found.intervals
-    found = Harmonicity().summarise(gammas(0.02, 0.5))
-    assert {"mean", "median", "stable_share"} <= found.intervals.keys()
-    assert "stable_mean" not in found.intervals  # one of the two is stable
+    assert found.without_interval["median"] == "19 samples are too few; 20 would do"
+    assert found.without_interval["mean"] == "19 samples are too few; 40 would do"
+    assert found.without_interval["p90"] == "19 samples are too few; 36 would do"
+    assert Harmonicity().summarise(spread(20)).intervals.keys() == {"median", "stable_share"}
+    assert "p90" in Harmonicity().summarise(spread(36)).intervals
+    found = Harmonicity().summarise(spread(40))
+    means = {"mean", "angle_degrees", "pairwise_distance"}
+    assert found.intervals.keys() == {"median", "p90", "stable_share", *means}
+    assert found.without_interval == {"stable_mean": "2 stable samples are too few; 40 would do"}
+
+
+def test_intervals_against_those_of_the_statistics() -> None:
+    values = np.arange(60) / 60
+    found = Harmonicity().summarise(spread(60)).intervals
+    expected = mean_interval(values.mean(), values.var() / 60, 60)
+    assert found["mean"] == pytest.approx(expected)
+    low, high = mean_interval(100 * values.mean() / 180, (100 / 180) ** 2 * values.var() / 60, 60)
+    assert found["angle_degrees"] == pytest.approx((180 * low, 180 * high))
+    low, high = binomial_interval(3, 60)  # 0, 1/60 and 2/60 are below 0.05
+    assert found["stable_share"] == pytest.approx((100 * low, 100 * high))
+    assert found["median"] == quantile_interval(values, 0.5)
+
+
+def test_a_share_of_all_has_an_interval_with_a_width() -> None:
+    found = Harmonicity().summarise(gammas(*[0.0] * 20))
+    assert found.values["stable_share"] == 100
+    assert found.intervals["stable_share"] == pytest.approx((86.09, 100), abs=0.01)
 
 
 def test_no_stable_sample() -> None:
@@ -92,11 +118,16 @@ def test_no_stable_sample() -> None:
     assert found.support["stable_mean"] == 0
 
 
-def test_figures_depend_on_the_seed_alone() -> None:
-    first, again, other = (
-        Harmonicity().summarise(gammas(*(i / 99 for i in range(99))), seed=seed)
-        for seed in (1, 1, 2)
-    )
-    assert first == again
-    assert first.values == other.values
-    assert first.intervals != other.intervals
+def test_figures_do_not_depend_on_the_seed() -> None:
+    first, other = (Harmonicity().summarise(spread(99), seed=seed) for seed in (1, 2))
+    assert first.intervals
+    assert first == other
+
+
+def test_many_samples_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Harmonicity().summarise(spread(50))
+    monkeypatch.setattr(summary, "CHUNK", 7)
+    pieces = Harmonicity().summarise(spread(50))
+    assert pieces.values == pytest.approx(whole.values)
+    for key, interval in whole.intervals.items():
+        assert pieces.intervals[key] == pytest.approx(interval)

@@ -3,14 +3,14 @@
 Nearly every key of Trust-Eval is a mean of some per-answer term over some population (all answers,
 the answered ones, the answerable ones), and the rest are functions of those means. So a data set is
 summed up by two numbers a key, the sum of its terms and the size of its population, and the same
-functions give the point estimate and, for a thousand bootstrap resamples at once, its interval.
+functions give the point estimate and, by their derivatives, its variance.
 
 Formulas: Song et al. 2025 (Trust-Align), as implemented by trust_eval 0.1.6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,14 +250,12 @@ def figures(
     correctness: str | None,
     *,
     undefined_f1_zero: bool,
-    populated: Collection[str] = (),
 ) -> dict[str, Array]:
     """Return every figure from sums of terms and sizes of populations, each of shape (...).
 
     A mean over an empty population is 0, except those of ``UNDEFINED_WHERE_EMPTY`` and what is
-    made of them, which are NaN. So are, for resamples, the means of the ``populated`` keys: a
-    population that the data have and a resample happens to miss says nothing about the figure.
-    With ``undefined_f1_zero`` the F1 of undefined citation figures is 0, as in trust_eval 0.1.6.
+    made of them, which are NaN. With ``undefined_f1_zero`` the F1 of undefined citation figures
+    is 0, as in trust_eval 0.1.6.
     """
     found: dict[str, Array] = {}
     for key, total in sums.items():
@@ -265,8 +263,6 @@ def figures(
         if key in UNDEFINED_WHERE_EMPTY:
             within = sizes[UNDEFINED_WHERE_EMPTY[key]]
             mean = np.where((sizes[key] == 0) & (within > 0), np.nan, mean)
-        elif key in populated:
-            mean = np.where(sizes[key] == 0, np.nan, mean)
         found[key] = mean if key in NOT_PERCENT else 100 * mean
     for key, (inputs, combine) in COMPOSITES.items():
         if all(name in found for name in inputs):

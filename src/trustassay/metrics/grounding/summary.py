@@ -1,23 +1,25 @@
-"""The figures of a data set: sums over answers, the bootstrap, and what does not apply."""
+"""The figures of a data set: sums over answers, intervals, and what does not apply."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.metric import Assessment, Summary
 from trustassay.metrics.grounding import maths
+from trustassay.metrics.grounding.intervals import Intervals, figure_intervals
 from trustassay.metrics.grounding.keys import FIGURES, LATER_NAMES
 from trustassay.metrics.grounding.options import GroundingOptions
-from trustassay.statistics.bootstrap import BootstrapSums, percentile_interval
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.intervals import RowSums
 
-__all__ = ["summarise"]
+__all__ = ["Answers", "summarise"]
 
 Floats = NDArray[np.float64]
+T = TypeVar("T")
 
 CHUNK = 4096
 COUNTS = {
@@ -27,36 +29,81 @@ COUNTS = {
 }
 
 
-def summarise(
-    metric: GroundingOptions, assessments: Collection[Assessment], *, seed: int
-) -> Summary:
+class Answers:
+    """What is kept of the answers of a data set: sums of terms and sizes of populations.
+
+    An answer is a row of 2 K numbers: K terms, 0 where it is not in their population, and for each
+    whether it is.
+    """
+
+    def __init__(self, metric: GroundingOptions) -> None:
+        self.correctness = None if metric.correctness in ("none", "auto") else metric.correctness
+        self._rules = metric.rules
+        self._keys, self._members = _layout(self.correctness)
+        self._unions = np.zeros(len(self._members), dtype=int)
+        self._sums = RowSums(2 * len(self._keys))
+
+    def rows(self, table: Mapping[str, Floats]) -> Floats:
+        """Return the rows of m answers from their parts, shape (m, 2 K)."""
+        skip_blank = self._rules.blank == "skip"
+        found = maths.terms(table, self.correctness, skip_blank=skip_blank)
+        populations = np.array([found[key][1] for key in self._keys])
+        terms = np.array([found[key][0] for key in self._keys])
+        return np.concatenate([np.where(populations, terms, 0.0), populations]).T
+
+    def add(self, rows: Floats) -> None:
+        """Count in more answers."""
+        self._sums.add(rows)
+        populations = rows[:, len(self._keys) :] > 0
+        self._unions += [populations[:, m].any(axis=1).sum() for m in self._members.values()]
+
+    @property
+    def support(self) -> dict[str, int]:
+        """The number of answers behind each figure."""
+        return dict(zip(self._members, map(int, self._unions), strict=True))
+
+    def figures(self, sums: Floats | None = None) -> dict[str, Floats]:
+        """Return the figures, or those of other sums of shape (..., 2 K)."""
+        sums = self._sums.total if sums is None else sums
+        columns = np.moveaxis(sums, -1, 0)
+        totals = dict(zip(self._keys, columns[: len(self._keys)], strict=True))
+        sizes = dict(zip(self._keys, columns[len(self._keys) :], strict=True))
+        zero = self._rules.undefined_f1_zero
+        found = maths.figures(totals, sizes, self.correctness, undefined_f1_zero=zero)
+        found |= {name: totals[key] for name, key in COUNTS.items()}
+        found["unanswerable_num"] = sizes["answerable_ratio"] - totals["answerable_ratio"]
+        found["num_samples"] = sizes["answered_ratio"]
+        found["invalid_citations"] = totals["invalid_citations"]
+        return found
+
+    def intervals(self, keys: Iterable[str]) -> Intervals:
+        """Return the intervals of figures that have a value, by their first names."""
+        return figure_intervals(keys, self.figures, self._sums, self.support, self.correctness)
+
+
+def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> Summary:
     """Return every key of Trust-Eval over ``assessments``, read once and in order."""
-    correctness = None if metric.correctness in ("none", "auto") else metric.correctness
-    keys, members = _layout(correctness)
-    rng = generator(seed, "bootstrap", metric.name)
-    bootstrap = BootstrapSums(len(assessments), 2 * len(keys), rng)
-    unions = np.zeros(len(members), dtype=int)
+    answers = Answers(metric)
     failed = 0
     for chunk in _chunks(assessments):
         scored = [a.parts for a in chunk if a.error is None]
         failed += len(chunk) - len(scored)
-        rows = np.zeros((len(chunk), 2 * len(keys)))
         if scored:
-            found = maths.terms(
-                maths.part_table(scored), correctness, skip_blank=metric.rules.blank == "skip"
-            )
-            populations = np.array([found[key][1] for key in keys])
-            values = np.array([found[key][0] for key in keys])
-            rows[: len(scored), : len(keys)] = np.where(populations, values, 0.0).T
-            rows[: len(scored), len(keys) :] = populations.T
-            unions += [populations[list(m)].any(axis=0).sum() for m in members.values()]
-        bootstrap.add(rows)
-    bootstrap.finish()
-    point = _figures(metric, correctness, keys, bootstrap.total)
-    populated = [key for key, size in zip(keys, bootstrap.total[len(keys) :], strict=True) if size]
-    spread = _figures(metric, correctness, keys, bootstrap.resampled, populated)
-    support = dict(zip(members, map(int, unions), strict=True))
-    return _summary(metric, point, spread, support, len(assessments), failed)
+            answers.add(answers.rows(maths.part_table(scored)))
+    support = answers.support
+    values, reasons = _values(metric, answers.figures(), support)
+    wanted = [key for key, value in values.items() if isinstance(value, float)]
+    intervals = answers.intervals({_FIRST_NAMES.get(key, key) for key in wanted})
+    return Summary(
+        values=values,
+        n=len(assessments),
+        failed=failed,
+        intervals=_by_key(wanted, intervals.found),
+        without_interval=_by_key(wanted, intervals.absent),
+        support={key: _support(key, support) for key in values},
+        not_applicable=reasons,
+        settings=metric.settings(),
+    )
 
 
 def _layout(correctness: str | None) -> tuple[list[str], dict[str, list[int]]]:
@@ -78,71 +125,36 @@ def _chunks(assessments: Collection[Assessment]) -> Iterator[Sequence[Assessment
         yield chunk
 
 
-def _figures(
-    metric: GroundingOptions,
-    correctness: str | None,
-    keys: Sequence[str],
-    sums: Floats,
-    populated: Collection[str] = (),
-) -> dict[str, Floats]:
-    """Return the figures for sums of shape (..., 2 K): K sums of terms, K sizes."""
-    columns = np.moveaxis(sums, -1, 0)
-    totals = dict(zip(keys, columns[: len(keys)], strict=True))
-    sizes = dict(zip(keys, columns[len(keys) :], strict=True))
-    found = maths.figures(
-        totals,
-        sizes,
-        correctness,
-        undefined_f1_zero=metric.rules.undefined_f1_zero,
-        populated=populated,
-    )
-    found |= {name: totals[key] for name, key in COUNTS.items()}
-    found["unanswerable_num"] = sizes["answerable_ratio"] - totals["answerable_ratio"]
-    found["num_samples"] = sizes["answered_ratio"]
-    found["invalid_citations"] = totals["invalid_citations"]
-    return found
-
-
-def _summary(
-    metric: GroundingOptions,
-    point: Mapping[str, Floats],
-    spread: Mapping[str, Floats],
-    support: Mapping[str, int],
-    n: int,
-    failed: int,
-) -> Summary:
+def _values(
+    metric: GroundingOptions, point: Mapping[str, Floats], support: Mapping[str, int]
+) -> tuple[dict[str, float | int | None], dict[str, str]]:
+    """Return every figure, and the reason for each that has no value."""
     values: dict[str, float | int | None] = {}
-    intervals: dict[str, tuple[float, float]] = {}
     reasons: dict[str, str] = {}
-    samples = int(point["num_samples"])
     for key in FIGURES:
         source = _FIRST_NAMES.get(key, key)
         if source not in point:
             continue
-        reason = _not_applicable(source, support, float(point[source]))
+        value = float(point[source])
+        reason = _not_applicable(source, support, value)
         if reason:
             values[key], reasons[key] = None, reason
         elif key.endswith("_num") or key in ("num_samples", "invalid_citations"):
-            values[key] = int(point[source])
+            values[key] = int(value)
         else:
-            value = float(point[source])
             values[key] = round(value, 2) if key == "answered_ratio" else value
-            interval = percentile_interval(spread[source])
-            if interval and samples > 1:
-                intervals[key] = interval
     if metric.correctness in ("none", "auto"):
         nothing = "correctness is none: there are no gold answers or claims to hold against"
-        reasons["trust_score"] = nothing if samples else "no sample was scored"
+        scored = support["answered_ratio"]
+        reasons["trust_score"] = nothing if scored else "no sample was scored"
         values = {"trust_score": None, **values}
-    return Summary(
-        values=values,
-        n=n,
-        failed=failed,
-        intervals=intervals,
-        support={key: _support(key, support, samples) for key in values},
-        not_applicable=reasons,
-        settings=metric.settings(),
-    )
+    return values, reasons
+
+
+def _by_key(keys: Iterable[str], found: Mapping[str, T]) -> dict[str, T]:
+    """Return what was found for each key under its first name."""
+    first = {key: _FIRST_NAMES.get(key, key) for key in keys}
+    return {key: found[name] for key, name in first.items() if name in found}
 
 
 _FIRST_NAMES = {later: first for first, later in LATER_NAMES.items()}
@@ -181,9 +193,9 @@ _REGULAR = ("regular_str_em", "regular_claims_nli", "regular_num_preds")
 _CORRECTNESS_ENDINGS = ("_str_em", "_claims_nli", "_num_preds", *maths.LIST_KEYS)
 
 
-def _support(key: str, support: Mapping[str, int], samples: int) -> int:
+def _support(key: str, support: Mapping[str, int]) -> int:
     """Return the number of samples that a figure is made of."""
     key = _FIRST_NAMES.get(key, key)
     if key in COUNTS or key == "unanswerable_num":
         return support[COUNTS.get(key, "answerable_ratio")]
-    return support.get(key, samples)
+    return support.get(key, support["answered_ratio"])

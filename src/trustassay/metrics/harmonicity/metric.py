@@ -189,9 +189,9 @@ class Harmonicity(Perturbing):
             "pairwise_distance": maths.pairwise_distance(vectors),
         }
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
-        """Return means, shares and quantiles of gamma, with bootstrap intervals over samples."""
-        return summarise(self, assessments, FIGURES, seed=seed)
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+        """Return means, shares and quantiles of gamma, with intervals over samples."""
+        return summarise(self, assessments, FIGURES)
 
 
 @dataclass(frozen=True)
@@ -234,9 +234,9 @@ class SemanticHarmonicity(Perturbing):
             "entailed_by_others": float(np.mean(back)),
         }
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
-        """Return means and shares of the divergence, with bootstrap intervals over samples."""
-        return summarise(self, assessments, SEMANTIC_FIGURES, seed=seed)
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+        """Return means, shares and quantiles of the divergence, with intervals over samples."""
+        return summarise(self, assessments, SEMANTIC_FIGURES)
 
 
 async def _both(

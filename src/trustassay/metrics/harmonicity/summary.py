@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.statistics.bootstrap import (
     BootstrapSums,
     percentile_interval,
     resampled_quantiles,
+from trustassay.metric import Assessment, Figure, Summary
+from trustassay.statistics.intervals import (
+    FEWEST,
+    FEWEST_FOR_MEANS,
+    Interval,
+    RowSums,
+    fewest_for_quantile,
+    mean_interval,
+    quantile_interval,
+    too_few,
 )
-from trustassay.statistics.randomness import generator
 
-__all__ = ["FIGURES", "SEMANTIC_FIGURES", "summarise"]
+__all__ = ["FIGURES", "SEMANTIC_FIGURES", "Scores", "summarise"]
+
+
+Floats = NDArray[np.float64]
+
+CHUNK = 4096
 
 
 def _figures(*rows: tuple[str, str, str, bool]) -> dict[str, Figure]:
@@ -50,66 +70,120 @@ SEMANTIC_FIGURES: Mapping[str, Figure] = _figures(
     ("cut", "answers that were cut at max_tokens", "", False),
     ("unseen", "perturbed prompts that the endpoint may have stripped", "", False),
 )
-_COUNTED = frozenset({"refused", "empty", "cut", "unseen"})
+_TOTALS = frozenset({"refused", "empty", "cut", "unseen"})
+"""Figures that are sums, and not means."""
+_COUNTED = _TOTALS | {"perturbations"}
+"""Figures that say what was done, and so have no interval."""
 _QUANTILES = {"median": 0.5, "p90": 0.9}
+_LARGEST = {
+    "stable_share": 100.0,
+    "angle_degrees": 180.0,
+    "gamma_length": 2.0,
+    "pairwise_distance": 2.0,
+}
+"""The largest value of one sample, where that is not 1."""
+
+
+@dataclass
+class Scores:
+    """What is kept of the scored samples: their scores, and sums of all that is averaged.
+
+    A row of the sums is 1, whether the sample is stable, and a number for each of ``keys``; the
+    number of ``stable_mean`` is 0 for a sample that is not stable.
+    """
+
+    keys: Sequence[str]
+    sums: RowSums
+    scores: array[float]
+
+    @classmethod
+    def of(cls, figures: Iterable[str]) -> Scores:
+        """Return those of no sample yet, for these figures."""
+        keys = [key for key in figures if key not in _QUANTILES]
+        return cls(keys, RowSums(2 + len(keys)), array("d"))
+
+    def add(self, scores: Floats, stable: NDArray[np.bool_], parts: Mapping[str, Floats]) -> None:
+        """Count in more samples; all shapes are (m,)."""
+        own = {"mean": scores, "stable_mean": scores * stable, "stable_share": 100.0 * stable}
+        columns = [np.ones(len(scores)), stable, *({**parts, **own}[key] for key in self.keys)]
+        self.sums.add(np.stack(columns, axis=1, dtype=np.float64))
+        self.scores.frombytes(scores.astype(np.float64).tobytes())
+
+    def behind(self, key: str) -> int:
+        """Return the number of samples that a figure is made of."""
+        return int(self.sums.total[1]) if key == "stable_mean" else len(self.scores)
+
+    def value(self, key: str) -> float:
+        """Return a figure, of which there is at least one sample."""
+        if key in _QUANTILES:
+            return float(np.quantile(self.scores, _QUANTILES[key]))
+        return float(self.sums.total[2 + self.keys.index(key)]) / self.behind(key)
+
+    def interval(self, key: str) -> Interval | str:
+        """Return a figure's interval, or why it has none."""
+        n, q = self.behind(key), _QUANTILES.get(key)
+        fewest = FEWEST if key == "stable_share" else FEWEST_FOR_MEANS
+        if q:
+            fewest = max(FEWEST, fewest_for_quantile(q))
+        if reason := too_few("stable samples" if key == "stable_mean" else "samples", n, fewest):
+            return reason
+        if q:
+            found = quantile_interval(np.sort(self.scores), q)
+            assert found
+            return found
+        place, largest = 2 + self.keys.index(key), _LARGEST.get(key, 1.0)
+        mean = self.value(key) / largest
+        square = float(self.sums.products[place, place]) / n / largest**2
+        low, high = mean_interval(min(max(mean, 0.0), 1.0), (square - mean**2) / n, n)
+        return low * largest, high * largest
 
 
 def summarise(
-    metric: Metric,
-    assessments: Collection[Assessment],
-    figures: Mapping[str, Figure],
-    *,
-    seed: int,
+    metric: Metric, assessments: Collection[Assessment], figures: Mapping[str, Figure]
 ) -> Summary:
-    """Return the figures over the scored samples, read once and in order.
-
-    A figure of a single sample has no interval: one sample says nothing of how others scatter.
-    """
-    averaged = [key for key in figures if key not in {"mean", "stable_mean", *_QUANTILES}]
-    rng = generator(seed, "bootstrap", metric.name)
-    bootstrap = BootstrapSums(len(assessments), len(averaged) + 4, rng)
-    scores = []
-    for assessment in assessments:
-        row = np.zeros(len(averaged) + 4)
-        if assessment.error is None and assessment.score is not None:
-            scores.append(assessment.score)
-            stable = assessment.verdict == "stable"
-            parts = {**assessment.parts, "stable_share": 100.0 * stable}
-            row[:4] = 1, assessment.score, stable, assessment.score * stable
-            row[4:] = [parts.get(key, 0) for key in averaged]
-        bootstrap.add(row[None])
-    bootstrap.finish()
-    n = len(scores)
-    point = _means(bootstrap.total[None], averaged)
-    spread = _means(bootstrap.resampled, averaged)
+    """Return the figures over the scored samples, read once and in order."""
+    found = _collect(assessments, figures)
     values: dict[str, float | int | None] = {}
-    intervals: dict[str, tuple[float, float]] = {}
     absent: dict[str, str] = {}
-    stable_n = int(bootstrap.total[2])
+    intervals: dict[str, Interval] = {}
+    without: dict[str, str] = {}
     for key in figures:
-        if n == 0 or (key == "stable_mean" and stable_n == 0):
+        if not found.behind(key):
             values[key] = None
-            absent[key] = "no sample was scored" if n == 0 else "no answer is stable"
-        elif key in _QUANTILES:
-            values[key] = float(np.quantile(scores, _QUANTILES[key]))
-            interval = percentile_interval(resampled_quantiles(scores, _QUANTILES[key], rng))
-            assert interval
-            intervals[key] = interval
-        elif key in _COUNTED:
-            values[key] = round(float(point[key][0]) * n)
+            absent[key] = "no answer is stable" if found.scores else "no sample was scored"
+        elif key in _TOTALS:
+            values[key] = round(found.value(key) * len(found.scores))
         else:
-            values[key] = float(point[key][0])
-            interval = percentile_interval(spread[key])
-            if interval and key != "perturbations":
-                intervals[key] = interval
-    support = {key: stable_n if key == "stable_mean" else n for key in figures}
-    intervals = {key: one for key, one in intervals.items() if support[key] > 1}
-    failed = len(assessments) - n
-    return Summary(values, len(assessments), failed, intervals, support, absent, metric.settings())
+            values[key] = found.value(key)
+        if values[key] is None or key in _COUNTED:
+            continue
+        interval = found.interval(key)
+        if isinstance(interval, str):
+            without[key] = interval
+        else:
+            intervals[key] = interval
+    return Summary(
+        values=values,
+        n=len(assessments),
+        failed=len(assessments) - len(found.scores),
+        intervals=intervals,
+        without_interval=without,
+        support={key: found.behind(key) for key in figures},
+        not_applicable=absent,
+        settings=metric.settings(),
+    )
 
 
-def _means(sums: np.ndarray, averaged: list[str]) -> dict[str, np.ndarray]:
-    """Return the figures of rows of sums; NaN where a resample holds no sample for one."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = {"mean": sums[:, 1] / sums[:, 0], "stable_mean": sums[:, 3] / sums[:, 2]}
-        return found | {key: sums[:, 4 + i] / sums[:, 0] for i, key in enumerate(averaged)}
+def _collect(assessments: Collection[Assessment], figures: Iterable[str]) -> Scores:
+    found = Scores.of(figures)
+    averaged = [key for key in found.keys if key not in ("mean", "stable_mean", "stable_share")]
+    iterator = iter(assessments)
+    while chunk := list(islice(iterator, CHUNK)):
+        scored = [one for one in chunk if one.error is None and one.score is not None]
+        if scored:
+            found.add(
+                np.array([one.score for one in scored], dtype=np.float64),
+                np.array([one.verdict == "stable" for one in scored]),
+                {key: np.array([one.parts.get(key, 0.0) for one in scored]) for key in averaged},
+            )
+    return found

@@ -1,0 +1,62 @@
+"""What a file is by its first bytes, where it is no text in UTF-8."""
+
+from __future__ import annotations
+
+__all__ = ["GZIP", "LONGEST", "other_than_text"]
+
+GZIP = b"\x1f\x8b"
+LONGEST = 16
+"""First bytes that are looked at."""
+
+PACKED = {
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", "zstd -d"),
+    **{b"BZh%d1AY&SY" % level: ("packed by bzip2", "bzip2 -d") for level in range(1, 10)},
+    b"\xfd7zXZ\x00": ("packed by xz", "xz -d"),
+}
+OTHERS = {
+    b"PK\x03\x04": "a zip archive, as a spreadsheet (.xlsx) is one; save it as CSV, or unpack it",
+    b"PAR1\x15": "a Parquet file; name it .parquet",
+    b"ARROW1\x00\x00": "an Arrow file; save it as Parquet",
+    b"SQLite format 3\x00": "a SQLite database; export its records as JSON Lines or CSV",
+    b"%PDF-": "a PDF; expected text",
+}
+MARKS = {  # UTF-32 first: its mark begins as that of UTF-16
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+ZEROS = {
+    # Where a text that begins with two ASCII characters has its zero bytes.
+    (1, 3, 5, 7): "UTF-16LE",
+    (0, 2, 4, 6): "UTF-16BE",
+    (1, 2, 3, 5, 6, 7): "UTF-32LE",
+    (0, 1, 2, 4, 5, 6): "UTF-32BE",
+}
+
+
+def other_than_text(start: bytes) -> str | None:
+    """Return what a file is and what to do about it, ``None`` where it may be text in UTF-8.
+
+    ``start`` are its first bytes, :data:`LONGEST` of them or all that there are.
+    """
+    for mark, (kind, tool) in PACKED.items():
+        if start.startswith(mark):
+            return f"is {kind}; unpack it first ({tool})"
+    for mark, kind in OTHERS.items():
+        if start.startswith(mark):
+            return f"is {kind}"
+    encoding = _encoding(start)
+    return encoding and f"is {encoding}, expected UTF-8 (iconv -f {encoding} -t UTF-8 writes it so)"
+
+
+def _encoding(start: bytes) -> str | None:
+    for mark, encoding in MARKS.items():
+        if start.startswith(mark):
+            return encoding
+    start = start[:8]
+    zeros = tuple(place for place, byte in enumerate(start) if byte == 0)
+    for places, encoding in ZEROS.items():
+        if zeros and zeros == tuple(place for place in places if place < len(start)):
+            return encoding
+    return None
