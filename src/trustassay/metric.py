@@ -301,6 +301,7 @@ class Metric(ABC):
             found.support,
             found.not_applicable,
             self.settings(),
+            found.without_interval,
         )
 
     def problem(self, assessment: Assessment) -> str | None:  # noqa: ARG002

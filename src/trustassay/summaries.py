@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 
 from trustassay.statistics.intervals import (
+    FEWEST,
+    FEWEST_FOR_MEANS,
     binomial_interval,
+    fewest_for_quantile,
     mean_interval,
     quantile_interval,
     t_interval,
+    too_few,
 )
 
 __all__ = ["Mean", "Quantile", "Share", "Statistic", "Summarised", "Total", "summarised"]
@@ -69,6 +73,7 @@ class Summarised:
     intervals: dict[str, Interval] = field(default_factory=dict)
     support: dict[str, int] = field(default_factory=dict)
     not_applicable: dict[str, str] = field(default_factory=dict)
+    without_interval: dict[str, str] = field(default_factory=dict)
 
 
 def summarised(
@@ -99,8 +104,11 @@ def summarised(
             found.values[key] = None
             found.not_applicable[key] = "no sample has it" if found.n else "no sample was scored"
             continue
-        found.values[key], interval = _figure(statistic, numbers, score_range)
-        if interval:
+        found.values[key] = _value_of(statistic, numbers)
+        interval = _interval_of(statistic, numbers, score_range)
+        if isinstance(interval, str):
+            found.without_interval[key] = interval
+        elif interval is not None:
             found.intervals[key] = interval
     return found
 
@@ -117,24 +125,37 @@ def _value(statistic: Statistic, assessment: Any) -> float | None:
     return assessment.parts.get(statistic.of)  # type: ignore[no-any-return]
 
 
-def _figure(
+def _value_of(statistic: Statistic, numbers: Any) -> float:
+    if isinstance(statistic, Total):
+        return float(numbers.sum())
+    if isinstance(statistic, Quantile):
+        return float(np.quantile(numbers, statistic.q))
+    return float(numbers.mean()) * (100 if isinstance(statistic, Share) else 1)
+
+
+def _interval_of(
     statistic: Statistic, numbers: Any, score_range: tuple[float, float]
-) -> tuple[float, Interval | None]:
+) -> Interval | str | None:
+    """Return the interval of a figure, why it has none, or ``None`` where it needs none."""
     n = len(numbers)
     if isinstance(statistic, Total):
-        return float(numbers.sum()), None
+        return None
     if isinstance(statistic, Quantile):
-        ordered = np.sort(numbers)
-        return float(np.quantile(ordered, statistic.q)), quantile_interval(ordered, statistic.q)
-    mean, variance = float(numbers.mean()), float(numbers.var()) / n
+        fewest = max(FEWEST, fewest_for_quantile(statistic.q))
+        reason = too_few("samples", n, fewest)
+        return reason or quantile_interval(np.sort(numbers), statistic.q)
     if isinstance(statistic, Share):
-        interval = binomial_interval(float(numbers.sum()), n) if n > 1 else None
-        return 100 * mean, interval and (100 * interval[0], 100 * interval[1])
+        if reason := too_few("samples", n, FEWEST):
+            return reason
+        low, high = binomial_interval(float(numbers.sum()), n)
+        return 100 * low, 100 * high
+    if reason := too_few("samples", n, FEWEST_FOR_MEANS):
+        return reason
+    mean, variance = float(numbers.mean()), float(numbers.var()) / n
     bounds = score_range if statistic.of == "score" else statistic.bounds
-    if n < 2:
-        return mean, None
     if bounds is None or not all(map(math.isfinite, bounds)):
-        return mean, t_interval(mean, variance, n)
-    low, width = bounds[0], bounds[1] - bounds[0]
-    inner = mean_interval((mean - low) / width, variance / width**2, n)
-    return mean, (low + width * inner[0], low + width * inner[1])
+        return t_interval(mean, variance, n)
+    least, width = bounds[0], bounds[1] - bounds[0]
+    share = min(max((mean - least) / width, 0.0), 1.0)
+    low, high = mean_interval(share, variance / width**2, n)
+    return least + width * low, least + width * high

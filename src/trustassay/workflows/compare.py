@@ -171,7 +171,7 @@ def compare(
         changes = _paired(a, b)
         pairs = len(changes)
         if pairs > 1:
-            lowest, highest = cls.score_range
+            lowest, highest = infos[0].score_range
             paired = mean_of_differences(changes, highest - lowest)
             paired_p = sign_flip_p(changes, rng("sign flips"), permutations)
     else:
@@ -185,7 +185,7 @@ def compare(
         first=a,
         second=b,
         stable_below=bound,
-        mean=difference_of_means(a.scores, b.scores, cls.score_range),
+        mean=difference_of_means(a.scores, b.scores, infos[0].score_range),
         median=difference_of_medians(a.scores, b.scores),
         stable=stable,
         distribution=kolmogorov_smirnov(a.scores, b.scores, rng("permutations"), permutations),

@@ -24,14 +24,6 @@ from trustassay.calls.keys import shared_file
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.data.signatures import GZIP, LONGEST, other_than_text
-from trustassay.engine.asking import samples_at_once
-from trustassay.engine.folder import RunFolder, RunFolderError, encoded
-from trustassay.engine.hashing import HashSet, hash64
-from trustassay.engine.intake import Intake
-from trustassay.engine.keys import check_run_keys, shared_file
-from trustassay.engine.models import Backends, Gatherers
-from trustassay.engine.outputs import write_outputs
-from trustassay.engine.run import assess_one
 from trustassay.errors import RunFolderError
 from trustassay.files import Appender
 from trustassay.metric import Assessment, Inventory, Metric, MetricInfo

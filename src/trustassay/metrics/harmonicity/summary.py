@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.metric import Assessment, Figure, Metric, Summary
-from trustassay.statistics.bootstrap import (
-    BootstrapSums,
-    percentile_interval,
-    resampled_quantiles,
-from trustassay.metric import Assessment, Figure, Summary
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
