@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import tracemalloc
@@ -10,10 +11,11 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from tests.backends.test_http import Handler, asked, failing, saying
 from trustassay.backends.body import in_bytes
-from trustassay.backends.http import Address
+from trustassay.backends.http import Address, HttpEndpoint
 from trustassay.errors import CallError, UnknownNameError
 
 MB = 1_000_000
@@ -80,6 +82,26 @@ def test_a_reply_that_is_too_large_is_broken_off(
     assert found[0].kind == "oversized"
     assert str(found[0]).endswith("the reply has more than 16,000,000 bytes (max_reply)")
     assert peak < 40 * MB
+
+
+def test_many_large_replies_at_once_take_little_more_than_one() -> None:
+    async def work() -> list[BaseException]:
+        app = web.Application()
+        app.router.add_route("*", "/{tail:.*}", sending(plain))
+        async with TestServer(app) as server:
+            base = str(server.make_url(""))
+            http = HttpEndpoint(Address.parse("test", f"m@{base}", base="", key=""), "x")
+            try:
+                posts = (http.post("/", {"n": n}) for n in range(8))
+                replies = await asyncio.gather(*posts, return_exceptions=True)
+                return [reply for reply in replies if isinstance(reply, CallError)]
+            finally:
+                await http.close()
+
+    found: list[BaseException] = []
+    peak = peak_of(lambda: found.extend(asyncio.run(work())))
+    assert len(found) == 8
+    assert peak < 60 * MB
 
 
 def test_an_error_of_any_size_is_told_by_its_status() -> None:

@@ -156,4 +156,6 @@ requests = st.builds(
 def test_a_request_is_known_by_its_fields_as_plain_json(request: ChatRequest) -> None:
     """Stored calls are found by it: not a character may change."""
     fields = {name: getattr(request, name) for name in ChatRequest.__slots__}
+    if not request.may_be_empty:
+        del fields["may_be_empty"]
     assert chat_parts(request) == (json.dumps(fields),)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import zlib
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["ACCEPTED", "BodyError", "OversizedError", "in_bytes", "read_body"]
+__all__ = ["ACCEPTED", "AT_ONCE", "BodyError", "OversizedError", "in_bytes", "read_body"]
 
 ACCEPTED = "gzip, deflate"
 """Value of ``Accept-Encoding``: what :func:`read_body` unpacks."""
 PLAIN = "identity"
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+LARGE = 1_000_000
+AT_ONCE = 2
+"""Replies beyond so many bytes that an endpoint's client reads at once."""
 PIECE = 1 << 18
 """Bytes that are unpacked at a time: a few packed ones may stand for very many."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)(i?)b?", re.IGNORECASE)
@@ -43,10 +48,14 @@ def in_bytes(text: str) -> int:
     return int(float(found[1]) * unit ** _POWERS[found[2].lower()])
 
 
-async def read_body(response: aiohttp.ClientResponse, most: int, *, cut: bool = False) -> bytes:
+async def read_body(
+    response: aiohttp.ClientResponse, most: int, room: asyncio.Semaphore, *, cut: bool = False
+) -> bytes:
     """Return the body of a response whose session does not unpack by itself.
 
-    With ``cut`` one that is too large is returned without what is beyond ``most`` bytes.
+    ``room`` says how many may read on at once beyond :data:`LARGE` bytes, so that many large
+    replies together take no more memory than a few. With ``cut`` a body that is too large is
+    returned without what is beyond ``most`` bytes.
 
     Raises:
         OversizedError: it has more than ``most`` bytes after unpacking; it is not read on.
@@ -54,23 +63,27 @@ async def read_body(response: aiohttp.ClientResponse, most: int, *, cut: bool = 
     """
     encoding = response.headers.get("Content-Encoding", "").strip().lower() or PLAIN
     if encoding == PLAIN and response.content_length is not None:
-        if response.content_length <= most:
+        if response.content_length <= min(most, LARGE):
             return await response.read()
-        if not cut:
+        if response.content_length > most and not cut:
             response.close()
             raise OversizedError
     parts: list[bytes] = []
     size = 0
-    async for part in _pieces(response, encoding):
-        size += len(part)
-        if size > most:
-            response.close()
-            if not cut:
-                raise OversizedError
-            parts.append(part[: most - size])
-            break
-        parts.append(part)
-    return b"".join(parts)
+    async with AsyncExitStack() as stack:
+        async for part in _pieces(response, encoding):
+            if size <= LARGE < size + len(part):
+                await stack.enter_async_context(room)
+            size += len(part)
+            if size > most:
+                response.close()
+                if not cut:
+                    parts.clear()  # the error holds on to this frame
+                    raise OversizedError
+                parts.append(part[: most - size])
+                break
+            parts.append(part)
+        return b"".join(parts)
 
 
 async def _pieces(response: aiohttp.ClientResponse, encoding: str) -> AsyncIterator[bytes]:

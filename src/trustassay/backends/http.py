@@ -14,7 +14,14 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from trustassay.backends.body import ACCEPTED, BodyError, OversizedError, in_bytes, read_body
+from trustassay.backends.body import (
+    ACCEPTED,
+    AT_ONCE,
+    BodyError,
+    OversizedError,
+    in_bytes,
+    read_body,
+)
 from trustassay.capabilities import EndpointLimits, on_sending
 from trustassay.errors import BackendError, CallError, CallFault, UnknownNameError, did_you_mean
 from trustassay.sample import clean
@@ -173,6 +180,7 @@ class HttpEndpoint:
         self._headers: dict[str, str] = {}
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._room = asyncio.Semaphore(AT_ONCE)
         self._key = ""
         self._proxy: str | None = None
 
@@ -245,7 +253,8 @@ class HttpEndpoint:
             ) as response:
                 status = response.status
                 good = 200 <= status < 300
-                body = await read_body(response, most if good else ERROR_BYTES, cut=not good)
+                limit = most if good else ERROR_BYTES
+                body = await read_body(response, limit, self._room, cut=not good)
                 return status, response.headers, self._redacted(body.decode("utf-8", "replace"))
         except OversizedError:
             words = f"the reply has more than {most:,} bytes (max_reply)"
@@ -281,7 +290,7 @@ class HttpEndpoint:
             }
             if self._key:
                 headers[self._key_header] = self._key_prefix + self._key
-            self._loop = loop
+            self._loop, self._room = loop, asyncio.Semaphore(AT_ONCE)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30),
