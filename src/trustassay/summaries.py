@@ -137,22 +137,25 @@ def _interval_of(
     statistic: Statistic, numbers: Any, score_range: tuple[float, float]
 ) -> Interval | str | None:
     """Return the interval of a figure, why it has none, or ``None`` where it needs none."""
-    n = len(numbers)
     if isinstance(statistic, Total):
         return None
-    if isinstance(statistic, Quantile):
-        fewest = max(FEWEST, fewest_for_quantile(statistic.q))
-        reason = too_few("samples", n, fewest)
-        return reason or quantile_interval(np.sort(numbers), statistic.q)
+    n, fewest = len(numbers), FEWEST_FOR_MEANS
     if isinstance(statistic, Share):
-        if reason := too_few("samples", n, FEWEST):
-            return reason
+        fewest = FEWEST
+    elif isinstance(statistic, Quantile):
+        fewest = max(FEWEST, fewest_for_quantile(statistic.q))
+    if reason := too_few("samples", n, fewest):
+        return reason
+    if isinstance(statistic, Quantile):
+        return quantile_interval(np.sort(numbers), statistic.q)
+    if isinstance(statistic, Share):
         low, high = binomial_interval(float(numbers.sum()), n)
         return 100 * low, 100 * high
-    if reason := too_few("samples", n, FEWEST_FOR_MEANS):
-        return reason
-    mean, variance = float(numbers.mean()), float(numbers.var()) / n
-    bounds = score_range if statistic.of == "score" else statistic.bounds
+    return _interval_of_mean(numbers, score_range if statistic.of == "score" else statistic.bounds)
+
+
+def _interval_of_mean(numbers: Any, bounds: tuple[float, float] | None) -> Interval | None:
+    n, mean, variance = len(numbers), float(numbers.mean()), float(numbers.var()) / len(numbers)
     if bounds is None or not all(map(math.isfinite, bounds)):
         return t_interval(mean, variance, n)
     least, width = bounds[0], bounds[1] - bounds[0]
