@@ -199,7 +199,7 @@ class EndpointLimits:
     """What an endpoint may be asked for; ``None`` means no limit of that kind.
 
     concurrency: calls under way at once; fewer after the endpoint said that they are too many.
-    timeout_s: for one try. deadline_s: for a call with all its tries.
+    timeout_s: for one try. deadline_s: for a call with all its tries, without outages.
     patience_s: after so long with nothing but failures the endpoint counts as gone.
     reply_bytes: a larger body is not read to its end; counted after unpacking.
     """

@@ -122,7 +122,7 @@ def test_the_hub_is_asked_for_the_named_model_alone(hub: str, tmp_path: Path) ->
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert "no safetensors weights" in done.stdout, done.stderr

@@ -134,7 +134,7 @@ def test_a_limit_of_less_than_one_call_at_a_time_is_kept(after_s: float | None) 
     server = Server([bucket(2, 2, after_s)], latency_s=0.02)
     took = seconds(server, [0] * 200)
     assert took <= 1.25 * 100
-    assert server.complaints <= 0.7
+    assert server.complaints <= 0.9  # most of them before the limit is found
 
 
 @pytest.mark.parametrize("tells", [True, False])
@@ -148,16 +148,16 @@ def test_a_quota_for_each_minute_is_used_and_loses_nothing(tells: bool) -> None:
 @pytest.mark.parametrize("after_s", AFTER)
 @pytest.mark.parametrize("latency_s", [0.02, 0.1])
 @pytest.mark.parametrize(
-    ("before", "after", "ideal"), [(200, 100, 15.0), (400, 100, 5.0), (100, 200, 12.5)]
+    ("before", "after", "calls", "ideal"),
+    [(200, 100, 2000, 15.0), (300, 100, 4000, 30.0), (100, 200, 4000, 22.5)],
 )
 def test_a_quota_that_changes_midway_is_followed(
-    after_s: float | None, latency_s: float, before: int, after: int, ideal: float
+    after_s: float | None, latency_s: float, before: int, after: int, calls: int, ideal: float
 ) -> None:
-    at = 5 if before != 400 else 3.75
-    calls = 2000 if before != 400 else 1625
+    """It changes after five seconds."""
 
     def quota() -> float:
-        return before if now() < at else after
+        return before if now() < 5 else after
 
     server = Server([bucket(quota, 20, after_s)], latency_s)
     took = seconds(server, [0] * calls)

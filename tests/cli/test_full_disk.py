@@ -63,7 +63,7 @@ def on_small_disk(kib: int, arguments: list[str], cwd: Path) -> OnSmallDisk:
         cp -r disk kept; exit $again
     """
     done = subprocess.run(
-        ["unshare", "-rm", "bash", "-c", script], cwd=cwd, timeout=120, check=False
+        ["unshare", "-rm", "bash", "-c", script], cwd=cwd, timeout=300, check=False
     )
     assert done.returncode != 99, "the disk could not be made"
     return OnSmallDisk(

@@ -67,7 +67,7 @@ def test_what_belongs_together_is_not_broken(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     said = cli("compare", runs / "before", runs / "after", "--out", "change.html").err
-    assert "paired difference " in said
+    assert "\npaired difference\n" in said
     assert "…" not in said
     page = (tmp_path / "change.html").read_text(encoding="utf-8")
     assert re.search(r"\(95\xa0% interval .*\(p\xa0=\xa0[0-9.]+\)", page)

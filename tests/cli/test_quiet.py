@@ -77,7 +77,7 @@ def quietly(arguments: Sequence[str | Path], cwd: Path) -> Quiet:
     if traced:
         command = [*STRACE, "-o", str(trace), *command]
     done = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     calls = trace.read_text(errors="replace") if traced else ""
     return Quiet(

@@ -12,7 +12,7 @@ TOO_MANY, TOO_MANY_FASTER, SURE = 0.15, 0.1, 0.2
 """Shares of complaints above the usual one that tell of a limit; the second at a faster rate. Up to
 the third it takes two windows to believe them."""
 FIRST_PART = 0.25
-"""The part of the full rate with which the search for a limit begins."""
+"""The part of a rate with which the search for a limit begins, where nearly all was refused."""
 LATENCY_S, LATENCY_WEIGHT = 1.0, 1 / 16
 """The latency to expect before the first reply, and the weight of a new one in the mean."""
 WINDOW_S, WINDOW = 0.5, 20
@@ -22,16 +22,16 @@ USED = 0.85
 KEPT = 3
 """Windows at one rate before a faster one is tried."""
 FASTER_FIRST, FASTER = 2.0, 1.25
-"""How much faster is tried, until the limit is found and afterwards."""
+"""How much faster is tried, while the limit is searched for or in doubt, and else."""
 WORTH_S = 1.0
 """A faster rate is tried while at least so many seconds' worth of calls wait."""
-IN_VAIN, CALM = 3, 0.05
-"""After slowing down in so many windows, with none between them whose share was as low as this
-above the usual one, the complaints that still come are usual."""
+IN_VAIN, CALM = 4, 0.05
+"""So many windows that slow down, with none between them whose share is as low as this above the
+usual one, tell that the complaints that still come are usual."""
 USUAL_WEIGHT, USUAL_MOST = 0.1, 0.5
 """The weight of a lower share in the usual one, and the most that this can be."""
-SLOWEST, LEAST_LEFT = 0.02, 0.1
-"""The lowest rate, in calls a second, and the least part of a rate that one window leaves."""
+SLOWEST = 0.02
+"""The lowest rate, in calls a second."""
 CATCH_UP_S = 0.05
 """Calls that are late by less than this may be made up for together."""
 RUN_UP, RUN_UP_MOST = 2, 8
@@ -81,8 +81,10 @@ class Pace:
     then one goes out a quarter faster. If that is let in, too, its rate is kept, and a still faster
     one tried at once, so that a limit that rises is followed; if not, it tells the limit anew.
 
-    Where three windows have slowed down and not one was calm, complaints have nothing to do with
-    the rate: calls go at full speed again, and only complaints beyond that share count.
+    Where a kept rate is refused again, the limit is in doubt, and twice the rate is tried instead
+    of a quarter more. Where four windows have slowed down and not one was calm, complaints have
+    nothing to do with the rate: calls go at full speed again, and only complaints beyond that share
+    count.
 
     A limit of tokens refuses the large calls first. So a call that was refused three times gets a
     longer distance from the one before it, in which the limit recovers.
@@ -98,7 +100,7 @@ class Pace:
         self._turns = self._waiting = 0
         self._round = self._replies = self._complaints = 0
         self._window = _Window(0)
-        self._faster = FASTER_FIRST
+        self._searching = False
         self._kept = 0
         self._usual = 0.0
         self._in_vain: list[_Window] = []
@@ -159,6 +161,11 @@ class Pace:
         return self._most / self._latency_s * FIRST_PART
 
     @property
+    def _faster(self) -> float:
+        """How much faster to try: more where slowing down was in vain, and the limit uncertain."""
+        return FASTER_FIRST if self._searching or self._in_vain else FASTER
+
+    @property
     def _worth_trying(self) -> bool:
         return self._rate is not None and self._waiting > WORTH_S * self._rate
 
@@ -176,7 +183,7 @@ class Pace:
 
     def _search(self, rate: float) -> None:
         self._rate = max(SLOWEST, rate)
-        self._faster = FASTER_FIRST
+        self._searching = True
         self._begin_window(kept=1)
 
     def _begin_window(self, kept: int, faster: float = 1.0) -> None:
@@ -230,7 +237,12 @@ class Pace:
             self._rate = None
             self._begin_round()
             return
-        part = max(LEAST_LEFT, (1 - window.share) / (1 - self._usual))
-        self._rate = max(SLOWEST, min(1.0, part) * self._rate * window.faster)
-        self._faster = FASTER
-        self._begin_window(KEPT)
+        part = min(1.0, (1 - window.share) / (1 - self._usual))
+        if part < FIRST_PART:  # too few were let in to tell how many could be
+            self._search(FIRST_PART * self._rate)
+            return
+        more = part * window.faster
+        self._rate = max(SLOWEST, more * self._rate)
+        self._searching = False
+        worth = self._in_vain and more > FASTER and self._worth_trying
+        self._begin_window(KEPT, self._faster if worth else 1.0)
