@@ -120,15 +120,17 @@ async def _sound(
             problems += metric.problems(as_answered)
             if answering is None:
                 problems += metric.problems_without_model(sample)
-        if hash64(sample.id) in ids:
+        known_as = hash64(sample.id)
+        if known_as in ids:
             if given:
                 problems.append(Problem("id", f"{sample.id!r} stands on an earlier record, too"))
             else:
                 sample = replace(sample, id=_next_free(sample.id, ids, repeats))
+                known_as = hash64(sample.id)
         if problems:
             intake.note(Fault(record.where, tuple(dict.fromkeys(problems))))
             continue
-        ids.add(hash64(sample.id))
+        ids.add(known_as)
         yield sample
 
 
