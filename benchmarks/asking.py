@@ -116,7 +116,8 @@ async def ours(work: Work, *, cache: bool = True) -> list[str]:
         cache=work.folder / "cache" if cache else False,
         concurrency=work.at_once,
     )
-    return [reply.text for reply in await chat.aask(work.prompts, strict=True)]
+    replies = await asyncio.to_thread(chat.ask, work.prompts, strict=True)
+    return [reply.text for reply in replies]
 
 
 async def ours_unstored(work: Work) -> list[str]:

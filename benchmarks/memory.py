@@ -26,12 +26,15 @@ FIGURES = ("scoring_s", "scoring_mb", "ending_s", "ending_cpu_s", "ending_mb")
 
 
 def write(path: Path, n: int) -> None:
-    """Write ``n`` samples, the bundled ones under new ids."""
+    """Write ``n`` samples: the bundled ones under new ids, each response with a text of its own."""
     text = files("trustassay.data").joinpath("demo.jsonl").read_text(encoding="utf-8")
     rows = [json.loads(line) for line in text.splitlines()]
     with path.open("w") as file:
         for index, row in zip(range(n), itertools.cycle(rows), strict=False):
-            file.write(json.dumps(row | {"id": f"s{index}"}) + "\n")
+            own = {"id": f"s{index}"}
+            if row["response"]:
+                own["response"] = f"{row['response']} This is answer {index}."
+            file.write(json.dumps(row | own) + "\n")
 
 
 def measure(source: Path, out: Path) -> dict[str, float]:

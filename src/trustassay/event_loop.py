@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
 __all__ = ["run_anywhere"]
 
 T = TypeVar("T")
+RARE = 10_000
+"""New objects after which Python looks for circular garbage while calls are made; else 700."""
+
+_counting = threading.Lock()
+_at_work = 0
+_usual = gc.get_threshold()
 
 
 def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -33,7 +40,7 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     def in_thread() -> None:
         try:
-            result.append(asyncio.run(stoppable()))
+            result.append(_run(stoppable))
         except BaseException as error:
             errors.append(error)
         finally:
@@ -55,9 +62,31 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do as ``asyncio.run``; a second interruption, which may strike any task, is no report."""
-    with asyncio.Runner() as runner:
+    with _rarer_collections(), asyncio.Runner() as runner:
         runner.get_loop().set_exception_handler(_report)
         return runner.run(work())
+
+
+@contextmanager
+def _rarer_collections() -> Iterator[None]:
+    """Let Python look for circular garbage less often; a call makes little, and many objects.
+
+    What it was is set again when the last of those that are at work has ended.
+    """
+    global _at_work, _usual  # noqa: PLW0603 - as the threshold, one for the process
+    with _counting:
+        if _at_work == 0:
+            _usual = gc.get_threshold()
+            if 0 < _usual[0] < RARE:
+                gc.set_threshold(RARE, *_usual[1:])
+        _at_work += 1
+    try:
+        yield
+    finally:
+        with _counting:
+            _at_work -= 1
+            if _at_work == 0:
+                gc.set_threshold(*_usual)
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

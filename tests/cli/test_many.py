@@ -52,7 +52,7 @@ def test_of_few_samples_no_change_is_claimed(cli: Cli, runs: Path) -> None:
         score(rows, metrics="harmonicity", embedder=HashedWords(), out=runs / name)
     said = cli("compare", "few", "worse", "--out", "page.html")
     assert said.status == 0
-    assert "cannot be said (19 pairs are too few; 40 would do)" in said.err
+    assert "cannot be said (too few pairs: 19; 40 would do)" in said.err
     assert said.err.count("too few") == 5  # four figures, and the sentence
     assert "too few" in (runs / "page.html").read_text(encoding="utf-8")
 

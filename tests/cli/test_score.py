@@ -46,7 +46,7 @@ def test_too_few_samples_for_an_interval_are_told_on_terminal_and_page(
     cli: Cli, tmp_path: Path
 ) -> None:
     said = cli("score", SOUND, *LEXICAL, "--out", "run")
-    reason = "3 scored answers are too few; 20 would do"
+    reason = "too few scored answers: 3; 20 would do"
     assert f"no interval of answered_citation_f1: {reason}" in said.err
     found = summary_of(tmp_path / "run")["metrics"]["grounding"]
     assert found["intervals"] == {}

@@ -107,10 +107,10 @@ def test_samples_without_a_score_are_left_out_of_the_pairs(
         score(rows, metrics=[Probe(by_number)], entailer="lexical", out=tmp_path / failing)
     found = compare(tmp_path / "q3", tmp_path / "q5")
     assert found.pairs == 18
-    assert found.paired == (0.0, None, "18 pairs are too few; 40 would do")
+    assert found.paired == (0.0, None, "too few pairs: 18; 40 would do")
     told = found.to_dict()["paired"]
     assert told["interval"] is None
-    assert told["without_interval"] == "18 pairs are too few; 40 would do"
+    assert told["without_interval"] == "too few pairs: 18; 40 would do"
     assert any("q3: 1 sample without a score" in warning for warning in found.warnings)
 
 

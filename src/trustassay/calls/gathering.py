@@ -206,7 +206,7 @@ class Gatherer(Generic[Item, Reply]):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
-        if len(self._under_way) <= self._enough():
+        if not self._room.is_set() and len(self._under_way) <= self._enough():
             self._room.set()
 
     async def _answer(self, pile: list[_Waiting[Item, Reply]]) -> None:

@@ -129,16 +129,18 @@ async def _sound(
             continue
         sample = record.sample
         problems = check(sample)
-        if hash64(sample.id) in ids:
+        known_as = hash64(sample.id)
+        if known_as in ids:
             if record.has_id:
                 words = f"{sample.id!r} is already used by an earlier record"
                 problems.append(Problem("id", words))
             else:
                 sample = replace(sample, id=_next_free(sample.id, ids, repeats))
+                known_as = hash64(sample.id)
         if problems:
             intake.note(Fault(record.where, tuple(dict.fromkeys(problems))))
             continue
-        ids.add(hash64(sample.id))
+        ids.add(known_as)
         yield sample
 
 

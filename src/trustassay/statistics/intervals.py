@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ MANY = 1000
 
 def too_few(what: str, there: int, needed: int) -> str | None:
     """Return why a figure has no interval, or ``None`` where there are enough samples."""
-    return f"{there} {what} are too few; {needed} would do" if there < needed else None
+    return f"too few {what}: {there}; {needed} would do" if there < needed else None
 
 
 class RowSums:
@@ -254,6 +255,7 @@ def fewest_for_quantile(q: float, level: float = 0.95) -> int:
     return math.ceil(math.log((1 - level) / 2) / math.log(max(q, 1 - q)))
 
 
+@cache
 def _place(n: int, q: float, probability: float) -> float:
     """Return the u from 1 to n with I_q(u, n + 1 - u) = probability, which falls with u."""
     low, high = 1.0, float(n)
