@@ -18,7 +18,7 @@ types: $(VENV)/test.stamp
 	$(BIN)/mypy
 
 unit: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -rs
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -rs -n auto
 
 format: $(VENV)/test.stamp
 	$(BIN)/ruff check --fix .

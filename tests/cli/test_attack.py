@@ -235,7 +235,7 @@ def test_a_request_sent_again_without_a_parameter_counts_twice(
 
 REFUSING = """
 from pathlib import Path
-from trustassay.capabilities import CallError
+from trustassay.errors import CallError
 
 def answer(prompt):
     with Path("asked.txt").open("a") as file:

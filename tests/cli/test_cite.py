@@ -73,7 +73,7 @@ def test_what_was_cited_scores_better(cli: Cli, tmp_path: Path) -> None:
 
 
 FAILING = """
-from trustassay.capabilities import BackendError
+from trustassay.errors import BackendError
 def entails(premise, hypothesis):
     if "trouble" in hypothesis:
         raise BackendError("no idea")

@@ -85,7 +85,7 @@ def test_no_command_cuts_a_number(
 ) -> None:
     """All that a table holds in a wide terminal stands, whole, in narrow ones."""
     jsonl(tmp_path / "asked.jsonl", RESAMPLED)
-    jsonl(tmp_path / "answers.jsonl", records(3))
+    jsonl(tmp_path / "answers.jsonl", records(25))
     assert cli("score", "asked.jsonl", "--metric", "harmonicity", "--out", "a").status == 0
     assert cli("score", "asked.jsonl", "--metric", "harmonicity", "--out", "b").status == 0
     commands = [

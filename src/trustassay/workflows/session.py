@@ -117,8 +117,8 @@ async def in_session(
             except BackendError:
                 tally.forget_refusals()  # nothing was found; the cause may be mended by next time
                 raise
-        used: Counter[str] = sum(models.usage.values(), Counter())
-        counts = (tally.used, tally.failed, used["calls"], used["cut"])
+            used: Counter[str] = sum(models.usage.values(), Counter())
+            counts = (tally.used, tally.failed, used["calls"], used["cut"])
         return found, Session(gatherers.endpoints.all(), *counts)
     finally:
         folder.unlock()
