@@ -342,8 +342,7 @@ class RunFolder:
         try:
             return decode(line)
         except (ValueError, KeyError, TypeError):
-            where = f"{self.assessments_path}: the line at byte {offset}"
-            raise RunFolderError(f"{where} is damaged (delete it to score it again)") from None
+            raise _damaged_at(self.assessments_path, offset) from None
 
 
 class StoredAssessments(Sequence[Assessment]):
@@ -413,9 +412,13 @@ class StoredAssessments(Sequence[Assessment]):
                 fields = json.loads(line)
             return Assessment.from_dict(fields)
         except (ValueError, KeyError, TypeError):
-            with self._path.open("rb") as file:
-                number = 1 + file.read(offset).count(b"\n")
-            raise damaged_assessment(self._path, number) from None
+            raise _damaged_at(self._path, offset) from None
+
+
+def _damaged_at(path: Path, offset: int) -> RunFolderError:
+    """Return the error of the line that begins at a byte."""
+    with path.open("rb") as file:
+        return damaged_assessment(path, 1 + file.read(offset).count(b"\n"))
 
 
 def damaged_assessment(path: Path, number: int) -> RunFolderError:
