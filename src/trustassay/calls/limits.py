@@ -21,7 +21,7 @@ __all__ = ["Endpoint", "Meter"]
 
 T = TypeVar("T")
 Turn = tuple[Call, asyncio.Future[None]]
-LEAD_S = 0.15
+LEAD_S = 0.1
 """So long the first call is alone, unless it ends before."""
 RESUMED, RESUMED_PART = 8, 4
 """Calls at once when an outage has ended, or a quarter of all; two more with each reply."""
