@@ -17,7 +17,6 @@ def test_samples_are_found_by_place_and_by_id(tmp_path: Path) -> None:
     assert [sample.id for sample in pool] == [row["id"] for row in rows]
     assert [pool.index(f"sample-{i}") for i in range(300)] == list(range(300))
     assert pool.index("no such sample") is None
-    pool.close()
 
 
 def test_an_empty_pool(tmp_path: Path) -> None:
@@ -25,7 +24,6 @@ def test_an_empty_pool(tmp_path: Path) -> None:
     path.write_text("")
     pool = StoredPool(path)
     assert (len(pool), list(pool), pool.index("a")) == (0, [], None)
-    pool.close()
 
 
 def test_ids_need_not_stand_first(tmp_path: Path) -> None:
@@ -33,4 +31,3 @@ def test_ids_need_not_stand_first(tmp_path: Path) -> None:
     path.write_text(json.dumps({"question": "Which?", "id": "last"}) + "\n")
     pool = StoredPool(path)
     assert pool.index("last") == 0
-    pool.close()

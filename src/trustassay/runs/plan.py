@@ -159,16 +159,13 @@ class _Rehearsal:
         """Rehearse what metrics do before the first sample, and return what they prepared."""
         pool = StoredPool(path)
         prepared: dict[str, Any] = {}
-        try:
-            for metric in metrics:
-                if metric.pool:
-                    models = cast(Models, _StandIns(self, metric.name, self._gatherers))
-                    try:
-                        prepared[metric.name] = await metric.prepare(pool, models)
-                    except Exception:
-                        self.unsure[metric.name] += len(pool)
-        finally:
-            pool.close()
+        for metric in metrics:
+            if metric.pool:
+                models = cast(Models, _StandIns(self, metric.name, self._gatherers))
+                try:
+                    prepared[metric.name] = await metric.prepare(pool, models)
+                except Exception:  # a stand-in's reply is not what a metric hopes for
+                    self.unsure[metric.name] += len(pool)
         return prepared
 
     async def assess(

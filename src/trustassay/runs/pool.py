@@ -30,14 +30,14 @@ class StoredPool:
         self._places = np.array(places, dtype=np.int64)
         self._hashes = np.array(hashes, dtype=np.uint64)
         self._by_hash = np.argsort(self._hashes, kind="stable")
-        self._file = path.open("rb")
 
     def __len__(self) -> int:
         return len(self._places)
 
     def __getitem__(self, index: int, /) -> Sample:
-        self._file.seek(int(self._places[index]))
-        return Sample.parse(json.loads(self._file.readline()))
+        with self._path.open("rb") as file:
+            file.seek(int(self._places[index]))
+            return Sample.parse(json.loads(file.readline()))
 
     def __iter__(self) -> Iterator[Sample]:
         with self._path.open("rb") as file:
@@ -52,7 +52,3 @@ class StoredPool:
             return None
         found = int(self._by_hash[place])
         return found if self._hashes[found] == wanted else None
-
-    def close(self) -> None:
-        """Close the file; the pool cannot be used any more."""
-        self._file.close()

@@ -40,11 +40,8 @@ async def prepare(
     if not looking:
         return found
     pool = StoredPool(pool_path)
-    try:
-        for metric in looking:
-            found[metric.name] = await _prepared(metric, pool, gatherers)
-    finally:
-        pool.close()
+    for metric in looking:
+        found[metric.name] = await _prepared(metric, pool, gatherers)
     return found
 
 

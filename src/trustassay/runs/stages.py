@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 
+STAND_IN = "A stand-in."
+"""What metrics may take for a text that is not there yet."""
 CUT = "response_cut"
 """Field of a sample whose response was cut at ``max_tokens``."""
 
@@ -178,7 +180,7 @@ class References(Stage):
 
     def stand_in(self, sample: Sample) -> Sample:
         """Return a sample as metrics may take it to be before it is filled."""
-        missing = dict.fromkeys(self.names, ("",))
+        missing = dict.fromkeys(self.names, (STAND_IN,))
         return replace(sample, references={**missing, **sample.references})
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
@@ -221,7 +223,7 @@ class Pairs(Stage):
         """Return a sample as metrics may take it to be before it is filled."""
         if not self.lacks(sample):
             return sample
-        return replace(sample, wrong_answers=("",), corrected_answers=("",))
+        return replace(sample, wrong_answers=(STAND_IN,), corrected_answers=(STAND_IN,))
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
         """Ask for what a sample lacks."""
