@@ -828,12 +828,13 @@ class LlmServer:
     def asked_again(self, killed_at: Sequence[float] = (), grace_s: float = 0.1) -> list[str]:
         """Return the hashes of the bodies that arrived once more after they had been answered.
 
-        An answer lies in the client's buffer for a moment before it is read: one written less than
-        ``grace_s`` before the client was killed (``time.time()``) does not count.
+        An answer lies in the client's buffer for a moment before it is read, and the server learns
+        a moment late that a client is gone: one written less than ``grace_s`` before or after the
+        client was killed (``time.time()``) does not count.
         """
 
         def lost(answered: float) -> bool:
-            return any(answered <= killed <= answered + grace_s for killed in killed_at)
+            return any(abs(answered - killed) <= grace_s for killed in killed_at)
 
         return [
             name
