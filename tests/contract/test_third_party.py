@@ -123,7 +123,7 @@ def test_scored_again_with_other_options_nobody_is_asked(
 ) -> None:
     score(SAMPLES, metrics=metric, out=tmp_path / "run", **who(metric))
     asked.clear()
-    words = {k: v for k, v in who(metric).items() if isinstance(v, Words)}
+    words: dict[str, Any] = {k: v for k, v in who(metric).items() if isinstance(v, Words)}
     again = rescore(tmp_path / "run", metrics=other, out=tmp_path / "again", **words)
     assert not asked
     assert [a.error for a in again.assessments] == [None] * 5
