@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from trustassay.metric import Assessment, Figure, Summary
+from trustassay.metrics.grounding import Grounding
 from trustassay.report import (
     Histogram,
     ReportMetric,
@@ -225,7 +226,11 @@ def report_run(found: Iterable[ReportSample], **changes: Any) -> ReportRun:
     fields: dict[str, Any] = {
         "title": "Elephants, a made-up run",
         "facts": {"input": "elephants.jsonl", "entailer": "embedded", "made": "2025-11-21"},
-        "metrics": [ReportMetric("grounding", "Grounding", summary(), FIGURES, histogram)],
+        "metrics": [
+            ReportMetric(
+                "grounding", "Grounding", summary(), FIGURES, histogram, metric=Grounding()
+            )
+        ],
         "total": len(found),
         "shown": iter(found),
     }

@@ -9,9 +9,15 @@ from typing import Any
 import pytest
 
 from trustassay.differences import MOST_WORDS, Piece
+from trustassay.metric import Summary
+from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 from trustassay.metrics.harmonicity.view import Perturbed
-from trustassay.report import ReportRun, ReportSample, write_page
+from trustassay.report import ReportMetric, ReportRun, ReportSample, write_page
 
+METRICS = [
+    ReportMetric(metric.name, metric.title, Summary({}, 0, 0), {}, metric=metric)
+    for metric in (Harmonicity(), SemanticHarmonicity())
+]
 KEEPER = "The keeper of the lighthouse was a retired sailor."
 
 
@@ -100,7 +106,7 @@ def test_answers_that_two_metrics_read_are_shown_once(
     for other, times in ((evidence, 1), ([*evidence[:1], {"answer": "Yes."}], 2), ([], 1)):
         two = make_sample("q1", 0.4, "stable", other, metric="semantic_harmonicity")
         both = ReportSample(one.sample, [*one.assessments, *two.assessments])
-        write_page(make_run([both]), tmp_path / "report.html")
+        write_page(make_run([both], metrics=METRICS), tmp_path / "report.html")
         page = (tmp_path / "report.html").read_text(encoding="utf-8")
         assert page.count("to perturbed prompts</h4>") == times
         assert ("The answers are those above" in page) == (other is evidence)
@@ -124,7 +130,7 @@ def test_the_page_shows_them_escaped(
         ]
         samples.append(make_sample(f"s{number}", 0.3, "unstable", evidence, metric="harmonicity"))
     path = tmp_path / "report.html"
-    write_page(make_run(samples), path)
+    write_page(make_run(samples, metrics=METRICS), path)
     page = path.read_text(encoding="utf-8")
     assert page.count("<script>") == 1
     assert "<img" not in page

@@ -257,15 +257,17 @@ class _Rehearsal:
         """
         found = capability(name)
         model = self._backend(found.served_by or name, backend)
-        if is_remote(model) or vectors_behind(model):
+        if model is None or is_remote(model) or vectors_behind(model):
             return None
         started = time.perf_counter()
         found.compute(model, list(probes))
         return (time.perf_counter() - started) / len(probes)
 
     def _backend(self, name: str, backend: str) -> Any:
+        """Return a backend of the run; ``None`` for an endpoint whose vectors another compares."""
         held = self._gatherers.backends.held.items()
-        return next(m for place, m in held if place.capability == name and m.name == backend)
+        found = (m for place, m in held if place.capability == name and m.name == backend)
+        return next(found, None)
 
 
 class _StandIns(SampleModels):
