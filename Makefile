@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit format clean
+.PHONY: demo test lint types unit wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
@@ -20,6 +20,21 @@ types: $(VENV)/test.stamp
 unit: $(VENV)/test.stamp
 	PYTHONHASHSEED=0 $(BIN)/python -m pytest -rs -n auto
 
+wheel: $(VENV)/core.stamp  ## build the wheel, and run the demo from it in an empty environment
+	rm -rf dist $(VENV)-wheel
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd dist && ../$(VENV)-wheel/bin/trustassay demo
+
+lowest: $(VENV)/core.stamp  ## run the demo with the lowest versions that pyproject.toml allows
+	rm -rf $(VENV)-lowest
+	$(PYTHON) -m venv $(VENV)-lowest
+	mkdir -p dist
+	sed -n '/^dependencies/,/^]/s/^ *"\([a-z0-9-]*\)>=\([0-9.]*\)".*/\1==\2.*/p' pyproject.toml > dist/lowest.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check -r dist/lowest.txt .
+	cd dist && ../$(VENV)-lowest/bin/trustassay demo
+
 format: $(VENV)/test.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -35,4 +50,4 @@ $(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest .mypy_cache .pytest_cache .ruff_cache dist

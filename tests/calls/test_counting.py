@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.calls.counting import Counted, Tally, chat_parts
+from trustassay.calls.counting import Counted, RequestCounter, chat_parts
 from trustassay.calls.spending import BudgetReachedError
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.capabilities import ChatRequest, Message, on_sending
@@ -18,8 +18,8 @@ from trustassay.errors import CallError, RunFolderError
 ONE, TWO = ChatRequest.of("one"), ChatRequest.of("two")
 
 
-def opened(folder: Path, most: int | None = None) -> Tally:
-    return Tally(CallStore(folder / "calls.sqlite"), folder / "failures.jsonl", most)
+def opened(folder: Path, most: int | None = None) -> RequestCounter:
+    return RequestCounter(CallStore(folder / "calls.sqlite"), folder / "failures.jsonl", most)
 
 
 def sent(counted: Counted, fault: Exception | None = None, requests: int = 1) -> None:
@@ -44,83 +44,83 @@ def answered(folder: Path, counted: Counted, cached: int = 0) -> None:
 
 
 def test_failed_tries_count_and_are_remembered(tmp_path: Path) -> None:
-    tally = opened(tmp_path)
-    one, two = tally.of("m", ONE), tally.of("m", TWO)
+    counter = opened(tmp_path)
+    one, two = counter.of("m", ONE), counter.of("m", TWO)
     sent(one, CallError("busy", "limited"))
     sent(one)
     answered(tmp_path, one)
     sent(two)
     answered(tmp_path, two)
-    assert tally.used == 0  # of what this process asked for: nothing yet
-    tally.ask(one.key)
-    assert (tally.used, tally.failed) == (2, 1)
-    tally.ask(two.key)
-    assert (tally.used, tally.failed) == (3, 1)
+    assert counter.used == 0  # of what this process asked for: nothing yet
+    counter.ask(one.key)
+    assert (counter.used, counter.failed) == (2, 1)
+    counter.ask(two.key)
+    assert (counter.used, counter.failed) == (3, 1)
     again = opened(tmp_path)
     again.ask(one.key)
     assert (again.used, again.failed) == (2, 1)
 
 
 def test_what_came_from_elsewhere_is_no_call(tmp_path: Path) -> None:
-    tally = opened(tmp_path, most=1)
-    one = tally.of("m", ONE)
-    tally.ask(one.key)
+    counter = opened(tmp_path, most=1)
+    one = counter.of("m", ONE)
+    counter.ask(one.key)
     answered(tmp_path, one, cached=1)
-    assert tally.used == 0
+    assert counter.used == 0
     sent(opened(tmp_path, most=1).of("m", TWO))  # may still leave
 
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_no_more_leave_than_may(tmp_path: Path, restarted: bool) -> None:
-    tally = opened(tmp_path, most=3)
-    sent(tally.of("m", ONE), CallError("busy", "server"))
-    sent(tally.of("m", ONE))
-    answered(tmp_path, tally.of("m", ONE))
-    tally = opened(tmp_path, most=3) if restarted else tally
-    sent(tally.of("m", TWO))
+    counter = opened(tmp_path, most=3)
+    sent(counter.of("m", ONE), CallError("busy", "server"))
+    sent(counter.of("m", ONE))
+    answered(tmp_path, counter.of("m", ONE))
+    counter = opened(tmp_path, most=3) if restarted else counter
+    sent(counter.of("m", TWO))
     with pytest.raises(BudgetReachedError, match="budget of 3 calls"):
-        sent(tally.of("m", TWO))
+        sent(counter.of("m", TWO))
 
 
 def test_a_request_sent_again_without_a_parameter_is_two(tmp_path: Path) -> None:
-    tally = opened(tmp_path, most=2)
-    one = tally.of("m", ONE)
-    tally.ask(one.key)
+    counter = opened(tmp_path, most=2)
+    one = counter.of("m", ONE)
+    counter.ask(one.key)
     sent(one, requests=2)
     answered(tmp_path, one)
-    assert (tally.used, tally.failed) == (2, 1)
+    assert (counter.used, counter.failed) == (2, 1)
     with pytest.raises(BudgetReachedError):
-        sent(tally.of("m", TWO))
+        sent(counter.of("m", TWO))
 
 
 def test_a_third_request_of_one_try_may_be_one_too_many(tmp_path: Path) -> None:
-    tally = opened(tmp_path, most=2)
-    one = tally.of("m", ONE)
-    tally.ask(one.key)
+    counter = opened(tmp_path, most=2)
+    one = counter.of("m", ONE)
+    counter.ask(one.key)
     with pytest.raises(BudgetReachedError):
         sent(one, requests=3)
-    assert (tally.used, tally.failed) == (2, 2)
+    assert (counter.used, counter.failed) == (2, 2)
 
 
 def test_an_unknown_fault_counts(tmp_path: Path) -> None:
-    tally = opened(tmp_path)
-    one = tally.of("m", ONE)
-    tally.ask(one.key)
+    counter = opened(tmp_path)
+    one = counter.of("m", ONE)
+    counter.ask(one.key)
     with pytest.raises(ZeroDivisionError):
         sent(one, ZeroDivisionError("no"))
-    assert tally.used == 1
+    assert counter.used == 1
 
 
 def test_what_was_refused_is_not_asked_again_until_it_is_forgotten(tmp_path: Path) -> None:
-    tally = opened(tmp_path)
-    sent(tally.of("m", ONE), CallError("no such characters", "refused"))
-    for found in (tally, opened(tmp_path)):
+    counter = opened(tmp_path)
+    sent(counter.of("m", ONE), CallError("no such characters", "refused"))
+    for found in (counter, opened(tmp_path)):
         found.of("m", TWO).check()
         with pytest.raises(CallError, match="no such characters") as error:
             found.of("m", ONE).check()
         assert error.value.kind == "refused"
-    tally.forget_refusals()
-    for found in (tally, opened(tmp_path)):
+    counter.forget_refusals()
+    for found in (counter, opened(tmp_path)):
         found.of("m", ONE).check()
         found.ask(found.of("m", ONE).key)
         assert found.used == 1
@@ -131,9 +131,9 @@ def test_a_line_cut_short_is_dropped_and_a_damaged_one_told(tmp_path: Path) -> N
     path = tmp_path / "failures.jsonl"
     whole = path.read_bytes()
     path.write_bytes(whole + whole[:20])
-    tally = opened(tmp_path)
-    tally.ask(tally.of("m", ONE).key)
-    assert tally.used == 1
+    counter = opened(tmp_path)
+    counter.ask(counter.of("m", ONE).key)
+    assert counter.used == 1
     assert path.read_bytes() == whole
     path.write_bytes(b"what\n" + whole)
     with pytest.raises(RunFolderError, match=r"failures\.jsonl:1: damaged"):

@@ -11,7 +11,7 @@ import pytest
 
 import trustassay
 from trustassay.calls.backends import Backends
-from trustassay.calls.counting import Tally
+from trustassay.calls.counting import RequestCounter
 from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.models import SampleModels
 from trustassay.calls.spending import Budget, BudgetReachedError, Prices
@@ -137,7 +137,7 @@ def test_what_was_replied_before_the_end_is_stored(tmp_path: Path) -> None:
     store.close()
 
 
-def test_the_purse_never_pays_more_than_one_reply_was_misjudged_by() -> None:
+def test_the_ledger_never_pays_more_than_one_reply_was_misjudged_by() -> None:
     """Each call costs 12 and was thought to cost 256 and a little, so a budget of 400 holds 12."""
     model = Model()
     budget = Budget(400, "tokens")
@@ -223,8 +223,8 @@ def test_a_stored_reply_that_cannot_be_read_is_asked_for_again_and_mended(tmp_pa
 def test_a_request_that_may_not_leave_is_no_try(tmp_path: Path) -> None:
     async def asked() -> tuple[list[object], int]:
         own = CallStore(tmp_path / "calls.sqlite")
-        tally = Tally(own, tmp_path / "failures.jsonl", most=2)
-        gatherers = Gatherers(Backends.of(chat={"model": Model()}), Asking(own, tally=tally))
+        counter = RequestCounter(own, tmp_path / "failures.jsonl", most=2)
+        gatherers = Gatherers(Backends.of(chat={"model": Model()}), Asking(own, counter=counter))
         models = SampleModels(gatherers)
         try:
             work = (models.chat(text) for text in "abc")

@@ -15,7 +15,7 @@ import pytest
 from trustassay.backends.chat_functions import FunctionChat
 from trustassay.backends.replay import ReplayChat
 from trustassay.calls.backends import Backends
-from trustassay.calls.counting import Tally, chat_parts
+from trustassay.calls.counting import RequestCounter, chat_parts
 from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.models import SampleModels
 from trustassay.calls.replies import empty_reply, reply_from_json, reply_to_json
@@ -160,10 +160,10 @@ def test_what_left_is_counted_once_when_a_search_goes_on(tmp_path: Path) -> None
     model = Saying("")
 
     def work(most: int | None = None) -> tuple[Any, int]:
-        tally = Tally(store := CallStore(own), failures, most)
-        tally.ask(tally.of(model.name, ChatRequest.of("Where? 0")).key)
-        (error,) = asked(model, own, tally=tally)
-        used = tally.used
+        counter = RequestCounter(store := CallStore(own), failures, most)
+        counter.ask(counter.of(model.name, ChatRequest.of("Where? 0")).key)
+        (error,) = asked(model, own, counter=counter)
+        used = counter.used
         store.close()
         return error, used
 
@@ -172,8 +172,8 @@ def test_what_left_is_counted_once_when_a_search_goes_on(tmp_path: Path) -> None
     error, used = work(most=3)  # not asked again: an unbroken search would not have done so
     assert (error.kind, used, model.asked.total()) == ("empty", 2, 2)
     model.asked.clear()
-    tally = Tally(store := CallStore(own), failures, 3)
-    asked(model, own, 2, tally=tally)
+    counter = RequestCounter(store := CallStore(own), failures, 3)
+    asked(model, own, 2, counter=counter)
     store.close()
     assert model.asked == {"Where? 1": 1}  # two had left, one more may
 

@@ -1,4 +1,4 @@
-"""Prices, budgets, and the purse that keeps them."""
+"""Prices, budgets, and the ledger that keeps them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tests.virtual_time import run
 from trustassay.calls.spending import (
     Budget,
+    BudgetLedger,
     BudgetReachedError,
     Price,
     Prices,
-    Purse,
     Tokens,
     estimated_tokens,
 )
@@ -101,28 +101,28 @@ def test_tokens_are_estimated_by_length() -> None:
     assert estimated_tokens(ChatRequest.of("")).reply == 256
 
 
-# ---- the purse ----
+# ---- the ledger ----
 
 
-def purse(amount: float, unit: str = "tokens", **others: Any) -> Purse:
+def ledger(amount: float, unit: str = "tokens", **others: Any) -> BudgetLedger:
     given: dict[str, Any] = {"prices": Prices(TABLE), "spent": {}, "paid": [GPT]} | others
-    return Purse(Budget(amount, unit), **given)
+    return BudgetLedger(Budget(amount, unit), **given)
 
 
 def test_a_budget_in_money_needs_a_price_of_every_paid_backend() -> None:
     with pytest.raises(BackendError, match="needs a price of openai:x"):
-        purse(1, "usd", paid=[GPT, "openai:x"])
-    purse(1, "usd", spent={"hf:local": Usage(5, 100, 100)})
-    purse(1, "tokens", paid=["openai:x"])
+        ledger(1, "usd", paid=[GPT, "openai:x"])
+    ledger(1, "usd", spent={"hf:local": Usage(5, 100, 100)})
+    ledger(1, "tokens", paid=["openai:x"])
 
 
 def test_what_was_spent_before_counts_and_what_was_local_does_not() -> None:
     async def work() -> None:
         before = {GPT: Usage(1, 600, 300), "hf:local": Usage(9, 10**6, 10**6)}
-        mine = purse(1000, spent=before)
+        mine = ledger(1000, spent=before)
         assert await mine.reserve(GPT, Tokens(50, 50)) == 100
         with pytest.raises(BudgetReachedError, match="budget of 999 tokens is reached"):
-            mine_two = purse(999, spent=before)
+            mine_two = ledger(999, spent=before)
             await mine_two.reserve(GPT, Tokens(50, 50))
 
     run(work)
@@ -130,7 +130,7 @@ def test_what_was_spent_before_counts_and_what_was_local_does_not() -> None:
 
 def test_who_waits_for_a_reservation_gets_what_is_left_of_it() -> None:
     async def work() -> None:
-        mine = purse(100)
+        mine = ledger(100)
         first = await mine.reserve(GPT, Tokens(40, 40))
         second = asyncio.create_task(mine.reserve(GPT, Tokens(40, 40)))
         await asyncio.sleep(1)
@@ -148,7 +148,7 @@ def test_who_waits_for_a_reservation_gets_what_is_left_of_it() -> None:
 
 def test_a_failed_call_costs_nothing() -> None:
     async def work() -> None:
-        mine = purse(100)
+        mine = ledger(100)
         for _ in range(50):
             await mine.settle(await mine.reserve(GPT, Tokens(50, 50)), GPT, None)
 
@@ -160,14 +160,14 @@ def test_a_failed_call_costs_nothing() -> None:
     st.lists(st.tuples(st.integers(0, 300), st.floats(0, 1), st.booleans()), max_size=60),
     st.integers(0, 10**6),
 )
-def test_the_purse_is_never_overdrawn_and_nobody_waits_for_ever(
+def test_the_ledger_is_never_overdrawn_and_nobody_waits_for_ever(
     amount: int, asked: list[tuple[int, float, bool]], seed: int
 ) -> None:
     """Each call costs at most what was set aside for it; some fail, some are cancelled."""
 
     async def work() -> None:
         rng = random.Random(seed)
-        mine = purse(amount)
+        mine = ledger(amount)
         spent = 0
 
         async def call(most: int, share: float, fails: bool) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from trustassay.calls.counting import Tally
+from trustassay.calls.counting import RequestCounter
 from trustassay.calls.endpoints import Endpoints
 from trustassay.calls.gathering import Gatherer
 from trustassay.calls.keeping import Codec
-from trustassay.calls.spending import Purse
+from trustassay.calls.spending import BudgetLedger
 from trustassay.calls.store import Calls
 from trustassay.errors import BackendError
 
@@ -33,8 +33,8 @@ class Shared(Protocol):
     """What all capabilities of a run share when their backends are endpoints."""
 
     endpoints: Endpoints
-    purse: Purse
-    tally: Tally | None
+    ledger: BudgetLedger
+    counter: RequestCounter | None
 
     def calls_of(self, backend: Any) -> Calls:
         """Return where the calls of a backend are kept."""

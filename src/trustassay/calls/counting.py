@@ -25,7 +25,7 @@ from trustassay.capabilities import ChatRequest, Reply, on_sending
 from trustassay.errors import CallError, CallFault, RunFolderError
 from trustassay.files import named
 
-__all__ = ["Counted", "Tally", "chat_parts", "fields_of"]
+__all__ = ["Counted", "RequestCounter", "chat_parts", "fields_of"]
 
 PARAMETER = "parameter"
 """The kind of a try that was refused for a parameter, and sent again without it."""
@@ -78,7 +78,7 @@ def _told(fields: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-class Tally:
+class RequestCounter:
     """Counts the requests to chat models that belong to a folder.
 
     Args:
@@ -97,7 +97,7 @@ class Tally:
         self._left = replied + self._failed.total() - stored_too
 
     def of(self, backend: str, request: ChatRequest) -> Counted:
-        """Return the tally's view of one request."""
+        """Return the counter's view of one request."""
         return Counted(self, request_key("chat", backend, chat_parts(request)))
 
     @property
@@ -184,16 +184,16 @@ class Tally:
 class Counted:
     """One request, each try of which is counted."""
 
-    def __init__(self, tally: Tally, key: bytes) -> None:
-        self._tally, self.key = tally, key
+    def __init__(self, counter: RequestCounter, key: bytes) -> None:
+        self._counter, self.key = counter, key
 
     def check(self) -> None:
         """Raise :class:`CallError` where it was refused, or answered by nothing, before."""
-        self._tally.check(self.key)
+        self._counter.check(self.key)
 
     def admit(self) -> None:
         """Count a try that is about to leave; raise where no more may."""
-        self._tally.admit()
+        self._counter.admit()
 
     @contextmanager
     def sending(self) -> Iterator[None]:
@@ -206,8 +206,8 @@ class Counted:
         def leaves() -> None:
             nonlocal first
             if not first:
-                self._tally.fail(self.key, PARAMETER, "a parameter was refused")
-                self._tally.admit()
+                self._counter.fail(self.key, PARAMETER, "a parameter was refused")
+                self._counter.admit()
             first = False
 
         token = on_sending.set(leaves)
@@ -218,11 +218,11 @@ class Counted:
         except BudgetReachedError:  # of a further request: those before it are counted
             raise
         except Exception as error:
-            self._tally.fail(self.key, "error", str(error))
+            self._counter.fail(self.key, "error", str(error))
             raise
         finally:
             on_sending.reset(token)
 
     def failed(self, error: CallError, *, again: bool = False) -> None:
         """Count a try that failed; ``again`` where it was empty and is sent once more."""
-        self._tally.fail(self.key, EMPTY_ONCE if again else error.kind, str(error))
+        self._counter.fail(self.key, EMPTY_ONCE if again else error.kind, str(error))

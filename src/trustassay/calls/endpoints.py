@@ -12,10 +12,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from trustassay.calls.counting import Counted, Tally
+from trustassay.calls.counting import Counted, RequestCounter
 from trustassay.calls.limits import Endpoint
 from trustassay.calls.replies import Keep, allowed, empty_reply
-from trustassay.calls.spending import CHARACTERS_PER_TOKEN, Purse, Tokens, estimated_tokens
+from trustassay.calls.spending import CHARACTERS_PER_TOKEN, BudgetLedger, Tokens, estimated_tokens
 from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, Vectors
 from trustassay.errors import BackendError, CallError
 
@@ -106,8 +106,8 @@ class Endpoints:
 class _Caller:
     """What calls for text and calls for vectors have in common."""
 
-    def __init__(self, name: str, endpoint: Endpoint, purse: Purse) -> None:
-        self._name, self._endpoint, self._purse = name, endpoint, purse
+    def __init__(self, name: str, endpoint: Endpoint, ledger: BudgetLedger) -> None:
+        self._name, self._endpoint, self._ledger = name, endpoint, ledger
         self._closed: str | None = None
         self._stopped = False
         self._estimated = self._counted = 0
@@ -138,7 +138,7 @@ class _Caller:
         """Return what ``work`` gave, and the seconds that its last try took."""
         self._check()
         estimated, tokens = tokens.prompt, self._corrected(tokens)
-        reserved = await self._purse.reserve(self._name, tokens)
+        reserved = await self._ledger.reserve(self._name, tokens)
         paid: Tokens | None = None
         began, sent, thought = 0.0, 0, tokens.prompt + tokens.reply
 
@@ -175,7 +175,7 @@ class _Caller:
             raise
         finally:
             try:
-                await self._purse.settle(reserved, self._name, paid)
+                await self._ledger.settle(reserved, self._name, paid)
             finally:
                 self._under_way(-sent)  # only now: whoever waits for it closes what is below
         self._endpoint.took(paid.prompt + paid.reply - thought)
@@ -211,12 +211,12 @@ class ChatCaller(_Caller):
         self,
         model: ChatModel,
         endpoint: Endpoint,
-        purse: Purse,
+        ledger: BudgetLedger,
         keep: Keep,
-        tally: Tally | None = None,
+        counter: RequestCounter | None = None,
     ) -> None:
-        super().__init__(model.name, endpoint, purse)
-        self._model, self._keep, self._tally = model, keep, tally
+        super().__init__(model.name, endpoint, ledger)
+        self._model, self._keep, self._counter = model, keep, counter
 
     async def __call__(self, requests: Sequence[ChatRequest]) -> tuple[list[Reply], float]:
         """Answer the one request, and say how long the endpoint took.
@@ -225,7 +225,7 @@ class ChatCaller(_Caller):
             BackendError: it is not answered: the last try's failure, or the budget is reached.
         """
         (request,) = requests
-        counted = self._tally.of(self._name, request) if self._tally else None
+        counted = self._counter.of(self._name, request) if self._counter else None
         if counted:
             counted.check()
         tries = 0
@@ -271,8 +271,8 @@ def _ignore(_: CallError) -> None:
 class EmbeddingCaller(_Caller):
     """Asks an embedding model for the vectors of a batch."""
 
-    def __init__(self, embedder: AsyncEmbedder, endpoint: Endpoint, purse: Purse) -> None:
-        super().__init__(embedder.name, endpoint, purse)
+    def __init__(self, embedder: AsyncEmbedder, endpoint: Endpoint, ledger: BudgetLedger) -> None:
+        super().__init__(embedder.name, endpoint, ledger)
         self._embedder = embedder
 
     async def __call__(self, texts: Sequence[str]) -> tuple[list[Any], float]:

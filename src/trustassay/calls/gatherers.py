@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trustassay.calls.backends import Backends, is_shared, paid_names, place_of
-from trustassay.calls.counting import Tally
+from trustassay.calls.counting import RequestCounter
 from trustassay.calls.endpoints import ChatCaller, EmbeddingCaller, Endpoints
 from trustassay.calls.gathering import Counts, Gatherer, Policy
 from trustassay.calls.kinds import capability
 from trustassay.calls.marks import MarkedCalls, Marks
-from trustassay.calls.spending import Budget, Prices, Purse
+from trustassay.calls.spending import Budget, BudgetLedger, Prices
 from trustassay.calls.store import Calls, CallStore
 from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError
@@ -31,7 +31,7 @@ class Asking:
     prices: Prices = field(default_factory=Prices)
     budget: Budget | None = None
     concurrency: int | None = None
-    tally: Tally | None = None
+    counter: RequestCounter | None = None
 
 
 GRACE_S = 1.0
@@ -48,9 +48,9 @@ class Gatherers:
     def __init__(self, backends: Backends, asking: Asking) -> None:
         self.backends = backends
         self.endpoints = Endpoints(asking.concurrency)
-        self.tally = asking.tally
+        self.counter = asking.counter
         spent = asking.own.usage("chat") if asking.own else {}
-        self.purse = Purse(asking.budget, asking.prices, spent, paid_names(backends))
+        self.ledger = BudgetLedger(asking.budget, asking.prices, spent, paid_names(backends))
         self._asking = asking
         self._marks = Marks(asking.shared.path) if asking.shared else None
         self._callers: list[ChatCaller | EmbeddingCaller] = []
@@ -148,4 +148,4 @@ class Gatherers:
 
 def check_budget(backends: Backends, prices: Prices, budget: Budget | None) -> None:
     """Raise :class:`BackendError` where a budget cannot be kept, before anything is begun."""
-    Purse(budget, prices, {}, paid_names(backends))
+    BudgetLedger(budget, prices, {}, paid_names(backends))

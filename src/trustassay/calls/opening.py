@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trustassay.calls.backends import Backends, any_shared
-from trustassay.calls.counting import Tally
+from trustassay.calls.counting import RequestCounter
 from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.gathering import Policy
 from trustassay.calls.spending import Budget, Prices
@@ -39,7 +39,7 @@ async def open_calls(
     backends: Backends,
     options: CallOptions,
     own: Path | None = None,
-    count: Callable[[CallStore], Tally] | None = None,
+    count: Callable[[CallStore], RequestCounter] | None = None,
 ) -> AsyncIterator[Gatherers]:
     """Open the calls of a run or of anything else that asks models.
 

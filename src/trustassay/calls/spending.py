@@ -19,10 +19,10 @@ from trustassay.errors import BackendError
 
 __all__ = [
     "Budget",
+    "BudgetLedger",
     "BudgetReachedError",
     "Price",
     "Prices",
-    "Purse",
     "Tokens",
     "estimated_tokens",
 ]
@@ -148,7 +148,7 @@ class Budget:
         return f"{self.amount:g} USD" if self.unit == "usd" else f"{self.amount:,.0f} tokens"
 
 
-class Purse:
+class BudgetLedger:
     """Keeps a budget: a call under way is counted with what it may cost until it is known.
 
     spent: what this run has paid for already, by backend.

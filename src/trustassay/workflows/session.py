@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.counting import Tally
+from trustassay.calls.counting import RequestCounter
 from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.keys import check_keys, shared_file
 from trustassay.calls.limits import Endpoint
@@ -55,14 +55,14 @@ class Session:
 class CountedModels(SampleModels):
     """The models, and how many requests to chat models what was asked of them has taken."""
 
-    def __init__(self, gatherers: Gatherers, tally: Tally) -> None:
+    def __init__(self, gatherers: Gatherers, counter: RequestCounter) -> None:
         super().__init__(gatherers)
-        self._tally = tally
+        self._counter = counter
 
     @property
     def used(self) -> int:
         """The requests that left, failed ones too; what is under way is not in it."""
-        return self._tally.used
+        return self._counter.used
 
     def request(
         self, request: ChatRequest, role: str = "model", name: str = ""
@@ -71,15 +71,15 @@ class CountedModels(SampleModels):
         future = super().request(request, role, name)
         model = self._gatherers.backends.find("chat", role, name)
         assert model is not None
-        key = self._tally.of(model.name, request).key
-        self._tally.ask(key)
+        key = self._counter.of(model.name, request).key
+        self._counter.ask(key)
         if isinstance(model, LocalChatModel):  # the others count their tries themselves
             future.add_done_callback(partial(self._note, key))
         return future
 
     def _note(self, key: bytes, future: asyncio.Future[Reply]) -> None:
         if not future.cancelled() and (error := future.exception()):
-            self._tally.fail(key, getattr(error, "kind", "error"), str(error))
+            self._counter.fail(key, getattr(error, "kind", "error"), str(error))
 
 
 async def in_session(
@@ -105,20 +105,20 @@ async def in_session(
     try:
         _claim(folder, {**settings, "backends": backends.names()})
 
-        def count(own: CallStore) -> Tally:
-            return Tally(own, path / "failures.jsonl", options.most)
+        def count(own: CallStore) -> RequestCounter:
+            return RequestCounter(own, path / "failures.jsonl", options.most)
 
         async with open_calls(backends, options.calls, folder.calls_path, count) as gatherers:
-            assert gatherers.tally is not None
-            tally = gatherers.tally
-            models = CountedModels(gatherers, tally)
+            assert gatherers.counter is not None
+            counter = gatherers.counter
+            models = CountedModels(gatherers, counter)
             try:
                 found = await work(models)
             except BackendError:
-                tally.forget_refusals()  # nothing was found; the cause may be mended by next time
+                counter.forget_refusals()  # nothing was found; the cause may be mended by next time
                 raise
             used: Counter[str] = sum(models.usage.values(), Counter())
-            counts = (tally.used, tally.failed, used["calls"], used["cut"])
+            counts = (counter.used, counter.failed, used["calls"], used["cut"])
         return found, Session(gatherers.endpoints.all(), *counts)
     finally:
         folder.unlock()

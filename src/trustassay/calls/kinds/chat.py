@@ -39,7 +39,7 @@ def remote(model: Any, shared: Shared) -> Remote | None:
         return None
     endpoint = shared.endpoints.of(model, limits_of(model))
     keep = keeper(model.name, shared.calls_of(model))
-    return ChatCaller(model, endpoint, shared.purse, keep, shared.tally)
+    return ChatCaller(model, endpoint, shared.ledger, keep, shared.counter)
 
 
 def stand_in(request: ChatRequest) -> Reply:

@@ -37,7 +37,7 @@ def remote(embedder: Any, shared: Shared) -> Remote | None:
     if isinstance(embedder, Embedder):
         return None
     endpoint = shared.endpoints.of(embedder, embedder.endpoint_limits)
-    return EmbeddingCaller(embedder, endpoint, shared.purse)
+    return EmbeddingCaller(embedder, endpoint, shared.ledger)
 
 
 EMBED: Capability[str, Vector] = Capability(
