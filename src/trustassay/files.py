@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -75,8 +75,9 @@ def _alone(part: Path) -> IO[bytes]:
     while True:
         file = part.open("ab")
         fcntl.flock(file, fcntl.LOCK_EX)
-        if part.exists() and os.path.samestat(part.stat(), os.fstat(file.fileno())):
-            return file
+        with suppress(FileNotFoundError):  # moved while this one waited
+            if os.path.samestat(part.stat(), os.fstat(file.fileno())):
+                return file
         file.close()
 
 

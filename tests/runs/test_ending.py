@@ -165,5 +165,5 @@ def test_lines_that_are_not_in_their_place_are_named(finished: Path, change: str
 def test_damaged_evidence_is_named(finished: Path) -> None:
     path = finished / "assessments.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"kind": "sent', b'"kind" "sent', 1))
-    with pytest.raises(RunFolderError, match=r"assessments\.jsonl: the line at byte 0 is damaged"):
+    with pytest.raises(RunFolderError, match=r"assessments\.jsonl:1: damaged"):
         write_report(RunFolder(finished))

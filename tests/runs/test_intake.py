@@ -61,7 +61,9 @@ def test_nothing_usable_is_an_error() -> None:
 
 
 def test_an_id_that_stands_twice_is_a_fault() -> None:
-    with pytest.raises(BadInputError, match="sample 3: id: 'q0' stands on an earlier record"):
+    with pytest.raises(
+        BadInputError, match="sample 3: id: 'q0' is already used by an earlier record"
+    ):
         ids([record(0), record(1), record(0)])
 
 

@@ -87,7 +87,7 @@ def test_each_figure_has_an_interval_from_its_own_number_of_samples_on() -> None
     assert Harmonicity().summarise(spread(20)).intervals.keys() == {"median", "stable_share"}
     assert "p90" in Harmonicity().summarise(spread(36)).intervals
     found = Harmonicity().summarise(spread(40))
-    means = {"mean", "angle_degrees", "pairwise_distance"}
+    means = {"mean", "angle_degrees", "gamma_length", "pairwise_distance"}
     assert found.intervals.keys() == {"median", "p90", "stable_share", *means}
     assert found.without_interval == {"stable_mean": "too few stable samples: 2; 40 would do"}
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support import Recorder, jsonl, lines
+from trustassay.calls.opening import CallOptions
 from trustassay.capabilities import ChatRequest, Passage, Reply
 from trustassay.errors import BackendError, CallError, UnknownNameError
 from trustassay.metrics.grounding import Grounding
@@ -35,7 +36,9 @@ def contains(premise: str, hypothesis: str) -> Sequence[float]:
 
 
 def quiet(**options: Any) -> BuildOptions:
-    return BuildOptions(**{"cache": None, "documents": 2, "candidates": 4, **options})
+    return BuildOptions(
+        **{"calls": CallOptions(cache=None), "documents": 2, "candidates": 4, **options}
+    )
 
 
 @pytest.fixture
@@ -172,7 +175,7 @@ def test_faults_are_told_before_anything_starts(tmp_path: Path, retriever: Bm25)
     assert built.written == 1
 
 
-class StoppedError(Exception):
+class StoppedError(BaseException):
     """Stands for the end of the process."""
 
 
