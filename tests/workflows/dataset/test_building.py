@@ -15,7 +15,7 @@ from trustassay.metrics.grounding import Grounding
 from trustassay.retrieval.bm25 import Bm25
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample
-from trustassay.workflows.dataset import BuildOptions, build
+from trustassay.workflows.dataset import BuildOptions, build, building
 from trustassay.workflows.unfinished import UnfinishedError
 
 PASSAGES = [
@@ -175,48 +175,53 @@ def test_faults_are_told_before_anything_starts(tmp_path: Path, retriever: Bm25)
     assert built.written == 1
 
 
-class StoppedError(BaseException):
+class StoppedError(Exception):
     """Stands for the end of the process."""
 
 
-class Interrupted:
-    """A retriever that ends the work at its n-th question."""
+def stopping(monkeypatch: pytest.MonkeyPatch, after: int) -> list[str]:
+    """Let the work end at its n-th question; return the ids that it comes to."""
+    begun: list[str] = []
+    grounded = building._grounded
 
-    def __init__(self, retriever: Bm25, after: int) -> None:
-        self.name, self.retriever, self.left = retriever.name, retriever, after
-        self.asked: list[str] = []
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
-        self.asked += queries
-        self.left -= len(queries)
-        if self.left < 0:
+    async def counted(sample: Sample, *others: Any) -> Sample:
+        if len(begun) >= after:
             raise StoppedError
-        return self.retriever.search(queries, k)
+        begun.append(sample.id)
+        return await grounded(sample, *others)
+
+    monkeypatch.setattr(building, "_grounded", counted)
+    return begun
 
 
 @pytest.mark.parametrize("after", [0, 2, 5, 7])
 def test_it_goes_on_where_it_stopped_and_gives_the_same_bytes(
-    tmp_path: Path, retriever: Bm25, after: int
+    tmp_path: Path, retriever: Bm25, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [q | {"id": f"{q['id']}{i}"} for i in range(3) for q in QUESTIONS]
     whole, out = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
     build(rows, whole, retriever, Recorder(contains), options=quiet())
-    with pytest.raises(StoppedError):
-        stopping = Interrupted(retriever, after)
-        build(rows, out, stopping, Recorder(contains), options=quiet(concurrency=1))
+    with monkeypatch.context() as patch:
+        stopping(patch, after)
+        with pytest.raises(StoppedError):
+            build(rows, out, retriever, Recorder(contains), options=quiet(concurrency=1))
     assert not out.exists()
-    second = Interrupted(retriever, 100)
-    built = build(rows, out, second, Recorder(contains), options=quiet())
+    begun = stopping(monkeypatch, 100)
+    built = build(rows, out, retriever, Recorder(contains), options=quiet())
     assert out.read_bytes() == whole.read_bytes()
-    assert len(second.asked) == 9 - built.resumed
+    assert len(begun) == 9 - built.resumed
     assert built.resumed >= after - 1
     assert {p.name for p in tmp_path.iterdir()} == {"whole.jsonl", "out.jsonl"}
 
 
-def test_unfinished_work_with_other_settings_is_refused(tmp_path: Path, retriever: Bm25) -> None:
+def test_unfinished_work_with_other_settings_is_refused(
+    tmp_path: Path, retriever: Bm25, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out.jsonl"
-    with pytest.raises(StoppedError):
-        build(QUESTIONS, out, Interrupted(retriever, 0), Recorder(contains), options=quiet())
+    with monkeypatch.context() as patch:
+        stopping(patch, 0)
+        with pytest.raises(StoppedError):
+            build(QUESTIONS, out, retriever, Recorder(contains), options=quiet())
     with pytest.raises(UnfinishedError):
         build(QUESTIONS, out, retriever, Recorder(contains), options=quiet(documents=1))
 
