@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
+import socket
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +16,7 @@ from typing import Any, TypeVar
 __all__ = ["run_anywhere"]
 
 T = TypeVar("T")
+LOOKS_S = 0.5
 RARE = 10_000
 """New objects after which Python looks for circular garbage while calls are made; else 700."""
 
@@ -48,7 +52,8 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     threading.Thread(target=in_thread, name="trustassay-score").start()
     try:
-        ended.wait()  # Thread.join does not survive an interruption
+        while not ended.wait(LOOKS_S):  # Thread.join does not survive an interruption
+            pass  # one that reached another thread is seen now
     except BaseException:  # an interruption, which comes to the main thread alone
         interrupted.set()
         with suppress(IndexError, RuntimeError):
@@ -63,8 +68,33 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do as ``asyncio.run``; a second interruption, which may strike any task, is no report."""
     with _rarer_collections(), asyncio.Runner() as runner:
-        runner.get_loop().set_exception_handler(_report)
-        return runner.run(work())
+        loop = runner.get_loop()
+        loop.set_exception_handler(_report)
+        with _woken_by_signals(loop):
+            return runner.run(work())
+
+
+@contextmanager
+def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Wake the loop for a signal that reached another thread, or came just before it slept.
+
+    Only the main thread's loop handles signals; on Windows it does this by itself.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or sys.platform == "win32":
+        yield
+        return
+    waking, woken = socket.socketpair()
+    with waking, woken:
+        waking.setblocking(False)
+        woken.setblocking(False)
+        loop.add_reader(woken, woken.recv, 4096)
+        before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(woken)
 
 
 @contextmanager

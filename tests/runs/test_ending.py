@@ -99,7 +99,7 @@ def test_interrupted_in_a_step_it_ends_at_once_and_goes_on_later(
     assert process.returncode == 130
     assert "interrupted; the same command goes on" in said
     assert "Traceback" not in said
-    assert took < 5
+    assert took < 9
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert not [name for name in left if name.startswith(".")]
     assert "report.html" not in left

@@ -1,0 +1,49 @@
+"""Work is interrupted at once, whichever thread the signal reaches."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+
+import pytest
+
+from trustassay.event_loop import run_anywhere
+
+WORK_S = 5
+
+
+async def _work() -> None:
+    """Work in a thread, where the interruption arrives."""
+    stop = threading.Event()
+
+    def work() -> None:
+        time.sleep(0.2)  # until the main thread waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        stop.wait(WORK_S)
+
+    try:
+        await asyncio.to_thread(work)
+    finally:
+        stop.set()
+
+
+async def _cell() -> None:
+    """Work as in a notebook, whose event loop is running already."""
+    run_anywhere(_work)
+
+
+def test_an_interruption_that_reaches_another_thread() -> None:
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_anywhere(_work)
+    assert time.monotonic() - begun < WORK_S / 2
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_an_interruption_that_reaches_another_thread_of_a_notebook() -> None:
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.new_event_loop().run_until_complete(_cell())
+    assert time.monotonic() - begun < WORK_S / 2
