@@ -67,6 +67,12 @@ def test_a_default_is_loaded_where_nobody_is_named() -> None:
     assert settled(Need("compare")).names() == {"similarity": "cosine of embedded:3"}
 
 
+@pytest.mark.parametrize("capability", ["chat", "choose", "likelihood"])
+def test_without_a_role_the_model_under_assessment_is_meant(capability: str) -> None:
+    with pytest.raises(ValueError, match="--model"):
+        settled(Need(capability))
+
+
 def test_what_is_optional_and_not_named_is_not_there() -> None:
     found = settled(Need("search", optional=True), Need("chat", "references", True, True))
     assert found.held == {}
@@ -113,7 +119,6 @@ def test_the_model_answers_and_so_may_always_be_given() -> None:
     [
         (Need("chta", "judge"), "asks needs an unknown capability 'chta'; did you mean chat?"),
         (Need("chat", "juge"), "unknown role of a chat model 'juge'; did you mean judge?"),
-        (Need("chat"), "unknown role of a chat model ''"),
     ],
 )
 def test_a_need_that_does_not_exist_is_refused_once(need: Need, words: str) -> None:

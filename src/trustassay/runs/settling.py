@@ -88,11 +88,12 @@ def check_needs(metrics: Iterable[Metric]) -> list[tuple[Metric, Need]]:
             served_by_chat = need.capability == "choose" or (
                 place_of(need.capability).capability == "chat"
             )
-            if served_by_chat and need.role not in ROLES:
-                words = did_you_mean("role of a chat model", need.role, ROLES)
+            role = need.role or (MODEL if served_by_chat else "")
+            if served_by_chat and role not in ROLES:
+                words = did_you_mean("role of a chat model", role, ROLES)
                 raise UnknownNameError(f"metric {metric.name} needs an {words}")
             chat = "chat" if need.capability == "choose" else need.capability
-            found.append((metric, dataclasses.replace(need, capability=chat)))
+            found.append((metric, dataclasses.replace(need, capability=chat, role=role)))
     return found
 
 
