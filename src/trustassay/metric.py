@@ -163,7 +163,8 @@ class Need:
 
     capability: a method of :class:`~trustassay.capabilities.Models`.
     role: which chat model is asked: ``model`` (the one under assessment, also where no role is
-    given), ``judge``, ``generator``, ``references``. many: several models may have the role, each under its own name.
+    given), ``judge``, ``generator``, ``references``. many: several models may have the role, each
+    under its own name.
     optional: the metric does without it where the run has none.
     """
 
