@@ -83,7 +83,7 @@ def test_a_line_without_its_end_waits(tmp_path: Path) -> None:
         file.write(text[:20])
     code, output = watch(path, out, "--once")
     assert code == 0
-    assert f"{path}:2: has no end yet and is not read" in output.replace("\n", "")
+    assert f"{path}:2: has no line end yet and is not read" in output.replace("\n", "")
     assert scored(out) == ["q0"]
     with path.open("a") as file:
         file.write(text[20:] + "\n")
@@ -117,9 +117,9 @@ def test_a_faulty_line_is_told_with_its_place_and_left_out(tmp_path: Path) -> No
     append(path, [record(0), {"question": "no answers?", "response": "x"}, record(9)])
     code, output = watch(path, out, "--once")
     assert code == 0
-    for place in ("log.jsonl:2: question", "log.jsonl:3: record: is no JSON", "log.jsonl:4: "):
+    for place in ("log.jsonl:2: question", "log.jsonl:3: record: is not JSON", "log.jsonl:4: "):
         assert place in output
-    assert "log.jsonl:5: id: 'q0' stands on an earlier record" in output
+    assert "log.jsonl:5: id: 'q0' is already used by an earlier record" in output
     assert "log.jsonl:6: resamples: is missing" in output
     assert "5 faulty records" in output
     assert scored(out) == ["q0", "q9"]

@@ -6,16 +6,14 @@ import asyncio
 import hashlib
 import json
 import math
-import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.endpoints import samples_at_once
@@ -36,17 +34,15 @@ from trustassay.runs.outputs import write_outputs
 from trustassay.runs.settling import check_run_keys
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Problem, Sample
+from trustassay.workflows.following import POLL_S, GrowingFile, Place
 
 __all__ = ["WatchOptions", "Watched", "watch"]
 
 SAMPLES = 64
-"""Samples in flight at once where nobody says how many."""
-POLL_S = 0.25
+"""Samples that are scored at once where no number is given."""
 STATUS_S = 60.0
 PLACE = "watched"
-"""Field of a sample that says where it stood: ``{"file": inode, "line": number, "mark": hash}``."""
-
-
+"""Field of a sample: the :class:`Place` of its line."""
 SETTLED = "settled_by"
 """Part of ``run.json`` that says what the first records brought."""
 FIRST = 100
@@ -55,7 +51,7 @@ FIRST = 100
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """When to speak up, and when to end.
+    """When to report an answer, and when to end.
 
     threshold: a score beyond it, on the metric's bad side, counts. share: of the last ``window``
     scored answers that may count; more end the watch. idle_s: end after so long without a record;
@@ -98,28 +94,6 @@ class Watched:
     faulty: int = 0
     beyond: int = 0
     alarm: float | None = None
-
-
-@dataclass(slots=True)
-class _Place:
-    """Where the reading stands: the file's inode, its last line that was read, and a mark of it."""
-
-    file: int = 0
-    line: int = 0
-    mark: str = ""
-
-    @classmethod
-    def of(cls, stored: Any) -> _Place:
-        """Read back what :func:`asdict` made; anything else is no place."""
-        try:
-            return cls(int(stored["file"]), int(stored["line"]), str(stored["mark"]))
-        except (TypeError, KeyError, ValueError):
-            return cls()
-
-    def read(self, line: bytes) -> None:
-        """Go one line on."""
-        self.line += 1
-        self.mark = _mark(line)
 
 
 async def watch(
@@ -174,12 +148,10 @@ class _Watch:
         self._folder, self._options, self._tell = folder, options, tell
         self._found = Watched()
         self._ids = HashSet()
-        self._place = _Place()
+        self._file = GrowingFile(source, tell, once=options.once, idle_s=options.idle_s)
         self._recent: deque[bool] = deque(maxlen=options.window)
-        self._ended = asyncio.Event()
         self._faulty_before = 0
         self._settled_by: dict[str, Any] = {}
-        self._reading_again = False
         self._status_at = time.monotonic()
 
     async def run(self) -> Watched:
@@ -236,11 +208,10 @@ class _Watch:
     def _first_records(self) -> Inventory:
         """Return what the first records of the file bring, those that can be read."""
         inventory = Inventory()
-        with self._source.open("rb") as file:
-            for line in islice(_lines(file, ending=self._options.once), FIRST):
-                found = self._read(line)
-                if not isinstance(found, Fault):
-                    inventory.add(found.sample)
+        for line in self._file.first(FIRST):
+            found = self._read(line)
+            if not isinstance(found, Fault):
+                inventory.add(found.sample)
         return inventory
 
     # what is there already
@@ -265,17 +236,18 @@ class _Watch:
             )
         _cut_unfinished(folder.samples_path)
         done = folder.scored()
-        waiting = []
+        waiting, place = [], Place()
         for sample in folder.samples():
             self._ids.add(hash64(sample.id))
-            self._place = _Place.of(sample.metadata.get(PLACE))
-            if not self._place.file:
+            place = Place.of(sample.metadata.get(PLACE))
+            if not place.file:
                 raise RunFolderError(f"{folder.path}: holds a run that was not made by watching")
             if hash64(sample.id, self._metric.name) not in done:
                 waiting.append(sample)
-        ended = _Place.of(before.get(PLACE))
-        if ended.file and (ended.file != self._place.file or ended.line > self._place.line):
-            self._place = ended
+        ended = Place.of(before.get(PLACE))
+        if ended.file and (ended.file != place.file or ended.line > place.line):
+            place = ended
+        self._file.place = place
         self._faulty_before = int(before.get("skipped") or 0)
         for assessment in folder.assessments():
             if assessment.score is not None:
@@ -283,74 +255,16 @@ class _Watch:
         folder.drop_outputs()
         return waiting
 
-    # the file
+    # records
 
     async def _arriving(self) -> AsyncIterator[Sample]:
-        """Yield the records of the file, those that come and those that are there."""
-        quiet = 0.0
-        with ExitStack() as stack:
-            file: IO[bytes] = self._source.open("rb")
-            stack.callback(file.close)
-            self._skip_read(file)
-            while not self._ended.is_set():
-                replaced = self._is_replaced(file)  # what stands in the old one is read first
-                before = self._place.line
-                for line in _lines(file, ending=self._options.once):
-                    self._place.read(line)
-                    if sample := self._sample(line):
-                        yield sample
-                        await asyncio.sleep(0)
-                    if self._ended.is_set():
-                        return
-                if replaced:
-                    self._tell(f"{self._source}: was replaced; read from its beginning")
-                    file = self._source.open("rb")
-                    stack.callback(file.close)
-                    self._place = _Place(os.fstat(file.fileno()).st_ino)
-                    continue
-                if self._options.once:
-                    self._tell_unread(file)
-                    return
-                quiet = 0.0 if self._place.line > before else quiet + POLL_S
-                if self._options.idle_s is not None and quiet >= self._options.idle_s:
-                    self._tell_unread(file)
-                    return
+        """Yield the samples of the file, those that are there and those that come."""
+        async for line in self._file.lines():
+            if line is None:
                 self._tell_status()
-                await asyncio.sleep(POLL_S)
-                if os.fstat(file.fileno()).st_size < file.tell():
-                    self._tell(f"{self._source}: was cut; read from its beginning")
-                    self._begin_again(file)
-
-    def _tell_unread(self, file: IO[bytes]) -> None:
-        if file.tell() < os.fstat(file.fileno()).st_size:
-            self._tell(f"{self._source}:{self._place.line + 1}: has no end yet and is not read")
-
-    def _skip_read(self, file: IO[bytes]) -> None:
-        """Go behind the last line that was read, if it still stands where it stood."""
-        inode = os.fstat(file.fileno()).st_ino
-        if self._place.file == inode:
-            line = b""
-            for _ in range(self._place.line):
-                line = file.readline()
-            if self._place.line and _mark(line) != self._place.mark:
-                self._tell(f"{self._source}: was cut or rewritten; read from its beginning")
-                self._begin_again(file)
-            return
-        if self._place.file:
-            self._tell(f"{self._source}: is another file now; read from its beginning")
-        self._place = _Place(inode)
-
-    def _begin_again(self, file: IO[bytes]) -> None:
-        """Read the file from its beginning; records that are known already are passed over."""
-        file.seek(0)
-        self._place = _Place(os.fstat(file.fileno()).st_ino)
-        self._reading_again = True
-
-    def _is_replaced(self, file: IO[bytes]) -> bool:
-        try:
-            return self._source.stat().st_ino != os.fstat(file.fileno()).st_ino
-        except FileNotFoundError:
-            return False  # being replaced
+            elif sample := self._sample(line):
+                yield sample
+                await asyncio.sleep(0)
 
     def _tell_status(self) -> None:
         if time.monotonic() - self._status_at >= STATUS_S:
@@ -367,14 +281,14 @@ class _Watch:
             return None
         sample = found.sample
         taken = hash64(sample.id) in self._ids
-        if taken and self._reading_again:
+        if taken and self._file.reads_again:
             return None
-        self._reading_again = False
+        self._file.reads_again = False
         problems = self._metric.problems(sample)
         if self._backends.find("chat", MODEL) is None:
             problems += self._metric.problems_without_model(sample)
         if taken and found.has_id:
-            problems.append(Problem("id", f"{sample.id!r} stands on an earlier record, too"))
+            problems.append(Problem("id", f"{sample.id!r} is already used by an earlier record"))
         if problems:
             self._note(Fault(found.where, tuple(problems)))
             return None
@@ -383,17 +297,19 @@ class _Watch:
             number += 1
             name = f"{sample.id}-{number}"
         self._ids.add(hash64(name))
-        return replace(sample, id=name, metadata={**sample.metadata, PLACE: asdict(self._place)})
+        return replace(
+            sample, id=name, metadata={**sample.metadata, PLACE: asdict(self._file.place)}
+        )
 
     def _read(self, line: bytes) -> Located | Fault:
-        where = f"{self._source}:{self._place.line}"
+        where = f"{self._source}:{self._file.place.line}"
         try:
             record = json.loads(line)
             (found,) = read_samples([record], fields=self._options.fields)
         except InputError as error:
             return Fault(where, (Problem("record", str(error)),))
         except (ValueError, RecursionError) as error:
-            return Fault(where, (Problem("record", f"is no JSON ({error})"),))
+            return Fault(where, (Problem("record", f"is not JSON ({error})"),))
         return (
             replace(found, where=where) if isinstance(found, Fault) else found._replace(where=where)
         )
@@ -423,7 +339,7 @@ class _Watch:
         full = len(self._recent) == self._options.window
         if full and share > self._options.share and self._found.alarm is None:
             self._found.alarm = share
-            self._ended.set()
+            self._file.stop()
 
     def _is_beyond(self, found: Assessment) -> bool:
         assert found.score is not None
@@ -442,7 +358,7 @@ class _Watch:
             ABOUT: {self._metric.name: MetricInfo.of(self._metric).to_dict()},
             "seed": self._options.seed,
             "skipped": self._faulty_before + self._found.faulty,
-            PLACE: asdict(self._place),
+            PLACE: asdict(self._file.place),
             SETTLED: self._settled_by,
             "samples": {"sha256": sha256, **asdict(inventory)},
         }
@@ -482,29 +398,6 @@ class _Watch:
             report=True,
             prices=self._options.calls.prices,
         )
-
-
-def _mark(line: bytes) -> str:
-    return hashlib.blake2b(line.rstrip(b"\r\n"), digest_size=8).hexdigest()
-
-
-def _lines(file: IO[bytes], *, ending: bool) -> Iterator[bytes]:
-    """Yield the complete lines from here on; one that has no end yet is left for later.
-
-    Where the file is ``ending``, a last line that is a whole record needs no end.
-    """
-    while line := file.readline():
-        if not line.endswith(b"\n") and not (ending and _is_record(line)):
-            file.seek(-len(line), os.SEEK_CUR)
-            return
-        yield line
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
-        return False
 
 
 def _cut_unfinished(path: Path) -> None:
