@@ -285,7 +285,7 @@ def test_an_interruption_stops_the_work_inside_a_notebook_too() -> None:
     started = time.monotonic()
     out, err = process.communicate(timeout=15)
     assert out.splitlines()[-1] == "stopped"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 10
     assert "Traceback" not in err
 
 
