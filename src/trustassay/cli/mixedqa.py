@@ -147,5 +147,5 @@ def _show(found: Mixed, out: Path) -> None:
         of = [one["replies_dropped"][name] for one in sources.values()]
         counts = {reason: sum(one[reason] for one in of) for reason in of[0]}
         rows.append((name, *(f"{count:,}" for count in counts.values())))
-    show_table(("replies dropped", *counts), rows, {"replies dropped"})
+    show_table(("replies dropped", *counts), rows, (), wide=True)
     say(f"{found.samples:,} samples in {out / 'samples.jsonl'}")
