@@ -1,19 +1,48 @@
-"""``trustassay dataset``."""
+"""``trustassay dataset``: grounded data sets, or those of a name of their own."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional, cast
+from typing import Annotated, Any, Optional, cast
 
 import typer
+from typer.core import TyperGroup
 
 from trustassay.backends import DEFAULT_ENTAILER
-from trustassay.cli import common
+from trustassay.cli import common, mixedqa
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.streams import one_line, say
 
+__all__ = ["app"]
 
-def dataset(  # noqa: PLR0913 - one argument an option
+UNNAMED = "trust-eval"
+"""The command that is meant where none is named."""
+
+
+class _Group(TyperGroup):
+    """Takes what begins with no command of its own for :data:`UNNAMED`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = [UNNAMED, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=_Group, no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Build a data set: trust-eval (where no command is named), or mixedqa.
+
+    \b
+    trustassay dataset questions.jsonl --corpus texts/ --out data.jsonl
+    trustassay dataset mixedqa --nq NQ-open.dev.jsonl --model openai:gpt-4o-mini --out mixed
+    """
+
+
+@app.command(UNNAMED)
+def trust_eval(  # noqa: PLR0913 - one argument an option
     source: Annotated[
         Path,
         typer.Argument(
@@ -121,3 +150,6 @@ def dataset(  # noqa: PLR0913 - one argument an option
         if built.failed:
             say(f"failed: {len(built.failed):,}")
             raise typer.Exit(1)
+
+
+app.command("mixedqa")(mixedqa.mixedqa)

@@ -39,7 +39,7 @@ app = typer.Typer(
 app.command("score")(score.score)
 app.command("plan")(score.plan)
 app.command("generate")(generate.generate)
-app.command("dataset")(dataset.dataset)
+app.add_typer(dataset.app, name="dataset")
 app.command("cite")(cite.cite)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)

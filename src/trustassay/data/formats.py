@@ -29,7 +29,8 @@ from trustassay.data.values import from_arrow, is_nan
 from trustassay.errors import did_you_mean
 from trustassay.sample import Problem
 
-__all__ = ["KNOWN_KINDS", "InputError", "Raw", "missing_source", "opened", "raw_records"]
+__all__ = ["KNOWN_KINDS", "InputError", "Raw", "csv_records", "missing_source", "opened"]
+__all__ += ["raw_records"]
 
 KNOWN_KINDS = (
     ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz), .parquet, "
@@ -82,7 +83,7 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     if kind == ".json":
         return _json(path, name)
     if kind in {".csv", ".tsv"}:
-        return _csv(path, name, fields, "," if kind == ".csv" else "\t")
+        return csv_records(path, name, fields, "," if kind == ".csv" else "\t")
     if kind == ".parquet" and not packed:
         return _parquet(path, name, fields)
     shown = f"{kind}{'.gz' * packed}" or "(none)"
@@ -121,7 +122,8 @@ def _json_line(line: bytes, where: str) -> Raw:
 
 def _json(path: Path, name: str) -> Iterator[Raw]:
     content = _json_file(path, name)
-    records = content.get("data") if isinstance(content, dict) else content
+    # TriviaQA writes it with a capital letter.
+    records = content.get("data", content.get("Data")) if isinstance(content, dict) else content
     if not isinstance(records, list):
         raise InputError(f"{name}: expected a list of records, or an object with one under `data`")
     for number, record in enumerate(records, 1):
@@ -152,13 +154,19 @@ def _reason(error: ValueError | RecursionError) -> str:
 # ---- CSV ----
 
 
-def _csv(path: Path, name: str, fields: Mapping[str, str], delimiter: str) -> Iterator[Raw]:
+def csv_records(
+    path: Path,
+    name: str,
+    fields: Mapping[str, str],
+    delimiter: str,
+    header: list[str] | None = None,
+) -> Iterator[Raw]:
+    """Return the records of a table; ``header`` names its columns where its first line does not."""
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
     with opened(path, name) as stream:
         # Bytes that are not UTF-8 survive as lone surrogates, to be reported with their row.
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         rows = csv.reader(text, delimiter=delimiter, strict=True)
-        header: list[str] | None = None
         while True:
             where = f"{name}:{rows.line_num + 1}"
             try:

@@ -129,12 +129,16 @@ class Stage(ABC):
 
 @dataclass(frozen=True)
 class Responses(Stage):
-    """Asks the model under assessment for the response; ``name`` is written beside it."""
+    """Asks the model under assessment for the response; ``name`` is written beside it.
+
+    ``which`` says which model is asked where several are under assessment.
+    """
 
     field: ClassVar[str] = "response"
     answering: Answering
     name: str
     repeat: int = 0
+    which: str = ""
 
     def lacks(self, sample: Sample) -> bool:
         """Whether a sample is to be filled; a blank response is none."""
@@ -151,7 +155,8 @@ class Responses(Stage):
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
         """Ask for what a sample lacks."""
         try:
-            reply = await models.request(self.answering.request(sample, self.repeat))
+            request = self.answering.request(sample, self.repeat)
+            reply = await models.request(request, MODEL, self.which)
         except BackendError as error:
             return Filled(sample, (Failure.of(error),))
         model = (sample.model if sample.response is None else None) or self.name
