@@ -85,10 +85,10 @@ def test_an_id_that_looks_like_a_made_one_is_not_taken_twice() -> None:
 
 def test_many_equal_records_are_no_trouble() -> None:
     nameless = {"question": "q", "response": "r", "documents": []}
-    started = time.perf_counter()
+    started = time.process_time()
     found = ids([nameless] * 3000)
     assert len(set(found)) == 3000
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 # ---- samples as objects ----
