@@ -87,6 +87,7 @@ def test_the_command_line(server: LlmServer, tmp_path: Path) -> None:
     server.change(reply="hash")
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_nothing_is_asked_twice(tmp_path: Path) -> None:
     source = jsonl(
         tmp_path / "in.jsonl", [{"id": f"{i}", "question": f"Number {i}?"} for i in range(40)]
