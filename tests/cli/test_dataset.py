@@ -93,6 +93,7 @@ def entails(premise, hypothesis):
 """
 
 
+@pytest.mark.slow
 def test_killed_at_work_and_started_again(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     rows = [
@@ -122,18 +123,19 @@ def test_killed_at_work_and_started_again(corpus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not HALUEVAL.exists(), reason=f"no {HALUEVAL}; set TRUSTASSAY_SHARED")
+@pytest.mark.slow
 def test_real_questions_find_their_passages(cli: Cli, tmp_path: Path) -> None:
     with HALUEVAL.open() as file:
         rows = [json.loads(line) for line in file]
     jsonl(tmp_path / "c.jsonl", [{"id": i, "text": r["knowledge"]} for i, r in enumerate(rows)])
     questions = [
         {"id": i, "question": r["question"], "answers": [r["right_answer"]]}
-        for i, r in enumerate(rows[:100])
+        for i, r in enumerate(rows[:40])
     ]
     jsonl(tmp_path / "q.jsonl", questions)
     said = cli("dataset", "q.jsonl", "--corpus", "c.jsonl", "--out", "d.jsonl", "--cache", "off")
     assert said.status == 0
     found = lines(tmp_path / "d.jsonl")
     hits = sum(row["id"] in {d["id"] for d in row["documents"]} for row in found)
-    assert hits >= 95  # each question was written from the passage of its number
-    assert sum(row["answerable"] for row in found) >= 50
+    assert hits >= 38  # each question was written from the passage of its number
+    assert sum(row["answerable"] for row in found) >= 20

@@ -13,8 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.serving import questions, uri
+from tests.cli.serving import one_server, questions, server, uri
 from tests.llm_server import LlmServer
+
+__all__ = ["one_server", "server"]
+
+pytestmark = pytest.mark.slow
 
 MAIN = "from trustassay.__main__ import main; main()"
 
@@ -30,6 +34,15 @@ def generating(server: LlmServer, folder: Path, *python: str) -> subprocess.Pope
     )
 
 
+def interrupt(process: subprocess.Popen[str], server: LlmServer, *, after: int) -> float:
+    """Interrupt a process once the server has heard from it so often; return the time."""
+    while server.stats()["received"] < after:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    return time.monotonic()
+
+
 def stored(folder: Path) -> int:
     with closing(sqlite3.connect(folder / "cache" / "calls.sqlite")) as connection:
         found: int = connection.execute("SELECT count(*) FROM calls").fetchone()[0]
@@ -37,20 +50,22 @@ def stored(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0])
-def test_from_the_first_moment_on_it_is_a_sentence_and_130(tmp_path: Path, after_s: float) -> None:
+def test_from_the_first_moment_on_it_is_a_sentence_and_130(
+    server: LlmServer, tmp_path: Path, after_s: float
+) -> None:
     """Counted from the first import of the command: Python's own start is not ours."""
     questions(tmp_path / "q.jsonl", 2000)
-    with LlmServer(latency_ms=50) as server:
-        process = generating(server, tmp_path, "-X", "importtime")
-        assert process.stderr
-        for line in process.stderr:
-            if line.rstrip().endswith("trustassay.__main__"):
-                next(process.stderr)
-                break
-        time.sleep(after_s)
-        process.send_signal(signal.SIGINT)
-        said = [line for line in process.stderr if not line.startswith("import time:")]
-        assert process.wait(20) == 130
+    server.change(latency_ms=50)
+    process = generating(server, tmp_path, "-X", "importtime")
+    assert process.stderr
+    for line in process.stderr:
+        if line.rstrip().endswith("trustassay.__main__"):
+            next(process.stderr)
+            break
+    time.sleep(after_s)
+    process.send_signal(signal.SIGINT)
+    said = [line for line in process.stderr if not line.startswith("import time:")]
+    assert process.wait(20) == 130
     assert re.fullmatch(r"interrupted; .*\n", said[-1])
     assert not re.search("Traceback|KeyboardInterrupt|Abort|ignored", "".join(said))
 
@@ -59,11 +74,7 @@ def test_replies_that_are_under_way_have_a_second(tmp_path: Path) -> None:
     questions(tmp_path / "q.jsonl", 500)
     with LlmServer(latency_ms=400) as server:
         process = generating(server, tmp_path)
-        while server.stats()["received"] < 40:
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        interrupted = time.monotonic()
+        interrupted = interrupt(process, server, after=40)
         _, said = process.communicate(timeout=20)
         seconds = time.monotonic() - interrupted
         stats = server.stats()
@@ -80,11 +91,7 @@ def test_a_reply_that_does_not_come_holds_it_up_for_no_more_than_that(
     questions(tmp_path / "q.jsonl", 50)
     with LlmServer(latency_ms=10_000) as server:
         process = generating(server, tmp_path)
-        while server.stats()["received"] < 20:
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        interrupted = time.monotonic()
+        interrupted = interrupt(process, server, after=20)
         if twice:
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)
