@@ -46,7 +46,7 @@ __all__ = [
     "token_embedder",
 ]
 
-EntailerChoice = str | Entailer | Callable[[str, str], Any]
+EntailerChoice = str | Entailer | ChatModel | LocalChatModel | Callable[[str, str], Any]
 _TELLING = (
     (r"(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)", "openai"),
     (r"claude-", "anthropic"),
@@ -63,7 +63,9 @@ def entailer(choice: EntailerChoice) -> Entailer:
     """Return the entailer that a URI names, or wrap a function, or pass an entailer through.
 
     ``embedded[?threads=N]``; ``lexical``; ``hf:ID-or-path[?option=value&...]`` with the options of
-    :class:`~trustassay.backends.huggingface.HuggingFaceEntailer`; ``python:MODULE:FUNCTION``.
+    :class:`~trustassay.backends.huggingface.HuggingFaceEntailer`; ``python:MODULE:FUNCTION``; a
+    chat model by its URI, as of :func:`chat`, behind ``chat:`` where the scheme is ``hf:`` or
+    ``python:``, with the options of :class:`~trustassay.backends.chat_entailer.Judging`.
 
     Raises:
         UnknownNameError: no such scheme or option.
@@ -75,6 +77,8 @@ def entailer(choice: EntailerChoice) -> Entailer:
     if scheme not in _ENTAILERS:
         raise _unknown("entailer", choice, choice, _ENTAILERS)
     return _ENTAILERS[scheme](rest)
+
+
 
 
 def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
@@ -369,6 +373,13 @@ def _checked_embedder(found: Any) -> Embedder:
     return checked
 
 
+def _asked(uri: str, scheme: str = "") -> Entailer:
+    from trustassay.backends.chat_entailer import ChatEntailer, judging_of
+
+    own, judging = judging_of(uri)
+    return ChatEntailer(chat(own), judging, scheme)
+
+
 def _python(rest: str) -> Entailer:
     return _from_object(imported(rest), f"python:{rest}")
 
@@ -376,7 +387,13 @@ def _python(rest: str) -> Entailer:
 def _from_object(found: Any, name: str | None = None) -> Entailer:
     if isinstance(found, type):
         raise BackendError(f"{found.__name__} is a class; an entailer is an object or a function")
-    return found if isinstance(found, Entailer) else FunctionEntailer(found, name)
+    if isinstance(found, Entailer):
+        return found
+    if isinstance(found, ChatModel | LocalChatModel):
+        from trustassay.backends.chat_entailer import ChatEntailer
+
+        return ChatEntailer(found)
+    return FunctionEntailer(found, name)
 
 
 _EMBEDDERS: dict[str, Callable[[str], Embedder | OpenAIEmbedder]] = {
@@ -398,4 +415,9 @@ _ENTAILERS: dict[str, Callable[[str], Entailer]] = {
     "lexical": _lexical,
     "hf": _hugging_face,
     "python": _python,
+    "anthropic": lambda rest: _asked(f"anthropic:{rest}"),
+    "gemini": lambda rest: _asked(f"gemini:{rest}"),
+    "openai": lambda rest: _asked(f"openai:{rest}"),
+    "replay": lambda rest: _asked(f"replay:{rest}"),
+    "chat": lambda rest: _asked(rest, "chat:"),
 }

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trustassay.calls.kinds import capability
-from trustassay.calls.kinds.compare import vectors_behind
 from trustassay.capabilities import ChatModel
 
 __all__ = ["Backends", "Place", "any_shared", "is_remote", "is_shared", "paid_names"]
@@ -77,12 +76,18 @@ class Backends:
                 found[key] = backend.name
         return found
 
+    def asked(self) -> Iterator[tuple[str, Any]]:
+        """Yield each backend with its capability, and those that it asks itself."""
+        for place, backend in self.held.items():
+            name, one = place.capability, backend
+            yield name, one
+            while through := capability(name).through(one):
+                name, one = through.capability, through.backend
+                yield name, one
+
     def endpoints(self) -> Iterator[Any]:
-        """Yield the backends that are endpoints, also the one behind a similarity."""
-        for backend in self.held.values():
-            for one in (backend, vectors_behind(backend)):
-                if one is not None and is_remote(one):
-                    yield one
+        """Yield the backends that are endpoints, also those that other backends ask."""
+        return (backend for _, backend in self.asked() if is_remote(backend))
 
 
 def place_of(name: str, role: str = "", which: str = "") -> Place:

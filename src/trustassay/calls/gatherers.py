@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trustassay.calls.backends import Backends, is_shared, paid_names, place_of
+from trustassay.calls.capability import Capability, Remote
 from trustassay.calls.counting import RequestCounter
 from trustassay.calls.endpoints import ChatCaller, EmbeddingCaller, Endpoints
 from trustassay.calls.gathering import Counts, Gatherer, Policy
@@ -117,15 +118,15 @@ class Gatherers:
     def _make(self, name: str, backend: Any) -> Gatherer[Any, Any]:
         found = capability(name)
         found.check(backend)
-        remote = found.remote(backend, self)
+        remote = self._through(found, backend) or found.remote(backend, self)
         if isinstance(remote, ChatCaller | EmbeddingCaller):
             self._callers.append(remote)
         local = found.local(backend, self) if found.local and not remote else None
         limits = getattr(backend, "limits", BatchLimits())
         if not isinstance(limits, BatchLimits):
             limits = BatchLimits()
-        if remote and found.remote_items:
-            limits = BatchLimits(items=found.remote_items, tokens=None)
+        if remote and (items := 1 if found.through(backend) else found.remote_items):
+            limits = BatchLimits(items=items, tokens=None)
         return Gatherer(
             found.stored_as,
             backend.name,
@@ -136,6 +137,19 @@ class Gatherers:
             policy=self._asking.policy,
             remote=remote is not None,
         )
+
+    def _through(self, found: Capability[Any, Any], backend: Any) -> Remote | None:
+        """Return how a backend is asked that asks another one: one item at a time."""
+        through = found.through(backend)
+        if through is None:
+            return None
+        behind = self.gatherer(through.capability, through.backend)
+
+        async def by_another(items: list[Any]) -> tuple[list[Any], float]:
+            replies = [await through.answer(item, behind.ask) for item in items]
+            return replies, 0.0  # the seconds count for the other one
+
+        return by_another
 
     def _missing(self, name: str, role: str, which: str) -> str:
         names = self.backends.named(role)
