@@ -171,7 +171,7 @@ class TokenVectors(NamedTuple):
 class Choice:
     """Which of several options a model chose: ``index``, ``None`` where its reply names none.
 
-    way: ``likelihood`` of each option after the prompt, ``logprobs`` of the letters as the first
+    way: ``likelihood`` of the letters after the prompt, ``logprobs`` of the letters as the first
     token of a reply, or the ``letter`` that the reply names.
     probabilities: of the options, summing to 1; empty where the way gives none.
     reply: the text of the reply; empty by likelihood.
@@ -408,9 +408,12 @@ class Models(Protocol):
 
     def choose(
         self,
-        prompt: str,
+        text: str,
         options: Sequence[str],
+        /,
         *,
+        by: Literal["auto", "letter", "likelihood"] = "auto",
+        expected: int | None = None,
         role: str = "model",
         name: str = "",
         **parameters: Any,
@@ -418,6 +421,9 @@ class Models(Protocol):
         """Ask which of several options follows a prompt that shows them as A, B, C, ...
 
         By the likelihood of the letters where the model gives it, else by the log-probabilities of
-        the first token, else by the letter that the reply names; the choice says which.
+        the first token, else by the letter that the reply names; the choice says which. ``by`` can
+        say that only ``likelihood``, or only the ``letter`` of a reply, is to decide. ``expected``
+        is the option that a plan takes for chosen: the one after which most is asked.
+        ``parameters`` are the other fields of :class:`ChatRequest`.
         """
         ...

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from trustassay.calls.choosing import choose
 from trustassay.calls.gatherers import Gatherers
@@ -74,9 +74,12 @@ class SampleModels:
 
     def choose(
         self,
-        prompt: str,
+        text: str,
         options: Sequence[str],
+        /,
         *,
+        by: Literal["auto", "letter", "likelihood"] = "auto",
+        expected: int | None = None,  # noqa: ARG002 - for plans
         role: str = "model",
         name: str = "",
         **parameters: Any,
@@ -84,7 +87,7 @@ class SampleModels:
         """Ask which of several options follows a prompt that shows them as A, B, C, ..."""
         backend = self._gatherers.backends.find("chat", role, name)
         likely = isinstance(backend, LikelihoodModel)
-        return choose(self, prompt, options, likely, role=role, name=name, **parameters)
+        return choose(self, text, options, likely, by=by, role=role, name=name, **parameters)
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
         """Ask for one thing by the name of its capability."""
