@@ -1,6 +1,7 @@
 """The methods, one folder each."""
 
+from trustassay.metrics.consistency import Consistency
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 
-__all__ = ["Grounding", "Harmonicity", "SemanticHarmonicity"]
+__all__ = ["Consistency", "Grounding", "Harmonicity", "SemanticHarmonicity"]
