@@ -36,7 +36,7 @@ class SampleModels:
         return lambda *given, **options: self.ask(found.name, found.item(*given, **options))
 
     def names(self, role: str) -> tuple[str, ...]:
-        """Return the names of the models of a role."""
+        """Return the names of the models of a role, or of a capability's backends."""
         return self._gatherers.backends.named(role)
 
     def chat(
@@ -59,6 +59,13 @@ class SampleModels:
         backend = self._gatherers.find("chat", role, name).backend
         future.add_done_callback(partial(self._count, backend))
         return future
+
+    def substitutes(
+        self, words: str, *, k: int, source: str, tag: str = "", types: Sequence[str] = ()
+    ) -> asyncio.Future[tuple[str, ...]]:
+        """Ask a source, by its name, for up to ``k`` substitutes of ``words``, best first."""
+        item = capability("substitutes").item(words, k, tag, types)
+        return self.ask("substitutes", item, which=source)
 
     def likelihood(
         self,
