@@ -55,11 +55,8 @@ def read(prompt: str) -> tuple[str, tuple[str, ...]]:
     return question, tuple(line[3:] for line in lines)
 
 
-class Chooser:
-    """Replies by a function of what is offered, and notes each request."""
-
-    shared = False
-    name = "chooser"
+class Scripted:
+    """Chooses by a function of what is offered, and notes each request."""
 
     def __init__(self, choose: Callable[[Asked], str] = lambda asked: asked.right) -> None:
         self.choose = choose
@@ -68,38 +65,41 @@ class Chooser:
 
     @property
     def prompts(self) -> list[str]:
-        """The prompts, in the order in which they came."""
+        """The prompts of the requests, in the order in which they came."""
         return [request.messages[-1].content for request in self.requests]
+
+    def chosen(self, prompt: str) -> str:
+        """Return what is chosen of what a prompt offers."""
+        question, options = read(prompt)
+        self.checks[question] += 1
+        return self.choose(Asked(question, options, self.checks[question]))
+
+
+class Chooser(Scripted):
+    """An endpoint that replies what is chosen."""
+
+    shared = False
+    name = "chooser"
 
     async def reply(self, request: ChatRequest) -> Reply:
         self.requests.append(request)
-        question, options = read(request.messages[-1].content)
-        self.checks[question] += 1
-        return Reply(self.choose(Asked(question, options, self.checks[question])), "stop", 100, 1)
+        return Reply(self.chosen(request.messages[-1].content), "stop", 100, 1)
 
 
-class Likely(Chooser):
-    """A local model that finds the letter likeliest that it would choose."""
+class Likely(Scripted):
+    """A local model that finds the letter likeliest that is chosen, with a space before it."""
 
     name = "likely"
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
-        found = []
-        for request in requests:
-            self.requests.append(request)
-            question, options = read(request.messages[-1].content)
-            found.append(Reply(f"({self.choose(Asked(question, options, 0))})"))
-        return found
-
-    reply = None  # type: ignore[assignment] - it is no endpoint
+        self.requests += requests
+        return [Reply(f"({self.chosen(one.messages[-1].content)})") for one in requests]
 
     def token_loglikelihoods(
         self, prompt: str | Sequence[Message], options: Sequence[str]
     ) -> list[list[float]]:
         assert not isinstance(prompt, str)
-        question, offered = read(prompt[-1].content)
-        self.checks[question] += 1
-        letter = self.choose(Asked(question, offered, self.checks[question]))
+        letter = self.chosen(prompt[-1].content)
         return [[math.log(0.6 if option == f" {letter}" else 0.1)] for option in options]
 
 

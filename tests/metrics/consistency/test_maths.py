@@ -129,7 +129,7 @@ def test_every_candidate_is_as_likely_to_be_offered() -> None:
 
 @given(st.integers(0, 23), st.integers(0, 5))
 def test_places_differ_by_one_at_most(n: int, seed: int) -> None:
-    uses = Counter({i: 0 for i in range(4)})
+    uses = Counter(dict.fromkeys(range(4), 0))
     uses.update(maths.places(n, rng(seed)))
     assert len(uses) == 4
     assert sum(uses.values()) == n

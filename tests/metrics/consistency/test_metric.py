@@ -284,7 +284,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: 
 @pytest.mark.parametrize("option", ["by", "parser", "unparsed", "aggregate"])
 def test_unknown_values_are_refused(option: str) -> None:
     with pytest.raises(UnknownNameError, match=option):
-        Consistency(**{option: "al"})
+        Consistency(**{option: "al"})  # type: ignore[arg-type]
 
 
 def test_a_sample_without_distractors_of_its_own_is_refused_before_the_start() -> None:

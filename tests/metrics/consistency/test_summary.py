@@ -82,7 +82,7 @@ def test_the_interval_of_a_share_of_choices_is_over_answers() -> None:
 
 
 def test_the_interval_holds_the_true_share_of_choices() -> None:
-    """Answers differ in how likely they are kept to; of 50 data sets of 60 answers nearly all hold it."""
+    """Answers differ in how likely they are kept to."""
     rng, held = np.random.default_rng(0), 0
     for _ in range(50):
         rows = []

@@ -73,7 +73,7 @@ anything = st.sampled_from(
         anything
         | st.fixed_dictionaries(
             {"options": st.lists(anything, max_size=7) | anything, "right": anything},
-            optional={name: anything for name in ("chosen", "reply", "probabilities")},
+            optional=dict.fromkeys(("chosen", "reply", "probabilities"), anything),
         ),
         max_size=3,
     )

@@ -22,44 +22,41 @@ __all__ = ["FIGURES", "summarise"]
 
 _PLACES = LETTERS[:PLACES]
 _AMONG = "of choices whose reply names an option: "
+_BIAS = "how far the places chosen differ from the answer's; 0 not at all, 0.75 always the same"
 
 
-def _figures(*rows: tuple[str, str, str, str, bool]) -> dict[str, Figure]:
-    found = {
-        key: Figure(key, words, unit, group, headline, _STATISTICS.get(key))
-        for key, words, unit, group, headline in rows
-    }
-    return found
+def _places(kind: str, words: str) -> Iterator[Figure]:
+    for x in _PLACES:
+        yield Figure(f"{kind}_{x.lower()}", f"{_AMONG}{words} {x}", group="places")
 
 
-_STATISTICS = {
-    "mean": Mean(),
-    "consistent": Share("consistent"),
-    "checks": Mean("checks"),
-    "short": Total("short"),
+FIGURES: Mapping[str, Figure] = {
+    figure.key: figure
+    for figure in (
+        Figure("mean", "mean score, Trust_BC", "", headline=True, statistic=Mean()),
+        Figure(
+            "consistent",
+            "answers that the model kept to in every choice",
+            headline=True,
+            statistic=Share("consistent"),
+        ),
+        Figure("assessable", "answers that could be assessed", headline=True),
+        Figure("checks_consistent", f"{_AMONG}the model took its own answer", headline=True),
+        Figure("none_chosen", f"{_AMONG}it took none of the above"),
+        Figure("unparsed", "choices whose reply names no option"),
+        Figure("checks", "choices asked for each answer", "", statistic=Mean("checks")),
+        Figure(
+            "short",
+            "answers with too few distractors for all choices",
+            "",
+            statistic=Total("short"),
+        ),
+        Figure("position_bias", _BIAS, "", group="places"),
+        *_places("offered", "the answer stood at"),
+        *_places("chosen", "it took"),
+    )
 }
-FIGURES: Mapping[str, Figure] = _figures(
-    ("mean", "mean score, Trust_BC", "", "", True),
-    ("consistent", "answers that the model kept to in every choice", "%", "", True),
-    ("assessable", "answers that could be assessed", "%", "", True),
-    ("checks_consistent", _AMONG + "the model took its own answer", "%", "", True),
-    ("none_chosen", _AMONG + "it took none of the above", "%", "", False),
-    ("unparsed", "choices whose reply names no option", "%", "", False),
-    ("checks", "choices asked for each answer", "", "", False),
-    ("short", "answers with too few distractors for all choices", "", "", False),
-    (
-        "position_bias",
-        "how far the places chosen differ from those of the answer; 0 not at all, 0.75 always one",
-        "",
-        "places",
-        False,
-    ),
-    *(
-        (f"offered_{x.lower()}", _AMONG + f"the answer stood at {x}", "%", "places", False)
-        for x in _PLACES
-    ),
-    *((f"chosen_{x.lower()}", _AMONG + f"it took {x}", "%", "places", False) for x in _PLACES),
-)
+_STATISTICS = {key: one.statistic for key, one in FIGURES.items() if one.statistic}
 RATIOS: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),
     "checks_consistent": ("consistent", "parsed"),
