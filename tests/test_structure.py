@@ -36,14 +36,16 @@ ALLOWED: dict[str, set[str]] = {
     "retrieval": {"capabilities", "data", "errors", "files", "progress", "sample"},
     "backends": {"capabilities", "errors", "files", "prompts", "retrieval", "sample", "verdicts"},
     "answering": {"capabilities", "errors", "prompts", "sample"},
-    "metrics": METRIC | {"capabilities", "errors", "prompts", "sample", "verdicts"},
+    "distractors": {"capabilities", "errors", "prompts", "sample", "statistics"},
+    "metrics": METRIC | {"capabilities", "distractors", "errors", "prompts", "sample", "verdicts"},
     "report": {"differences", "files", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample"},
     "runs": VALUES | {"answering", "calls", "data", "metric", "registry", "report"},
     "workflows": VALUES
     | METRIC
-    | {"answering", "backends", "calls", "data", "metrics", "report", "retrieval", "runs"},
+    | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
+    | {"runs"},
     "api": VALUES | METRIC | {"backends", "calls", "runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "metric", "sample", "workflows"},
     "cli": VALUES

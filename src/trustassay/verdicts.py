@@ -58,9 +58,7 @@ _MARKED = re.compile(
 _ALONE = re.compile(
     rf"{_BLANK}(?:{_ANY})(?![\w-])[\"'`*_)\]}}>]{{0,12}}\s{{0,12}}(?:[.;:!–—-]|$)", re.IGNORECASE
 )
-_WHOLE = re.compile(
-    rf"{_BLANK}(?:{_ANY})(?![\w-])[\"'`*_)\]}}>.!\s]{{0,12}}", re.IGNORECASE
-)
+_WHOLE = re.compile(rf"{_BLANK}(?:{_ANY})(?![\w-])[\"'`*_)\]}}>.!\s]{{0,12}}", re.IGNORECASE)
 REACH = 60
 """Characters before a verdict's word in which what takes it back is looked for."""
 

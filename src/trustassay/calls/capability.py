@@ -7,7 +7,7 @@ batched, stored, checked, planned and shown, and which backends serve it.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -65,6 +65,8 @@ class Capability(Generic[Item, Reply]):
     codec: how requests and replies are identified and stored.
     stand_in: what a plan takes for the reply.
     load: makes a backend from what the user named, a URI or an object.
+    choices: where several backends serve it: tells what to load under which name, from what the
+    user named.
     default: what is loaded where a metric needs the capability and nobody named a backend.
     option: the command line's option, for messages.
     served_by: the capability whose backends serve this one, too, where they can: those that are
@@ -85,6 +87,7 @@ class Capability(Generic[Item, Reply]):
     stand_in: Callable[[Item], Reply]
     load: Callable[[Any], Any]
     default: str | None = None
+    choices: Callable[[Any], Mapping[str, Any]] | None = None
     option: str = ""
     served_by: str = ""
     able: type | None = None

@@ -10,7 +10,7 @@ from typing import Any
 from trustassay.calls.backends import Backends, is_shared, paid_names, place_of
 from trustassay.calls.capability import Capability, Remote
 from trustassay.calls.counting import RequestCounter
-from trustassay.calls.endpoints import ChatCaller, EmbeddingCaller, Endpoints
+from trustassay.calls.endpoints import Caller, Endpoints
 from trustassay.calls.gathering import Counts, Gatherer, Policy
 from trustassay.calls.kinds import capability
 from trustassay.calls.marks import MarkedCalls, Marks
@@ -54,7 +54,7 @@ class Gatherers:
         self.ledger = BudgetLedger(asking.budget, asking.prices, spent, paid_names(backends))
         self._asking = asking
         self._marks = Marks(asking.shared.path) if asking.shared else None
-        self._callers: list[ChatCaller | EmbeddingCaller] = []
+        self._callers: list[Caller] = []
         self._made: dict[tuple[str, str], Gatherer[Any, Any]] = {}
         for place, backend in backends.held.items():
             self.gatherer(place.capability, backend)
@@ -119,7 +119,7 @@ class Gatherers:
         found = capability(name)
         found.check(backend)
         remote = self._through(found, backend) or found.remote(backend, self)
-        if isinstance(remote, ChatCaller | EmbeddingCaller):
+        if isinstance(remote, Caller):
             self._callers.append(remote)
         local = found.local(backend, self) if found.local and not remote else None
         limits = getattr(backend, "limits", BatchLimits())
@@ -157,6 +157,11 @@ class Gatherers:
             return f"this run has no {role} {which!r} (it has {', '.join(filter(None, names))})"
         if names and "" not in names:
             return f"this run has several of {role}: name one of {', '.join(names)}"
+        if which:
+            word = capability(name).backend
+            names = self.backends.named(word)
+            has = f" (it has {', '.join(names)})" if names else ""
+            return f"this run has no {which!r} among its {word}{has}"
         return f"this run has no {role or capability(name).backend}"
 
 

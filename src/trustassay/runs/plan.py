@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -23,7 +24,7 @@ from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.models import SampleModels
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore
-from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Reply
+from trustassay.capabilities import ChatRequest, Choice, EndpointLimits, Models, Reply
 from trustassay.errors import BackendError
 from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
@@ -139,6 +140,8 @@ class _Rehearsal:
 
     def __init__(self, gatherers: Gatherers, calls: Calls, options: RunOptions) -> None:
         self.unsure: Counter[str] = Counter()
+        self.stood_in = 0
+        """Stand-ins that were given in place of a reply."""
         self.options = options
         self._gatherers, self._calls = gatherers, calls
         self._asked: set[bytes] = set()
@@ -189,6 +192,7 @@ class _Rehearsal:
         part, stored = self._counted(metric, found.stored_as, gatherer, item)
         if stored is not None:
             return stored, True
+        self.stood_in += 1
         if name == "chat":
             return self._chat(part, gatherer.backend, item), False
         if part is not None:
@@ -316,3 +320,12 @@ class _StandIns(SampleModels):
     async def _through(self, name: str, backend: Any, item: Any) -> Any:
         reply, _ = await self._rehearsal.reply_through(self._metric, name, backend, item)
         return reply
+
+    async def choose(
+        self, text: str, options: Sequence[str], /, *, expected: int | None = None, **how: Any
+    ) -> Choice:
+        """Return what is stored of a choice, or the option that the metric expects."""
+        before = self._rehearsal.stood_in
+        found = await super().choose(text, options, **how)
+        told = self._rehearsal.stood_in == before
+        return found if told or expected is None else replace(found, index=expected)

@@ -71,7 +71,7 @@ async def evidence_for(
     """
     question = sample.question
     statement = options.statement_template.filled(question=question, answer=answer)
-    if models.has("search"):
+    if models.names("retriever"):
         found = await models.search(statement, options.k)
         passages = [Document(one.id, one.text, one.title) for one in found]
         return Evidence(question, answer, statement, passages, True)
@@ -96,9 +96,7 @@ async def checked(options: FactCheckOptions, evidence: Evidence, models: Models)
     return await _by_entailer(options, evidence, models)
 
 
-async def _by_entailer(
-    options: FactCheckOptions, evidence: Evidence, models: Models
-) -> Checked:
+async def _by_entailer(options: FactCheckOptions, evidence: Evidence, models: Models) -> Checked:
     """Judge each passage by itself.
 
     A passage whose judgement named no verdict is noted. It fails the answer, unless another one
@@ -161,9 +159,7 @@ async def _by_model(options: FactCheckOptions, evidence: Evidence, models: Model
     """Show a model all passages at once."""
     prompt = options.judge_prompt
     reply = await models.chat(
-        prompt.filled(
-            passages=evidence.blocks, question=evidence.question, answer=evidence.answer
-        ),
+        prompt.filled(passages=evidence.blocks, question=evidence.question, answer=evidence.answer),
         role="judge",
         max_tokens=options.max_tokens,
         prompt=prompt.name,

@@ -55,9 +55,7 @@ class FactCheck(FactCheckOptions):
                 headline=True,
                 statistic=Share("support"),
             ),
-            Figure(
-                "neutral", "answers that the evidence leaves open", statistic=Share("neutral")
-            ),
+            Figure("neutral", "answers that the evidence leaves open", statistic=Share("neutral")),
             Figure(
                 "contradict",
                 "answers that the evidence contradicts",
