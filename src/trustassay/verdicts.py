@@ -51,7 +51,8 @@ _NEITHER_NOR = re.compile(
 _BLANK = r"[\s\"'`*_(\[{<>:=-]{0,12}"
 _MARKED = re.compile(
     r"(?<![\w-])(?:verdict|relation(?:ship)?|label|judge?ment|conclusion|decision|classification"
-    rf"|(?:final )?answer)(?![\w-])[\"'`*_]{{0,4}}\s{{0,4}}(?:is|:|=|-|–|—)?{_BLANK}(?:{_ANY})(?![\w-])"
+    rf"|(?:final )?answer)(?![\w-])[\"'`*_]{{0,4}}\s{{0,4}}(?:is|:|=|-|–|—)?"
+    rf"{_BLANK}(?:{_ANY})(?![\w-])"
     r"(?!\s{0,4}(?:[,/|]|or\b|nor\b))",
     re.IGNORECASE,
 )

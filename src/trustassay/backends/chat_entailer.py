@@ -45,7 +45,11 @@ ALTERNATIVES = 20
 ENOUGH = 0.5
 """Probability that the tokens which name a verdict have together; with less they decide nothing."""
 SHOWN = 80
-_NAMES = {"support": "supports", "neutral": "neither", "contradict": "contradicts"}
+_NAMES: dict[Verdict, str] = {
+    "support": "supports",
+    "neutral": "neither",
+    "contradict": "contradicts",
+}
 """The words that the prompt offers, in lower case; no two begin with the same letter."""
 
 
@@ -246,4 +250,4 @@ def _begun(token: str) -> Verdict | None:
     whole = verdict_in(bare)
     if whole:
         return whole.verdict
-    return next((v for v, word in _NAMES.items() if word.startswith(bare)), None)
+    return next((verdict for verdict in VERDICTS if _NAMES[verdict].startswith(bare)), None)

@@ -1,4 +1,4 @@
-"""An answer on its way to a verdict: evidence is found, and judged passage by passage or at once."""
+"""An answer on its way to a verdict: evidence is found, and judged one by one or at once."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def _by_entailer(options: FactCheckOptions, evidence: Evidence, models: Mo
     decisive = None if index is None else places[index]
     if unparsed and verdict == "neutral":
         raise next(iter(unparsed.values()))
-    reason = f"none of {_amount(len(rows))} supports or contradicts the answer"
+    reason = "no passage supports or contradicts the answer"
     if index is not None and decisive is not None:
         row = rows[index]
         value = row.entailment if verdict == "support" else row.contradiction

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total
-from trustassay.metrics.factcheck.checking import NO_EVIDENCE, checked, evidence_for
+from trustassay.metrics.factcheck.checking import NO_EVIDENCE, Evidence, checked, evidence_for
 from trustassay.metrics.factcheck.maths import SCORES
 from trustassay.metrics.factcheck.options import FactCheckOptions
 from trustassay.metrics.factcheck.view import problem_in, view_of
@@ -91,10 +91,27 @@ class FactCheck(FactCheckOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Find evidence, have it judged, and keep both."""
+        return await self.judged(context, await self.evidence(context))
+
+    async def evidence(self, context: Context) -> Evidence | None:
+        """Return what the answer is checked against; ``None`` where there is nothing.
+
+        Raises:
+            AssessmentError: the response is blank.
+            BackendError: the retriever failed.
+        """
         sample = context.sample
         if not sample.answered:
             raise AssessmentError("the response is blank", "empty")
-        evidence = await evidence_for(self, sample, sample.response or "", context.models)
+        return await evidence_for(self, sample, sample.response or "", context.models)
+
+    async def judged(self, context: Context, evidence: Evidence | None) -> Assessment:
+        """Have the evidence judged; without any the answer is not assessable.
+
+        Raises:
+            BackendError: who judges failed, or named no verdict.
+        """
+        sample = context.sample
         if evidence is None:
             parts = {"assessable": 0.0}
             return Assessment(sample.id, self.name, None, reason=NO_EVIDENCE, parts=parts)
