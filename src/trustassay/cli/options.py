@@ -48,7 +48,8 @@ class Backends:
         Optional[str],  # noqa: UP045
         _uri(
             "Who judges entailment: embedded (the default), lexical, hf:ID-or-path, "
-            "python:MODULE:FUNCTION."
+            "python:MODULE:FUNCTION, or a chat model (openai:MODEL[@BASE_URL][?repeats=N], "
+            "chat:hf:ID, ...)."
         ),
     ] = None
     embedder: Annotated[
@@ -67,7 +68,10 @@ class Backends:
     ] = None
     retriever: Annotated[
         Optional[str],  # noqa: UP045
-        _uri("Who finds documents for samples without: bm25:PATH[?index=FOLDER]."),
+        _uri(
+            "Who finds passages: documents for samples without, evidence for factcheck. "
+            "bm25:PATH[?index=FOLDER]."
+        ),
     ] = None
     token_embedder: Annotated[
         Optional[str],  # noqa: UP045
