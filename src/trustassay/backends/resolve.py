@@ -262,19 +262,23 @@ def substitute_source(choice: Any) -> SubstituteSource | DBpediaSource:
     """
     found = choice
     if isinstance(choice, str):
-        scheme, _, rest = re.sub(r"^(dbpedia|embedding)\?", r"\1:?", choice).partition(":")
+        scheme, _, rest = re.sub(r"^dbpedia\?", "dbpedia:?", choice).partition(":")
         if scheme == "dbpedia":
             from trustassay.backends.dbpedia import DBpediaSource
 
             return DBpediaSource.at(rest)
         if scheme == "embedding":
-            from trustassay.backends.near_words import near_words
+            if rest:
+                from trustassay.backends.near_words import near_words_of_file
 
-            return near_words(rest)
+                return near_words_of_file(rest)
+            from trustassay.backends.listed_words import NearWords
+
+            return NearWords()
         if choice == "pos":
-            from trustassay.backends.pos_words import PartOfSpeechSource
+            from trustassay.backends.listed_words import DrawnWords
 
-            return PartOfSpeechSource()
+            return DrawnWords()
         if scheme != "python":
             known = ["embedding", "embedding:FILE", "pos", "dbpedia:URL", "python:MODULE:OBJECT"]
             raise UnknownNameError(did_you_mean("source of distractors", choice, known))

@@ -78,6 +78,18 @@ class Backends:
         _uri("Who turns the tokens of a text into vectors: hf:ID-or-path[?layer=N]."),
     ] = None
 
+    linker: Annotated[
+        Optional[str],  # noqa: UP045
+        _uri("Who finds entities in texts: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT."),
+    ] = None
+    distractors: Annotated[
+        Optional[str],  # noqa: UP045
+        _uri(
+            "Where wrong answers take words from: embedding[:FILE],pos (the default), "
+            "dbpedia[:URL], python:MODULE:OBJECT; several with commas."
+        ),
+    ] = None
+
     def named(self) -> dict[str, Any]:
         """Return those that were named, by their words in Python."""
         found = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}

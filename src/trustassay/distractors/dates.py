@@ -13,6 +13,8 @@ __all__ = ["found", "neighbours"]
 
 YEARS = 20
 """A year is varied by so many at most."""
+LATEST = 2025
+"""Where a date is not in the future, its neighbours are not either."""
 
 _MONTHS = list(calendar.month_name)[1:]
 _SHORT = [*(name[:3] for name in _MONTHS), "Sept"]
@@ -48,47 +50,59 @@ def found(text: str) -> list[Slot]:
 
 
 def neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
-    """Return up to n other dates, written as ``text`` is, with one field changed, in random order.
+    """Return up to n other dates, written as ``text`` is, with one field changed.
 
-    The year by at most 20, the month to any other, the day to any that the month has. Empty where
+    In random order, first those of another year (by at most 20), then of another month, then of
+    another day: where all differ in one field, the original is not in their middle. Empty where
     ``text`` is no date, or one that does not exist.
     """
     for form in _FORMS:
         if match := form.fullmatch(text):
-            others = [one for one in _others(match) if one != text]
-            return [others[i] for i in rng.permutation(len(others))[:n]]
+            found: list[str] = []
+            for others in _others(match):
+                left = [one for one in others if one != text]
+                found += [left[i] for i in rng.permutation(len(left))]
+            return found[:n]
     return []
 
 
-def _others(match: re.Match[str]) -> list[str]:
+def _others(match: re.Match[str]) -> list[list[str]]:
+    """Return other dates, a list for each field that is varied."""
     fields = {name: value for name, value in match.groupdict().items() if value}
     if "weekday" in fields:
-        return [_cased(name, fields["weekday"]) for name in calendar.day_name]
+        return [[_cased(name, fields["weekday"]) for name in calendar.day_name]]
     if "decade" in fields:
         decade = int(fields["decade"])
-        near = range(decade - 50, min(decade + 51, 2030), 10)
-        return [_with(match, "decade", str(one)) for one in near if one >= 1000]
+        near = range(max(1000, decade - 50), _latest(decade) + 1, 10)
+        return [[_with(match, "decade", str(one)) for one in near if one <= decade + 50]]
     if "until" in fields:
-        return _spans(match, int(fields["year"]), fields["until"])
+        return [_spans(match, int(fields["year"]), fields["until"])]
     month = _number(fields["month"]) if "month" in fields else None
     year = int(fields["year"]) if "year" in fields else None
     day = int(fields["day"]) if "day" in fields else None
     if not _exists(year, month, day):
         return []
-    made = []
-    if year is not None:
-        for other in range(max(1000, year - YEARS), min(year + YEARS, 2099) + 1):
-            if _exists(other, month, day):
-                made.append(_with(match, "year", str(other)))
-    if month is not None:
-        for other in range(1, 13):
-            if _exists(year, other, day):
-                made.append(_with(match, "month", _month(other, fields["month"])))
-    if day is not None and month is not None:
-        for other in range(1, 32):
-            if _exists(year, month, other):
-                made.append(_with_day(match, other))
-    return made
+    years = _near(year) if year is not None else []
+    months = range(1, 13) if month is not None else []
+    days = range(1, 32) if day is not None else []
+    return [
+        [_with(match, "year", str(one)) for one in years if _exists(one, month, day)],
+        [
+            _with(match, "month", _month(one, fields["month"]))
+            for one in months
+            if _exists(year, one, day)
+        ],
+        [_with_day(match, one) for one in days if _exists(year, month, one)],
+    ]
+
+
+def _near(year: int) -> range:
+    return range(max(1000, year - YEARS), min(year + YEARS, _latest(year)) + 1)
+
+
+def _latest(year: int) -> int:
+    """Return the latest year that is plausible beside another: the future beside the future."""
+    return LATEST if year <= LATEST else 2099
 
 
 def _spans(match: re.Match[str], first: int, until: str) -> list[str]:
@@ -97,7 +111,7 @@ def _spans(match: re.Match[str], first: int, until: str) -> list[str]:
     if len(until) == 2 and last < first:
         last += 100
     made = []
-    for other in range(max(1000, first - YEARS), min(first + YEARS, 2099) + 1):
+    for other in _near(first):
         end = str(other + last - first)
         text = f"{other}{match['dash']}{end if len(until) == 4 else end[-2:]}"
         made.append(text)

@@ -97,7 +97,7 @@ def _check(models: Models, sources: Sequence[str]) -> None:
 class _Search:
     """Asks the sources for what can replace the slots of one answer."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         question: str,
         answer: str,
@@ -115,19 +115,19 @@ class _Search:
         self.sources = ("date", "number", *higher, *(["pool"] if pool else []), *lowest)
 
     async def candidates(self, source: str, group: Sequence[Slot]) -> Found:
-        """Return what a source has for the slots of a group, in turn from each."""
+        """Return what a source has for the slots of a group, slot after slot."""
         if source == LLM:
             return await asked(
                 self._question, self._answer, group, self._models, min(self._limit, 10)
             )
         if source in ("date", "number", "pool"):
-            return _in_turn([(slot, one) for one in self._own(source, slot)] for slot in group)
+            return [(slot, one) for slot in group for one in self._own(source, slot)]
         slots = [slot for slot in group if slot.kind in ("entity", "word")]
         if source == DBPEDIA:
-            found = await asyncio.gather(*(self._by_types(slot) for slot in slots if slot.types))
+            found = await asyncio.gather(*(self._by_types(slot) for slot in slots))
         else:
             found = await asyncio.gather(*(self._of(source, slot) for slot in slots))
-        return _in_turn(found)
+        return [one for own in found for one in own]
 
     def _own(self, source: str, slot: Slot) -> list[str]:
         rng = generator(self._seed, self._question, self._answer, slot.text, source)
@@ -135,24 +135,21 @@ class _Search:
             return dates.neighbours(slot.text, self._wanted, rng)
         if source == slot.kind == "number":
             return numbers.neighbours(slot.text, self._wanted, rng)
-        return fitting(slot, self._answer, self._pool) if source == "pool" else []
+        return fitting(slot, self._pool) if source == "pool" else []
 
     async def _of(self, source: str, slot: Slot) -> Found:
-        """Return substitutes of a whole slot, then of all words of an entity, then of each."""
+        """Return substitutes of a whole slot, then of each word of an entity of several."""
         several = entity_words(slot) if slot.kind == "entity" else []
         whole, *parts = await asyncio.gather(
             *(self._asked(source, one) for one in (slot, *several))
         )
-        together = [
-            (slot, _joined(slot, [part[i] for part in parts]))
-            for i in range(min(map(len, parts), default=0))
-        ]
-        return [*whole, *together, *_in_turn(parts)]
+        return [*whole, *_in_turn(parts)]
 
     async def _by_types(self, slot: Slot) -> Found:
         """Return entities that share all types of a slot's, then those that share fewer."""
         found: Found = []
-        for types in type_sets(slot.types):
+        of_base = [one for one in slot.types if ":" in one]  # others are guesses of the kind
+        for types in type_sets(of_base):
             found += await self._asked(DBPEDIA, replace(slot, types=types))
             if len(found) >= self._wanted:
                 break
@@ -163,16 +160,6 @@ class _Search:
             slot.text, k=self._wanted, source=source, tag=slot.tag, types=slot.types
         )
         return [(slot, one) for one in found]
-
-
-def _joined(slot: Slot, parts: Iterable[tuple[Slot, str]]) -> str:
-    """Return the text of a slot with several of its words replaced."""
-    text, end = "", slot.start
-    for part, replacement in parts:
-        text += slot.text[end - slot.start : part.start - slot.start]
-        text += agreeing(part, replacement)
-        end = part.end
-    return text + slot.text[end - slot.start :]
 
 
 def _in_turn(lists: Iterable[Found]) -> Found:

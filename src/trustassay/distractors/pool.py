@@ -2,94 +2,71 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
-from trustassay.distractors import dates, numbers
 from trustassay.distractors.matching import normalised, says_the_same, words_of
+from trustassay.distractors.questions import asked_for
 from trustassay.distractors.slots import slots_of
+from trustassay.distractors.tagging import tagged
 from trustassay.distractors.values import Slot
 from trustassay.sample import Sample
 from trustassay.statistics.randomness import generator
 
-__all__ = ["asked_for", "fitting", "same_kind_answers"]
+__all__ = ["fitting", "same_kind_answers"]
 
 MOST = 200
 """Answers that are handed on."""
-_WORD = re.compile(
-    r"\b(who|whom|whose|when|where|why|how (?:many|much|long|old|often|far|tall)|how|which|what)\b"
-)
-
-
-def asked_for(question: str) -> str:
-    """Return the word by which a question asks: ``who``, ``when``, ``how many``, ..., else empty.
-
-    With ``which`` and ``what`` goes the word after them (``what year``), which tells the kind.
-    """
-    text = question.lower()
-    if not (match := _WORD.search(text)):
-        return ""
-    after = re.match(r"\s+([a-z]+)", text[match.end() :])
-    if match[1] in ("which", "what") and after:
-        return f"what {after[1]}"
-    return "who" if match[1] in ("whom", "whose") else match[1]
 
 
 def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) -> list[str]:
-    """Return answers to other questions that are of the kind of the sample's own.
+    """Return what answers other questions that ask by the same words as the sample's (``who``).
 
-    Those to questions that ask by the same word first, of them those of a similar length; at most
-    200, none twice, none that says what the sample's answer or a gold answer says.
+    Of each answer the words that tell most: the first of its slots of the highest level, the whole
+    answer where there is none. Of the kind of the sample's own (a date for a date), those of a
+    similar number of words first; at most 200, none twice, none that says what the sample's answer
+    or a gold answer says.
     """
-    own = sample.response or ""
-    kind, form, length = asked_for(sample.question), _form(own), len(words_of(own))
+    own = _telling(sample.question, sample.response or "")
+    asked, length = asked_for(sample.question), len(words_of(own.text))
     golds = [alias for aliases in sample.answers for alias in aliases]
     rng = generator(seed, sample.id, "pool")
-    ranked: list[tuple[tuple[float, ...], str]] = []
+    ranked: list[tuple[int, float, str]] = []
     seen: set[str] = set()
     for other in pool:
-        text = (other.response or "").strip()
-        key = normalised(text)
-        if not text or other.question == sample.question or key in seen:
+        if other.question == sample.question or asked_for(other.question) != asked:
+            continue
+        found = _telling(other.question, other.response or "")
+        key = normalised(found.text)
+        if found.kind != own.kind or not key or key in seen:
             continue
         seen.add(key)
-        if says_the_same(text, own, golds):
-            continue
-        unlike = float(asked_for(other.question) != kind) + float(_form(text) != form)
-        longer = abs(len(words_of(text)) - length)
-        ranked.append(((unlike, float(longer), float(rng.random())), text))
-    return [text for _, text in sorted(ranked)[:MOST]]
+        if not says_the_same(found.text, own.text, golds):
+            longer = abs(len(words_of(found.text)) - length)
+            ranked.append((longer, float(rng.random()), found.text))
+    return [text for _, _, text in sorted(ranked)[:MOST]]
 
 
-def fitting(slot: Slot, answer: str, pool: Sequence[str]) -> list[str]:
-    """Return what can stand in a slot out of other answers: whole ones, or their dates, names, ....
+@lru_cache(maxsize=8192)
+def _telling(question: str, answer: str) -> Slot:
+    """Return the slot of an answer that tells most; the whole answer where nothing does."""
+    text = answer.strip().rstrip(".")
+    return next(
+        (slot for group in slots_of(question, answer) for slot in group if slot.level < 3),
+        Slot(text, 0, len(text), "word", 4),
+    )
 
-    A whole answer fits where the slot is the whole answer, too.
-    """
-    whole = slot.text.strip(" .") == answer.strip(" .")
+
+def fitting(slot: Slot, pool: Sequence[str]) -> list[str]:
+    """Return those of a pool that are of the kind of a slot, and at most one word longer."""
+    words = len(words_of(slot.text))
     found = []
     for text in pool:
-        if whole and len(words_of(text)) <= len(words_of(answer)) + 2:
-            found.append(text.strip().rstrip("."))
-        else:
-            found += [one.text for one in _of_kind(slot, text)]
+        own = next((one for group in slots_of("", text) for one in group), None)
+        if own is None or own.text != text or own.kind != slot.kind:
+            continue
+        if slot.kind == "word" and tagged(text)[0].tag != slot.tag:
+            continue
+        if abs(len(words_of(text)) - words) <= 1:
+            found.append(text)
     return list(dict.fromkeys(found))
-
-
-def _of_kind(slot: Slot, text: str) -> list[Slot]:
-    if slot.kind == "date":
-        return dates.found(text)
-    if slot.kind == "number":
-        return numbers.found(text)
-    if slot.kind == "word":
-        return []
-    groups = slots_of("", text)
-    names = [one for group in groups for one in group if one.kind == "entity"]
-    words = len(words_of(slot.text))
-    return [one for one in names if abs(len(words_of(one.text)) - words) <= 1]
-
-
-def _form(text: str) -> str:
-    if dates.found(text):
-        return "date"
-    return "number" if numbers.found(text) else "words"

@@ -15,6 +15,7 @@ from itertools import combinations, islice
 from trustassay.capabilities import Entity
 from trustassay.distractors import dates, numbers
 from trustassay.distractors.matching import words_of
+from trustassay.distractors.questions import kind_asked_for, likely_types
 from trustassay.distractors.tagging import Token, tagged
 from trustassay.distractors.values import Slot
 
@@ -23,7 +24,7 @@ __all__ = ["entity_words", "slots_of", "type_sets"]
 TYPE_SETS = 16
 """Sets of an entity's types that are tried; of ten types there are a thousand."""
 
-_INSIDE = frozenset("of the de la du van von der den del da di al bin ibn y and & - ' .".split())
+_INSIDE = frozenset("of the de la du van von der den del da di al bin ibn & - ' .".split())
 """What may stand between two parts of a name."""
 _NAMES = ("NNP", "NNPS")
 
@@ -39,7 +40,12 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     dated = dates.found(answer)
     counted = [one for one in numbers.found(answer) if not _overlaps(one, dated)]
     known = [one for one in _linked(linked, answer, tokens) if not _overlaps(one, dated)]
-    named = [one for one in _names(answer, tokens) if not _overlaps(one, [*dated, *known])]
+    likely = likely_types(question)
+    named = [
+        replace(one, types=likely)
+        for one in _names(answer, tokens)
+        if not _overlaps(one, [*dated, *known])
+    ]
     entities = sorted([*dated, *known, *named], key=lambda one: one.start)
     counted = [one for one in counted if not _overlaps(one, entities)]
     taken = [*entities, *counted]
@@ -58,9 +64,15 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
             return bool(own) and (f" {' '.join(own)} " in f" {text} " or set(own) <= shared)
         return bool(own) and set(own) <= shared
 
+    wanted = kind_asked_for(question)
+
+    def told(slots: Sequence[Slot]) -> list[Slot]:
+        """Return those that are not in the question; of the kind that it asks for first."""
+        return sorted((o for o in slots if not is_asked(o)), key=lambda one: one.kind != wanted)
+
     groups = [
-        _level(1, [one for one in entities if not is_asked(one)]),
-        _level(2, [one for one in nouns if not is_asked(one)]),
+        _level(1, told(entities)),
+        _level(2, told(nouns)),
         _level(3, [one for one in doing if not is_asked(one)]),
         _level(3, [one for one in entities if is_asked(one)]),
         _level(3, [one for one in nouns if is_asked(one)]),
@@ -83,7 +95,7 @@ def entity_words(slot: Slot) -> list[Slot]:
             text=one.text,
             start=slot.start + one.start,
             end=slot.start + one.end,
-            tag=one.tag if one.tag in (*_NAMES, "JJ", "CD") else "NNP",
+            tag=one.tag if one.tag in _NAMES else "NNP",
             types=(),
         )
         for one in parts
@@ -119,7 +131,7 @@ def _linked(entities: Sequence[Entity], answer: str, tokens: Sequence[Token]) ->
         if one.start < end or not text.strip():
             continue
         end = one.end
-        types = tuple(str(kind) for kind in one.details.get("types", ()))
+        types = tuple(map(str, one.details.get("types", ())))
         last = [token for token in tokens if token.end <= one.end and token.word]
         tag = last[-1].tag if last and last[-1].tag in _NAMES else "NNP"
         yield Slot(text, one.start, one.end, "entity", 1, tag, types)
@@ -149,7 +161,7 @@ def _names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
 def _run(answer: str, run: Sequence[Token]) -> Iterator[Slot]:
     if run:
         start, end = run[0].start, run[-1].end
-        tag = run[-1].tag if run[-1].tag in (*_NAMES, "JJ") else "NNP"
+        tag = run[-1].tag if run[-1].tag in _NAMES else "NNP"
         yield Slot(answer[start:end], start, end, "entity", 1, tag)
 
 

@@ -171,6 +171,19 @@ def test_an_answer_cannot_look_like_other_options() -> None:
     assert assessed(model, sample(response=response)).score == 1
 
 
+@pytest.mark.parametrize(
+    ("response", "offered"),
+    [
+        ("The lamp stands [1]  there [2, 3].\n", "The lamp stands there."),
+        ("In [1871] it burnt [12][3].", "In [1871] it burnt."),
+        ("[1][2]", "[1][2]"),
+    ],
+)
+def test_citations_are_no_part_of_the_answer(response: str, offered: str) -> None:
+    model = Chooser(lambda asked: "ABCDE"[asked.options.index(offered)])
+    assert assessed(model, sample(response=response)).score == 1
+
+
 def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.jinja"
     file.write_text(

@@ -8,6 +8,7 @@ from trustassay.distractors import Distractor, find_distractors, same_kind_answe
 from trustassay.distractors.matching import contains, normalised, says_the_same, words_of
 from trustassay.metric import Context, Pool
 from trustassay.metrics.consistency.options import ConsistencyOptions
+from trustassay.metrics.consistency.texts import answer_of
 from trustassay.sample import Sample
 from trustassay.statistics.randomness import generator
 
@@ -32,7 +33,7 @@ async def candidates_of(options: ConsistencyOptions, context: Context) -> list[D
         BackendError: a source of distractors failed.
     """
     sample, models = context.sample, context.models
-    answer = sample.response or ""
+    answer = answer_of(sample)
     aliases = _aliases(sample) if options.aliases else []
     found = _given(sample, aliases) if options.takes("given") else []
     named = options.named_sources
@@ -61,13 +62,13 @@ def _given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
     """Return the sample's wrong answers, none twice, none that says what the response says."""
     unlike: dict[str, str] = {}
     for text in sample.wrong_answers:
-        if not says_the_same(text, sample.response or "", aliases):
+        if not says_the_same(text, answer_of(sample), aliases):
             unlike.setdefault(normalised(text), text)
     return [Distractor(text, "given", 0, "", "") for text in unlike.values()]
 
 
 def _aliases(sample: Sample) -> list[str]:
     """Return the other wordings of the gold answers that the response holds."""
-    own = words_of(sample.response or "")
+    own = words_of(answer_of(sample))
     held = (group for group in sample.answers if any(contains(own, words_of(a)) for a in group))
     return [alias for group in held for alias in group]

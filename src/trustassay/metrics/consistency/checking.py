@@ -12,10 +12,11 @@ from trustassay.distractors import Distractor
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.maths import LETTERS, Check
 from trustassay.metrics.consistency.options import NONE_OF_THEM, ConsistencyOptions
+from trustassay.metrics.consistency.texts import answer_of, one_line
 from trustassay.sample import Sample
 from trustassay.statistics.randomness import generator
 
-__all__ = ["Done", "Offer", "check", "offers", "one_line"]
+__all__ = ["Done", "Offer", "check", "offers"]
 
 STOP = ("\nQuestion:",)
 """Where a base model goes on with a question of its own."""
@@ -36,8 +37,8 @@ class Offer:
 
     def texts(self, answer: str) -> list[str]:
         """Return the five options, each in one line."""
-        texts = [answer if one is None else one.text for one in self.distractors]
-        return [*map(one_line, texts), NONE_OF_THEM]
+        texts = [answer if one is None else one_line(one.text) for one in self.distractors]
+        return [*texts, NONE_OF_THEM]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,6 @@ class Done:
 
     check: Check
     row: dict[str, Any]
-
-
-def one_line(text: str) -> str:
-    """Return a text with single spaces: an option is one line, so none can look like another."""
-    return " ".join(text.split())
 
 
 def offers(sample_id: str, found: Sequence[Distractor], n: int, seed: int) -> list[Offer]:
@@ -91,7 +87,7 @@ async def check(
 async def _checked(
     options: ConsistencyOptions, sample: Sample, models: Models, offer: Offer
 ) -> Done:
-    texts = offer.texts(sample.response or "")
+    texts = offer.texts(answer_of(sample))
     prompt = options.template.filled(
         question=one_line(sample.question), options=texts, examples=options.examples
     )
