@@ -60,6 +60,14 @@ def test_the_query_is_the_statement_and_the_hypothesis_question_and_answer() -> 
     assert pair == ("Title: Lamps\nIt is red.", "Where does lamp 0 stand? In the red house.")
 
 
+def test_citations_are_no_part_of_the_answer() -> None:
+    judge = Recorder(TELLS)
+    assessed(sample(response="In [1] the red house [2, 3]."), retriever=Corpus("x"), entailer=judge)
+    ((_, hypothesis),) = judge.asked
+    assert hypothesis == "Where does lamp 0 stand? In the red house."
+    assert assessed(sample(response="[1] [2]"), retriever=Corpus("x")).fault == "empty"
+
+
 def test_only_so_many_passages_are_asked_for_and_own_documents_count_all() -> None:
     corpus = Corpus(*["Nothing."] * 20)
     assert assessed(sample(), FactCheck(k=3), retriever=corpus).parts["passages"] == 3

@@ -12,7 +12,8 @@ from trustassay.metrics.factcheck.checking import NO_EVIDENCE, Evidence, checked
 from trustassay.metrics.factcheck.maths import SCORES
 from trustassay.metrics.factcheck.options import FactCheckOptions
 from trustassay.metrics.factcheck.view import problem_in, view_of
-from trustassay.sample import Problem, Sample
+from trustassay.metrics.grounding.text import without_citations
+from trustassay.sample import Problem, Sample, is_blank
 from trustassay.verdicts import VERDICTS
 from trustassay.views import View
 
@@ -27,7 +28,7 @@ class FactCheck(FactCheckOptions):
     is the query, and what the best passages say of question and answer is the verdict. The score
     is 1 for support, 0.5 for neutral, 0 for contradict; the paper gives it no number by itself. A
     run without a retriever takes the sample's own documents for the passages; a sample that has
-    none either is not assessable.
+    none either is not assessable. Marks of citations are no part of the answer.
 
     Args:
         k: passages that are retrieved, 10 as in the paper. A sample's own documents count all.
@@ -101,9 +102,10 @@ class FactCheck(FactCheckOptions):
             BackendError: the retriever failed.
         """
         sample = context.sample
-        if not sample.answered:
+        answer = without_citations(sample.response or "").strip()
+        if is_blank(answer):
             raise AssessmentError("the response is blank", "empty")
-        return await evidence_for(self, sample, sample.response or "", context.models)
+        return await evidence_for(self, sample, answer, context.models)
 
     async def judged(self, context: Context, evidence: Evidence | None) -> Assessment:
         """Have the evidence judged; without any the answer is not assessable.
