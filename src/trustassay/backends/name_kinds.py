@@ -37,9 +37,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 
 FRAGMENTS = frozenset(
     "york angeles los las san santa diego francisco antonio vegas orleans jersey zealand rico "
-    "lanka hampshire carolina dakota korea arabia salvador leone monte costa puerto buenos aires "
-    "rio janeiro sao paulo hong kong kuala lumpur tel aviv addis ababa inc ltd corp co jan feb mar apr "
-    "jun jul aug sep oct nov dec mon tue wed thu fri sat sun mrs von der van del des les".split()
+    "lanka hampshire carolina dakota korea arabia salvador leone monte costa puerto buenos "
+    "aires rio janeiro sao paulo hong kong kuala lumpur tel aviv addis ababa inc ltd corp co "
+    "jan feb mar apr jun jul aug sep oct nov dec mon tue wed thu fri sat sun mrs von der van "
+    "del des les".split()
 )
 """What is no name by itself: halves of names, short forms, particles."""
 TITLES = frozenset(

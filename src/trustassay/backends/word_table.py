@@ -96,7 +96,7 @@ def word_table() -> WordTable:
         group = lexicon[text].split("|")[0]
         if text[0].isupper():
             group = _kind(pieces[row], centres, kinds, MARGIN)
-            if len(text) < 4 and group == PLACE:
+            if not group or (len(text) < 4 and group == PLACE):
                 continue
         groups.setdefault(group, []).append(place)
     return WordTable(

@@ -24,8 +24,8 @@ def distractors(  # noqa: PLR0913 - one argument an option
         typer.Option(
             "--source",
             help="Where substitutes come from, in this order, with commas: embedding[:FILE] "
-            "(nearest words), pos (the same part of speech), dbpedia[:URL] (entities of the same types; "
-            "needs --linker), llm (needs --generator), python:MODULE:OBJECT.",
+            "(nearest words), pos (the same part of speech), dbpedia[:URL] (entities of the same "
+            "types; needs --linker), llm (needs --generator), python:MODULE:OBJECT.",
             metavar="NAME,...",
         ),
     ] = "embedding,pos",

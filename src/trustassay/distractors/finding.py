@@ -14,7 +14,7 @@ from itertools import zip_longest
 from trustassay.capabilities import Entity, Models
 from trustassay.distractors import dates, numbers
 from trustassay.distractors.asking import asked
-from trustassay.distractors.matching import contains, normalised, says_the_same, words_of
+from trustassay.distractors.matching import contains, normalised, says_the_same
 from trustassay.distractors.pool import fitting
 from trustassay.distractors.slots import entity_words, slots_of, type_sets
 from trustassay.distractors.substituting import agreeing, substituted
@@ -173,7 +173,7 @@ class _Chosen:
     def __init__(self, answer: str, aliases: Sequence[str], limit: int) -> None:
         self._answer, self._aliases, self._limit = answer, aliases, limit
         self._texts: set[str] = set()
-        self._replacements: dict[tuple[int, int], list[tuple[str, ...]]] = {}
+        self._replacements: dict[tuple[int, int], list[str]] = {}
         self.found: list[Distractor] = []
 
     @property
@@ -189,7 +189,7 @@ class _Chosen:
             self._try(source, slot, agreeing(slot, replacement))
 
     def _try(self, source: str, slot: Slot, replacement: str) -> None:
-        own, others = words_of(replacement), words_of(slot.text)
+        own, others = normalised(replacement), normalised(slot.text)
         if not own or contains(own, others) or contains(others, own):
             return
         text = substituted(self._answer, slot, replacement)

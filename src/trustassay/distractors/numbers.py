@@ -44,10 +44,12 @@ def neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
             others = [one for one in series if one != text.lower()]
             words = [others[i] for i in rng.permutation(len(others))[:n]]
             return [one.capitalize() if text[:1].isupper() else one for one in words]
+    if not _DIGITS.fullmatch(text):
+        return []
     body = re.sub(r"(st|nd|rd|th)$", "", text)
     ordinal = body != text
     whole, _, decimals = body.replace(",", "").partition(".")
-    if not (whole.isascii() and whole.isdecimal()) or (whole[0] == "0" and len(whole) > 1):
+    if whole[0] == "0" and len(whole) > 1:
         return []
     scale = 10 ** len(decimals)
     value = int(whole) * scale + int(decimals or 0)

@@ -11,6 +11,9 @@ __all__ = ["asked_for", "kind_asked_for", "likely_types"]
 _WORD = re.compile(
     r"\b(who|whom|whose|when|where|why|how (?:many|much|long|old|often|far|tall)|how|which|what)\b"
 )
+_PERSONS = (
+    "person author writer actor actress singer president king queen man woman player director"
+).split()
 _PLACES = "city town country state county province region continent island".split()
 
 
@@ -41,14 +44,7 @@ def kind_asked_for(question: str) -> Kind | None:
 def likely_types(question: str) -> tuple[str, ...]:
     """Return the type of the names that a question asks for: ``Person``, ``Place`` or none."""
     word = asked_for(question)
-    if word in (
-        "who",
-        "what author",
-        "what actor",
-        "what actress",
-        "what singer",
-        "what president",
-    ):
+    if word == "who" or word in (f"what {one}" for one in _PERSONS):
         return ("Person",)
     if word == "where" or word in (f"what {one}" for one in _PLACES):
         return ("Place",)

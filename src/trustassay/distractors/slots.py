@@ -36,7 +36,6 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     letters that they overlap, never that of dates and numbers.
     """
     tokens = tagged(answer)
-    asked = words_of(question)
     dated = dates.found(answer)
     counted = [one for one in numbers.found(answer) if not _overlaps(one, dated)]
     known = [one for one in _linked(linked, answer, tokens) if not _overlaps(one, dated)]
@@ -55,14 +54,10 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
         [*counted, *(one for one in words if one.tag.startswith("NN"))], key=lambda one: one.start
     )
     doing = [one for one in words if one.tag[:2] in ("VB", "JJ")]
-    shared = frozenset(asked)
-    text = " ".join(asked)
+    shared = frozenset(words_of(question))
 
     def is_asked(slot: Slot) -> bool:
-        own = words_of(slot.text)
-        if slot.kind == "entity":
-            return bool(own) and (f" {' '.join(own)} " in f" {text} " or set(own) <= shared)
-        return bool(own) and set(own) <= shared
+        return shared.issuperset(words_of(slot.text))
 
     wanted = kind_asked_for(question)
 

@@ -79,7 +79,14 @@ def test_a_source_that_cannot_be_had_back_by_its_name_is_told(tmp_path: Path) ->
 def test_answers_to_other_questions_stand_in(tmp_path: Path) -> None:
     names = ["Ada Lovelace", "Grace Hopper", "Alan Turing", "Emmy Noether", "Kurt Gödel"]
     rows = [
-        {"id": name, "question": f"Who is behind door {i}?", "response": f"{name} is behind it."}
+        {
+            "id": name,
+            "question": f"Who is behind door {i}?",
+            "response": f"{name} is behind it.",
+            "answers": [
+                [names[-1]]
+            ],  # not read: a wrong answer is to be held against the right one
+        }
         for i, name in enumerate(names)
     ]
     model = Keeper()

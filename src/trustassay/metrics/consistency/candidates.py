@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.matching import contains, normalised, says_the_same, words_of
@@ -41,7 +42,9 @@ async def candidates_of(options: ConsistencyOptions, context: Context) -> list[D
     asked = [name for name in sources if name not in ("given", "pool")]
     others: Sequence[str] = ()
     if options.takes("pool"):
-        others = same_kind_answers(sample, context.prepared, seed=context.seed)
+        golds = sample.answers if options.aliases else ()
+        known_as = replace(sample, response=answer, answers=golds)
+        others = same_kind_answers(known_as, context.prepared, seed=context.seed)
     if asked or others:
         more = await find_distractors(
             sample.question,

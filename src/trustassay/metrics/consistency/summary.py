@@ -21,13 +21,13 @@ from trustassay.summaries import summarised
 __all__ = ["FIGURES", "summarise"]
 
 _PLACES = LETTERS[:PLACES]
-_AMONG = "of choices whose reply names an option: "
+_AMONG = "of all whose reply names an option"
 _BIAS = "how far the places chosen differ from the answer's; 0 not at all, 0.75 always the same"
 
 
 def _places(kind: str, words: str) -> Iterator[Figure]:
     for x in _PLACES:
-        yield Figure(f"{kind}_{x.lower()}", f"{_AMONG}{words} {x}", group="places")
+        yield Figure(f"{kind}_{x.lower()}", f"choices {words} {x}, {_AMONG}", group="places")
 
 
 FIGURES: Mapping[str, Figure] = {
@@ -41,8 +41,8 @@ FIGURES: Mapping[str, Figure] = {
             statistic=Share("consistent"),
         ),
         Figure("assessable", "answers that could be assessed", headline=True),
-        Figure("checks_consistent", f"{_AMONG}the model took its own answer", headline=True),
-        Figure("none_chosen", f"{_AMONG}it took none of the above"),
+        Figure("checks_consistent", f"choices of its own answer, {_AMONG}", headline=True),
+        Figure("none_chosen", f"choices of none of the above, {_AMONG}"),
         Figure("unparsed", "choices whose reply names no option"),
         Figure("checks", "choices asked for each answer", "", statistic=Mean("checks")),
         Figure(
@@ -52,8 +52,8 @@ FIGURES: Mapping[str, Figure] = {
             statistic=Total("short"),
         ),
         Figure("position_bias", _BIAS, "", group="places"),
-        *_places("offered", "the answer stood at"),
-        *_places("chosen", "it took"),
+        *_places("offered", "with the answer at"),
+        *_places("chosen", "of"),
     )
 }
 _STATISTICS = {key: one.statistic for key, one in FIGURES.items() if one.statistic}
