@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "sample": set(),
     "progress": set(),
     "prompts": set(),
+    "verdicts": set(),
     "capabilities": {"errors", "sample"},
     "summaries": {"statistics"},
     "metric": {"capabilities", "sample", "summaries", "views"},
@@ -33,16 +34,18 @@ ALLOWED: dict[str, set[str]] = {
     # what stands side by side
     "data": {"errors", "files", "sample"},
     "retrieval": {"capabilities", "data", "errors", "files", "progress", "sample"},
-    "backends": {"capabilities", "errors", "files", "retrieval", "sample"},
+    "backends": {"capabilities", "errors", "files", "prompts", "retrieval", "sample", "verdicts"},
     "answering": {"capabilities", "errors", "prompts", "sample"},
-    "metrics": METRIC | {"capabilities", "errors", "prompts", "sample"},
+    "distractors": {"capabilities", "errors", "prompts", "sample", "statistics"},
+    "metrics": METRIC | {"capabilities", "distractors", "errors", "prompts", "sample", "verdicts"},
     "report": {"differences", "files", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample"},
     "runs": VALUES | {"answering", "calls", "data", "metric", "registry", "report"},
     "workflows": VALUES
     | METRIC
-    | {"answering", "backends", "calls", "data", "metrics", "report", "retrieval", "runs"},
+    | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
+    | {"runs"},
     "api": VALUES | METRIC | {"backends", "calls", "runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "metric", "sample", "workflows"},
     "cli": VALUES

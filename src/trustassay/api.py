@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL
-from trustassay.capabilities import ChatRequest, Reply
+from trustassay.capabilities import ChatRequest, Reply, SubstitutesRequest
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Metric, Summary
@@ -257,9 +257,33 @@ def _recorded(backends: Mapping[str, Any], metrics: Sequence[Metric]) -> dict[st
         if key in ROLES:
             several = isinstance(name, Mapping)
             found[key] = {k: _chat(v) for k, v in name.items()} if several else _chat(name)
+        elif isinstance(name, Mapping):  # the sources of distractors, by name
+            found[key] = {k: _source(v) for k, v in name.items()}
         else:
             found[key] = name
     return found
+
+
+def _source(name: str) -> Any:
+    """Return the source of distractors of a name, or, where its name does not say how to have it
+    back (a file's mark, a version), one that only bears the name.
+    """
+    try:
+        return resolve.substitute_source(name)
+    except (UnknownNameError, BackendError) as error:
+        return _AbsentSource(name, str(error))
+
+
+class _AbsentSource:
+    """A source of distractors of which only what it found is here."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self._reason = name, reason
+
+    def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:  # noqa: ARG002
+        """Refuse; raises :class:`BackendError`."""
+        words = f"the run's {self.name} cannot be asked here ({self._reason}); give --distractors"
+        raise BackendError(words)
 
 
 def _chat(name: str) -> resolve.ChatChoice:

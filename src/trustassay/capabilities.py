@@ -34,6 +34,8 @@ __all__ = [
     "Reply",
     "Retriever",
     "Similarity",
+    "SubstituteSource",
+    "SubstitutesRequest",
     "TokenEmbedder",
     "TokenLogprob",
     "TokenVectors",
@@ -149,6 +151,21 @@ class Entity:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class SubstitutesRequest:
+    """What is looked up to stand in the place of some words.
+
+    words: as they stand in a text. k: the most that are wanted.
+    tag: part of speech, as in the Penn Treebank, of what is looked for; empty where unknown.
+    types: of the entity that the words name, in a knowledge base.
+    """
+
+    words: str
+    k: int
+    tag: str = ""
+    types: tuple[str, ...] = ()
+
+
 class Likelihood(NamedTuple):
     """Natural log-probabilities of the tokens of a continuation, in their order."""
 
@@ -171,7 +188,7 @@ class TokenVectors(NamedTuple):
 class Choice:
     """Which of several options a model chose: ``index``, ``None`` where its reply names none.
 
-    way: ``likelihood`` of each option after the prompt, ``logprobs`` of the letters as the first
+    way: ``likelihood`` of the letters after the prompt, ``logprobs`` of the letters as the first
     token of a reply, or the ``letter`` that the reply names.
     probabilities: of the options, summing to 1; empty where the way gives none.
     reply: the text of the reply; empty by likelihood.
@@ -344,6 +361,21 @@ class EntityLinker(Protocol):
         ...
 
 
+@runtime_checkable
+class SubstituteSource(Protocol):
+    """Finds words that can stand in the place of others: near in meaning, of one type, ...
+
+    An endpoint has ``async def asubstitutes(request)`` in place of the batch, which tries once and
+    raises :class:`CallError`, and ``endpoint_limits``.
+    """
+
+    name: str
+
+    def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:
+        """Return up to ``k`` substitutes of each request, best first, none twice."""
+        ...
+
+
 class Models(Protocol):
     """What a metric holds while it assesses: single requests, answered when they are awaited.
 
@@ -380,7 +412,11 @@ class Models(Protocol):
         ...
 
     def names(self, role: str) -> tuple[str, ...]:
-        """Return the names of the models of a role, none where the run has none."""
+        """Return the names of the models of a role, none where the run has none.
+
+        Also of what else has names: ``distractors`` for the sources of substitutes; a ``linker``
+        has the empty one.
+        """
         ...
 
     def search(self, query: str, k: int) -> Awaitable[tuple[Passage, ...]]:
@@ -389,6 +425,12 @@ class Models(Protocol):
 
     def link(self, text: str) -> Awaitable[tuple[Entity, ...]]:
         """Ask for the entities that a text speaks of, in reading order."""
+        ...
+
+    def substitutes(
+        self, words: str, *, k: int, source: str, tag: str = "", types: Sequence[str] = ()
+    ) -> Awaitable[tuple[str, ...]]:
+        """Ask a source, by its name, for up to ``k`` substitutes of ``words``, best first."""
         ...
 
     def likelihood(
@@ -408,9 +450,12 @@ class Models(Protocol):
 
     def choose(
         self,
-        prompt: str,
+        text: str,
         options: Sequence[str],
+        /,
         *,
+        by: Literal["auto", "letter", "likelihood"] = "auto",
+        expected: int | None = None,
         role: str = "model",
         name: str = "",
         **parameters: Any,
@@ -418,6 +463,9 @@ class Models(Protocol):
         """Ask which of several options follows a prompt that shows them as A, B, C, ...
 
         By the likelihood of the letters where the model gives it, else by the log-probabilities of
-        the first token, else by the letter that the reply names; the choice says which.
+        the first token, else by the letter that the reply names; the choice says which. ``by`` can
+        say that only ``likelihood``, or only the ``letter`` of a reply, is to decide. ``expected``
+        is the option that a plan takes for chosen: the one after which most is asked.
+        ``parameters`` are the other fields of :class:`ChatRequest`.
         """
         ...

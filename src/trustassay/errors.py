@@ -13,6 +13,7 @@ __all__ = [
     "CallFault",
     "RunFolderError",
     "UnknownNameError",
+    "UnparsedError",
     "did_you_mean",
 ]
 
@@ -47,6 +48,15 @@ class CallError(BackendError):
         super().__init__(message)
         self.kind = kind
         self.retry_after_s = retry_after_s
+
+
+class UnparsedError(BackendError):
+    """A model answered, and its reply is none of the answers that were on offer.
+
+    ``kind`` is what such failures are counted under.
+    """
+
+    kind = "unparsed"
 
 
 class RunFolderError(ValueError):

@@ -16,16 +16,17 @@ from trustassay.calls.choosing import letter_of
 from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import ChatRequest, Choice, Message, Reply, TokenLogprob
+from trustassay.errors import BackendError
 
 PROMPT = "Which town? A. Paris B. Rome C. Oslo\nAnswer:"
 OPTIONS = ("Paris", "Rome", "Oslo")
 
 
-def chosen(model: Any, options: Sequence[str] = OPTIONS) -> Choice:
+def chosen(model: Any, options: Sequence[str] = OPTIONS, by: Any = "auto") -> Choice:
     async def work() -> Choice:
         gatherers = Gatherers(Backends.of(chat={"model": model}), Asking())
         try:
-            return await SampleModels(gatherers).choose(PROMPT, options)
+            return await SampleModels(gatherers).choose(PROMPT, options, by=by)
         finally:
             await gatherers.close()
 
@@ -41,13 +42,14 @@ class Likely:
         self.likelihoods, self.asked = likelihoods, 0
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
-        raise AssertionError("asked for a reply")
+        assert requests[0].logprobs is None
+        return [Reply("It is C.") for _ in requests]
 
     def token_loglikelihoods(
         self, prompt: str | Sequence[Message], options: Sequence[str]
     ) -> list[list[float]]:
         self.asked += 1
-        return [[math.log(self.likelihoods[option])] for option in options]
+        return [[math.log(self.likelihoods.get(option, 1e-9))] for option in options]
 
 
 class Endpoint:
@@ -59,8 +61,7 @@ class Endpoint:
         self.text, self.logprobs = text, logprobs
 
     async def reply(self, request: ChatRequest) -> Reply:
-        assert request.logprobs
-        return Reply(self.text, logprobs=self.logprobs)
+        return Reply(self.text, logprobs=self.logprobs if request.logprobs else None)
 
 
 def test_a_model_that_tells_likelihoods_is_asked_for_them_in_one_batch() -> None:
@@ -69,6 +70,24 @@ def test_a_model_that_tells_likelihoods_is_asked_for_them_in_one_batch() -> None
     assert (found.index, found.way) == (1, "likelihood")
     assert found.probabilities == pytest.approx((1 / 6, 1 / 2, 1 / 3), abs=1e-5)
     assert model.asked == 1
+
+
+def test_a_letter_behind_a_space_is_the_same_letter() -> None:
+    found = chosen(Likely(**{"A": 0.1, " B": 0.3, "B": 0.01, " A": 0.2, "C": 0.1}))
+    assert found.index == 1
+    assert found.probabilities == pytest.approx((2 / 6, 3 / 6, 1 / 6), abs=1e-5)
+
+
+def test_what_is_to_decide_can_be_told() -> None:
+    model = Likely(A=0.1, B=0.3, C=0.2)
+    assert chosen(model, by="likelihood").index == 1
+    assert chosen(model, by="letter") == Choice(2, "letter", (), "It is C.")
+    first = TokenLogprob("The", -0.1, ((" B", -2.0), ("C", -1.0)))
+    endpoint = Endpoint("The answer is B", (first,))
+    assert chosen(endpoint).index == 2
+    assert chosen(endpoint, by="letter") == Choice(1, "letter", (), "The answer is B")
+    with pytest.raises(BackendError, match="does not give the likelihood"):
+        chosen(endpoint, by="likelihood")
 
 
 def test_the_first_token_decides_where_an_endpoint_tells_its_log_probabilities() -> None:
@@ -84,8 +103,15 @@ def test_else_the_letter_that_the_reply_names(logprobs: Any) -> None:
     assert chosen(Endpoint("I'd say (C).", logprobs)) == Choice(2, "letter", (), "I'd say (C).")
 
 
-def test_a_reply_that_names_no_letter_chooses_nothing() -> None:
-    assert chosen(Endpoint("No idea.")) == Choice(None, "letter", (), "No idea.")
+@pytest.mark.parametrize("text", ["No idea.", "Paris or Rome", "..."])
+def test_a_reply_that_names_no_letter_chooses_nothing(text: str) -> None:
+    assert chosen(Endpoint(text)) == Choice(None, "letter", (), text)
+
+
+def test_a_reply_that_repeats_an_option_chooses_it() -> None:
+    assert chosen(Endpoint("*rome.*")).index == 1
+    assert chosen(Endpoint("Rome"), ["Rome", "rome!", "Oslo"]).index is None
+    assert chosen(Endpoint("?"), ["?", "Rome"]).index is None
 
 
 @pytest.mark.parametrize("n", [0, 1, 27])
@@ -110,7 +136,18 @@ def test_options_have_a_letter_each(n: int) -> None:
         ("My choice is option A, not B", "A"),
         ("I believe it must be C", "C"),
         ("A river runs through it", None),
+        ("Ｃ", "C"),
+        ("A is correct.", "A"),
+        ("C because it lies north", "C"),
+        ("B, because A is wrong", "B"),
+        ("Not A but B.", "B"),
         ("A or B", None),
+        ("A, B or C", None),
+        ("A/B", None),
+        ("Neither A nor B", None),
+        ("It isn't A", None),
+        ("C++", None),
+        ("A=1", None),
         ("The answer is A. No, the answer is B.", None),
         ("D", None),
         ("Rome", None),

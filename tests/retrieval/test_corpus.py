@@ -152,3 +152,20 @@ def test_a_large_text_file_is_read_in_blocks(tmp_path: Path) -> None:
     assert len({p.id for p in found}) == len(found)
     assert sum(len(p.text.split()) for p in found) == len(path.read_text().split())
     assert max(len(p.text.split()) for p in found) <= TEXT_WORDS
+
+
+def test_the_dump_of_dpr_is_read_as_it_is(tmp_path: Path) -> None:
+    """Tabs between, texts in quotes, quotes within them doubled, titles quoted where they must."""
+    dump = tmp_path / "psgs_w100.tsv"
+    dump.write_text(
+        "id\ttext\ttitle\n"
+        '1\t"Aaron ( or ; ""Ahärôn"") is a prophet, high\tpriest."\tAaron\n'
+        '2\t"He sang ""Heroes"" in 1977."\t"""Heroes"" (song)"\n'
+        '21015324\t"The last one."\tThe "last" one\n',
+        encoding="utf-8",
+    )
+    assert list(read_corpus(dump)) == [
+        Passage("1", 'Aaron ( or ; "Ahärôn") is a prophet, high\tpriest.', "Aaron"),
+        Passage("2", 'He sang "Heroes" in 1977.', '"Heroes" (song)'),
+        Passage("21015324", "The last one.", 'The "last" one'),
+    ]

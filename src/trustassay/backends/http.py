@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from trustassay.backends.body import (
     ACCEPTED,
@@ -208,6 +208,14 @@ class HttpEndpoint:
         """
         text = _as_json({**body, **self.address.body})
         return await self._answer("POST", path, clean(text).encode())
+
+    async def post_form(self, path: str, fields: Mapping[str, str]) -> Any:
+        """Send the fields of a form, for which ``with_headers`` has to say ``Content_Type``.
+
+        Raises:
+            CallError: as :meth:`post`.
+        """
+        return await self._answer("POST", path, urlencode(fields, errors="replace").encode())
 
     async def get(self, path: str) -> Any:
         """Fetch what is at ``path``; raises as :meth:`post`."""

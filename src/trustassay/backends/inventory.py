@@ -45,7 +45,7 @@ def backends(*, check: bool) -> Iterator[Found]:
         yield Found("lexical", "entailment", "yes")
     yield from _local()
     yield from _endpoints()
-    yield Found("replay:FILE", "chat", "yes")
+    yield Found("replay:FILE", "chat, entailment", "yes")
     yield Found("python:MODULE:FUNCTION", "entailment, chat, embedding", "yes")
 
 
@@ -70,9 +70,9 @@ def _endpoints() -> Iterator[Found]:
     from trustassay.backends.openai import openai_address
 
     for address_of, capability in (
-        (openai_address, "chat, embedding"),
-        (anthropic_address, "chat"),
-        (gemini_address, "chat"),
+        (openai_address, "chat, entailment, embedding"),
+        (anthropic_address, "chat, entailment"),
+        (gemini_address, "chat, entailment"),
     ):
         try:
             address = address_of("MODEL")

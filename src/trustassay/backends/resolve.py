@@ -6,7 +6,7 @@ A backend's module, and what it needs, is imported when it is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -22,11 +22,13 @@ from trustassay.capabilities import (
     LocalChatModel,
     Retriever,
     Similarity,
+    SubstituteSource,
     TokenEmbedder,
 )
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
+    from trustassay.backends.dbpedia import DBpediaSource, SpotlightLinker
     from trustassay.backends.openai import OpenAIEmbedder
 
 __all__ = [
@@ -41,12 +43,14 @@ __all__ = [
     "embedder",
     "entailer",
     "linker",
+    "named_sources",
     "retriever",
     "similarity",
+    "substitute_source",
     "token_embedder",
 ]
 
-EntailerChoice = str | Entailer | Callable[[str, str], Any]
+EntailerChoice = str | Entailer | ChatModel | LocalChatModel | Callable[[str, str], Any]
 _TELLING = (
     (r"(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)", "openai"),
     (r"claude-", "anthropic"),
@@ -63,7 +67,9 @@ def entailer(choice: EntailerChoice) -> Entailer:
     """Return the entailer that a URI names, or wrap a function, or pass an entailer through.
 
     ``embedded[?threads=N]``; ``lexical``; ``hf:ID-or-path[?option=value&...]`` with the options of
-    :class:`~trustassay.backends.huggingface.HuggingFaceEntailer`; ``python:MODULE:FUNCTION``.
+    :class:`~trustassay.backends.huggingface.HuggingFaceEntailer`; ``python:MODULE:FUNCTION``; a
+    chat model by its URI, as of :func:`chat`, behind ``chat:`` where the scheme is ``hf:`` or
+    ``python:``, with the options of :class:`~trustassay.backends.chat_entailer.Judging`.
 
     Raises:
         UnknownNameError: no such scheme or option.
@@ -185,19 +191,101 @@ def retriever(choice: str | Retriever) -> Retriever:
     return checked
 
 
-def linker(choice: str | EntityLinker) -> EntityLinker:
-    """Return the linker that ``python:MODULE:OBJECT`` names, or pass one through.
+def linker(choice: str | EntityLinker) -> EntityLinker | SpotlightLinker:
+    """Return the linker that a URI names, or pass one through.
+
+    ``spotlight[:BASE_URL][?option=value&...]``; ``spacy[:MODEL]`` with an installed model;
+    ``python:MODULE:OBJECT``.
 
     Raises:
-        UnknownNameError: another scheme.
+        UnknownNameError: another scheme or option.
         BackendError: it cannot be loaded.
     """
     found: Any = choice
     if isinstance(choice, str):
-        if not choice.startswith("python:"):
-            raise UnknownNameError(did_you_mean("linker", choice, ["python:MODULE:OBJECT"]))
-        found = imported(choice.removeprefix("python:"))
+        scheme, _, rest = choice.replace("spotlight?", "spotlight:?", 1).partition(":")
+        if scheme == "spotlight":
+            from trustassay.backends.dbpedia import SpotlightLinker
+
+            return SpotlightLinker.at(rest)
+        if scheme == "spacy":
+            from trustassay.backends.spacy_linker import SpacyLinker
+
+            return SpacyLinker(rest) if rest else SpacyLinker()
+        if scheme != "python":
+            known = ["spotlight:BASE_URL", "spacy:MODEL", "python:MODULE:OBJECT"]
+            raise UnknownNameError(did_you_mean("linker", choice, known))
+        found = imported(rest)
     checked: EntityLinker = _of_type(found, EntityLinker, "a linker has name and link")
+    return checked
+
+
+def named_sources(choice: Any) -> dict[str, Any]:
+    """Return the sources of substitutes by name, from what the user named.
+
+    ``embedding,pos,dbpedia:URL``, a list of such URIs and of objects, or a mapping by name. A URI
+    is known by its scheme, an object by its name, each also by ``NAME=URI``.
+
+    Raises:
+        ValueError: none, or two of one name.
+    """
+    if isinstance(choice, Mapping):
+        return dict(choice)
+    ones = [choice] if not isinstance(choice, str | Sequence) else choice
+    ones = ones.split(",") if isinstance(ones, str) else ones
+    found: dict[str, Any] = {}
+    for one in ones:
+        name = getattr(one, "name", None)
+        uri = one
+        if isinstance(one, str):
+            if given := re.match(r"([\w-]+)=", one):
+                name, uri = given[1], one[given.end() :]
+            else:
+                name = re.split("[:?]", one, maxsplit=1)[0]
+        if not name or name in found:
+            words = f"two are called {name!r}; NAME=URI gives another name" if name else "no source"
+            raise ValueError(f"sources of distractors: {words}")
+        found[name] = uri
+    return found
+
+
+def substitute_source(choice: Any) -> SubstituteSource | DBpediaSource:
+    """Return the source of substitutes that a URI names, or pass one through.
+
+    ``embedding[:FILE]``, a file in word2vec's text or binary format, else the word list;
+    ``pos``; ``dbpedia[:URL][?option=value&...]``, a SPARQL endpoint with the limits of
+    :class:`~trustassay.backends.http.Address`; ``python:MODULE:OBJECT``.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        BackendError: the source cannot be loaded.
+    """
+    found = choice
+    if isinstance(choice, str):
+        scheme, _, rest = re.sub(r"^dbpedia\?", "dbpedia:?", choice).partition(":")
+        if scheme == "dbpedia":
+            from trustassay.backends.dbpedia import DBpediaSource
+
+            return DBpediaSource.at(rest)
+        if scheme == "embedding":
+            if rest:
+                from trustassay.backends.near_words import near_words_of_file
+
+                return near_words_of_file(rest)
+            from trustassay.backends.listed_words import NearWords
+
+            return NearWords()
+        if choice == "pos":
+            from trustassay.backends.listed_words import DrawnWords
+
+            return DrawnWords()
+        if scheme != "python":
+            known = ["embedding", "embedding:FILE", "pos", "dbpedia:URL", "python:MODULE:OBJECT"]
+            raise UnknownNameError(did_you_mean("source of distractors", choice, known))
+        found = imported(rest)
+    checked: SubstituteSource = _of_type(
+        found, SubstituteSource, "a source of distractors has name and substitutes"
+    )
     return checked
 
 
@@ -369,6 +457,13 @@ def _checked_embedder(found: Any) -> Embedder:
     return checked
 
 
+def _asked(uri: str, scheme: str = "") -> Entailer:
+    from trustassay.backends.chat_entailer import ChatEntailer, judging_of
+
+    own, judging = judging_of(uri)
+    return ChatEntailer(chat(own), judging, scheme)
+
+
 def _python(rest: str) -> Entailer:
     return _from_object(imported(rest), f"python:{rest}")
 
@@ -376,7 +471,13 @@ def _python(rest: str) -> Entailer:
 def _from_object(found: Any, name: str | None = None) -> Entailer:
     if isinstance(found, type):
         raise BackendError(f"{found.__name__} is a class; an entailer is an object or a function")
-    return found if isinstance(found, Entailer) else FunctionEntailer(found, name)
+    if isinstance(found, Entailer):
+        return found
+    if isinstance(found, ChatModel | LocalChatModel):
+        from trustassay.backends.chat_entailer import ChatEntailer
+
+        return ChatEntailer(found)
+    return FunctionEntailer(found, name)
 
 
 _EMBEDDERS: dict[str, Callable[[str], Embedder | OpenAIEmbedder]] = {
@@ -398,4 +499,9 @@ _ENTAILERS: dict[str, Callable[[str], Entailer]] = {
     "lexical": _lexical,
     "hf": _hugging_face,
     "python": _python,
+    "anthropic": lambda rest: _asked(f"anthropic:{rest}"),
+    "gemini": lambda rest: _asked(f"gemini:{rest}"),
+    "openai": lambda rest: _asked(f"openai:{rest}"),
+    "replay": lambda rest: _asked(f"replay:{rest}"),
+    "chat": lambda rest: _asked(rest, "chat:"),
 }

@@ -71,14 +71,14 @@ class ConsistencySimilarity:
     """Probability that the reference (premise) entails the text, 0..1; not symmetric."""
 
     def __init__(self, entailer: Entailer) -> None:
-        self._entailer = entailer
+        self.entailer = entailer
         self.name = f"consistency by {entailer.name}"
         self.limits: BatchLimits = getattr(entailer, "limits", BatchLimits())
         self.stored: bool = getattr(entailer, "stored", True)
 
     def scores(self, pairs: Pairs) -> Scores:
         """Return shape (n,) for n (text, reference)."""
-        return self._entailer.scores([(reference, text) for text, reference in pairs])[:, 0]
+        return self.entailer.scores([(reference, text) for text, reference in pairs])[:, 0]
 
 
 class LexicalSimilarity:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from trustassay.backends import resolve
-from trustassay.backends.checking import CHECK_PAIRS
+from trustassay.backends.checking import CHECK_PAIRS, check_labels
 from trustassay.backends.functions import imported
 from trustassay.capabilities import ChatRequest, EndpointLimits, LocalChatModel, Reply
 from trustassay.errors import BackendError, UnknownNameError
@@ -126,8 +126,12 @@ async def _replied(model: Any) -> Reply:
 
 
 def _entailer(entailer: Any) -> str:
-    entailer.scores(CHECK_PAIRS[:1])
-    return ""
+    if not hasattr(entailer, "chat_model"):
+        entailer.scores(CHECK_PAIRS[:1])
+        return ""
+    check_labels(entailer)
+    told = entailer.scores(CHECK_PAIRS[:1])[0].max() < 1
+    return ", with probabilities" if told else ", with verdicts and no probabilities"
 
 
 def _embedder(embedder: Any) -> str:

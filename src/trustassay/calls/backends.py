@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trustassay.calls.kinds import capability
-from trustassay.calls.kinds.compare import vectors_behind
 from trustassay.capabilities import ChatModel
 
 __all__ = ["Backends", "Place", "any_shared", "is_remote", "is_shared", "paid_names"]
 
 MODEL = "model"
 """The role of the chat model under assessment."""
+REMOTE_METHODS = ("avectors", "asubstitutes", "alink")
+"""What endpoints have that are no chat models."""
 
 
 class Place(NamedTuple):
@@ -37,9 +38,12 @@ class Backends:
     def of(cls, *, chat: Mapping[str, Any] | None = None, **others: Any) -> Backends:
         """Return the backends of capabilities by keyword, and chat models by their role.
 
-        In place of one model a role can have a mapping of models by name.
+        In place of one backend there can be a mapping of several by name.
         """
-        held = {Place(name): backend for name, backend in others.items() if backend is not None}
+        held: dict[Place, Any] = {}
+        for word, backends in others.items():
+            named = backends if isinstance(backends, Mapping) else {"": backends}
+            held |= {Place(word, "", name): one for name, one in named.items() if one is not None}
         for role, models in (chat or {}).items():
             named = models if isinstance(models, Mapping) else {"": models}
             held |= {Place("chat", role, name): model for name, model in named.items()}
@@ -60,8 +64,12 @@ class Backends:
         return {place.role for place in self.held if place.role}
 
     def named(self, role: str) -> tuple[str, ...]:
-        """Return the names of the models of a role."""
-        return tuple(place.name for place in self.held if role and place.role == role)
+        """Return the names of the models of a role, or of a capability's backends by its word."""
+        return tuple(
+            place.name
+            for place in self.held
+            if role and role == (place.role or capability(place.capability).backend)
+        )
 
     def names(self) -> dict[str, Any]:
         """Return the backends' names as they stand in ``run.json``: by who serves, or by role.
@@ -77,12 +85,18 @@ class Backends:
                 found[key] = backend.name
         return found
 
+    def asked(self) -> Iterator[tuple[str, Any]]:
+        """Yield each backend with its capability, and those that it asks itself."""
+        for place, backend in self.held.items():
+            name, one = place.capability, backend
+            yield name, one
+            while through := capability(name).through(one):
+                name, one = through.capability, through.backend
+                yield name, one
+
     def endpoints(self) -> Iterator[Any]:
-        """Yield the backends that are endpoints, also the one behind a similarity."""
-        for backend in self.held.values():
-            for one in (backend, vectors_behind(backend)):
-                if one is not None and is_remote(one):
-                    yield one
+        """Yield the backends that are endpoints, also those that other backends ask."""
+        return (backend for _, backend in self.asked() if is_remote(backend))
 
 
 def place_of(name: str, role: str = "", which: str = "") -> Place:
@@ -92,7 +106,7 @@ def place_of(name: str, role: str = "", which: str = "") -> Place:
 
 def is_remote(backend: Any) -> bool:
     """Whether a backend is an endpoint: asked one call at a time, many at once."""
-    return hasattr(backend, "avectors") or isinstance(backend, ChatModel)
+    return isinstance(backend, ChatModel) or any(hasattr(backend, name) for name in REMOTE_METHODS)
 
 
 def is_shared(backend: Any) -> bool:
@@ -106,5 +120,9 @@ def any_shared(backends: Backends) -> bool:
 
 
 def paid_names(backends: Backends) -> list[str]:
-    """Return the names of those backends whose calls cost something: the endpoints."""
-    return list(dict.fromkeys(backend.name for backend in backends.endpoints()))
+    """Return the names of those backends whose calls cost something: endpoints of models.
+
+    Those that have ``free = True`` are public services without tokens.
+    """
+    found = (one.name for one in backends.endpoints() if not getattr(one, "free", False))
+    return list(dict.fromkeys(found))

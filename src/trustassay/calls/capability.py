@@ -7,19 +7,18 @@ batched, stored, checked, planned and shown, and which backends serve it.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from trustassay.calls.counting import RequestCounter
 from trustassay.calls.endpoints import Endpoints
-from trustassay.calls.gathering import Gatherer
 from trustassay.calls.keeping import Codec
 from trustassay.calls.spending import BudgetLedger
 from trustassay.calls.store import Calls
 from trustassay.errors import BackendError
 
-__all__ = ["Capability", "Remote", "Shared", "numbers"]
+__all__ = ["Capability", "Remote", "Shared", "Through", "numbers"]
 
 Item = TypeVar("Item")
 Reply = TypeVar("Reply")
@@ -40,9 +39,17 @@ class Shared(Protocol):
         """Return where the calls of a backend are kept."""
         ...
 
-    def gatherer(self, capability: str, backend: Any) -> Gatherer[Any, Any]:
-        """Return the one gatherer of a capability and a backend."""
-        ...
+
+class Through(NamedTuple):
+    """How a backend answers by asking another one, as every request to that one is asked.
+
+    capability, backend: who is asked, and for what. answer: makes the reply to an item, with a
+    function that asks for one thing of the other capability.
+    """
+
+    capability: str
+    backend: Any
+    answer: Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +65,16 @@ class Capability(Generic[Item, Reply]):
     codec: how requests and replies are identified and stored.
     stand_in: what a plan takes for the reply.
     load: makes a backend from what the user named, a URI or an object.
+    choices: where several backends serve it: tells what to load under which name, from what the
+    user named.
     default: what is loaded where a metric needs the capability and nobody named a backend.
     option: the command line's option, for messages.
     served_by: the capability whose backends serve this one, too, where they can: those that are
     of the type ``able``.
     local: returns how a backend in this process is asked, where that is more than ``compute``.
     remote: returns how an endpoint is asked, or ``None`` for a backend in this process.
+    through: returns how a backend answers by asking another one, or ``None`` where it answers
+    itself. What the other replies is limited, tried again, stored, planned and paid for as ever.
     remote_items: requests that one call to an endpoint takes; ``None`` as the backend's limits say.
     """
 
@@ -76,11 +87,13 @@ class Capability(Generic[Item, Reply]):
     stand_in: Callable[[Item], Reply]
     load: Callable[[Any], Any]
     default: str | None = None
+    choices: Callable[[Any], Mapping[str, Any]] | None = None
     option: str = ""
     served_by: str = ""
     able: type | None = None
     local: Callable[[Any, Shared], Callable[[list[Item]], Sequence[Any]]] | None = None
     remote: Callable[[Any, Shared], Remote | None] = lambda _backend, _shared: None
+    through: Callable[[Any], Through | None] = lambda _backend: None
     remote_items: int | None = None
 
     def check(self, backend: Any) -> None:

@@ -21,9 +21,11 @@ from trustassay.errors import BackendError, CallError
 
 __all__ = [
     "AsyncEmbedder",
+    "Caller",
     "ChatCaller",
     "EmbeddingCaller",
     "Endpoints",
+    "LookupCaller",
     "calls_at_once",
     "held_back",
     "limits_of",
@@ -103,8 +105,8 @@ class Endpoints:
         return dict(self._found)
 
 
-class _Caller:
-    """What calls for text and calls for vectors have in common."""
+class Caller:
+    """What calls for text, for vectors and to knowledge bases have in common."""
 
     def __init__(self, name: str, endpoint: Endpoint, ledger: BudgetLedger) -> None:
         self._name, self._endpoint, self._ledger = name, endpoint, ledger
@@ -204,7 +206,7 @@ class _Caller:
             raise CallError(self._closed, "closed")
 
 
-class ChatCaller(_Caller):
+class ChatCaller(Caller):
     """Asks a chat model; ``keep`` stores what it replied without a word."""
 
     def __init__(
@@ -268,7 +270,7 @@ def _ignore(_: CallError) -> None:
     """Do nothing about a try that failed."""
 
 
-class EmbeddingCaller(_Caller):
+class EmbeddingCaller(Caller):
     """Asks an embedding model for the vectors of a batch."""
 
     def __init__(self, embedder: AsyncEmbedder, endpoint: Endpoint, ledger: BudgetLedger) -> None:
@@ -289,3 +291,28 @@ class EmbeddingCaller(_Caller):
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise BackendError(f"{self._name} did not return a vector for each text")
         return list(vectors), seconds
+
+
+class LookupCaller(Caller):
+    """Asks a service that costs no tokens, such as a knowledge base, for one thing at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[Any], Awaitable[Any]],
+        endpoint: Endpoint,
+        ledger: BudgetLedger,
+    ) -> None:
+        super().__init__(name, endpoint, ledger)
+        self._work = work
+
+    async def __call__(self, items: Sequence[Any]) -> tuple[list[Any], float]:
+        """Return the one thing that is asked for, and how long the endpoint took.
+
+        Raises:
+            BackendError: as :class:`ChatCaller`.
+        """
+        (item,) = items
+        nothing = Tokens(0, 0)
+        found, seconds = await self._called(lambda: self._work(item), nothing, lambda _: nothing)
+        return [found], seconds

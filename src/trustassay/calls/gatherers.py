@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trustassay.calls.backends import Backends, is_shared, paid_names, place_of
+from trustassay.calls.capability import Capability, Remote
 from trustassay.calls.counting import RequestCounter
-from trustassay.calls.endpoints import ChatCaller, EmbeddingCaller, Endpoints
+from trustassay.calls.endpoints import Caller, Endpoints
 from trustassay.calls.gathering import Counts, Gatherer, Policy
 from trustassay.calls.kinds import capability
 from trustassay.calls.marks import MarkedCalls, Marks
@@ -53,7 +54,7 @@ class Gatherers:
         self.ledger = BudgetLedger(asking.budget, asking.prices, spent, paid_names(backends))
         self._asking = asking
         self._marks = Marks(asking.shared.path) if asking.shared else None
-        self._callers: list[ChatCaller | EmbeddingCaller] = []
+        self._callers: list[Caller] = []
         self._made: dict[tuple[str, str], Gatherer[Any, Any]] = {}
         for place, backend in backends.held.items():
             self.gatherer(place.capability, backend)
@@ -117,15 +118,15 @@ class Gatherers:
     def _make(self, name: str, backend: Any) -> Gatherer[Any, Any]:
         found = capability(name)
         found.check(backend)
-        remote = found.remote(backend, self)
-        if isinstance(remote, ChatCaller | EmbeddingCaller):
+        remote = self._through(found, backend) or found.remote(backend, self)
+        if isinstance(remote, Caller):
             self._callers.append(remote)
         local = found.local(backend, self) if found.local and not remote else None
         limits = getattr(backend, "limits", BatchLimits())
         if not isinstance(limits, BatchLimits):
             limits = BatchLimits()
-        if remote and found.remote_items:
-            limits = BatchLimits(items=found.remote_items, tokens=None)
+        if remote and (items := 1 if found.through(backend) else found.remote_items):
+            limits = BatchLimits(items=items, tokens=None)
         return Gatherer(
             found.stored_as,
             backend.name,
@@ -137,12 +138,30 @@ class Gatherers:
             remote=remote is not None,
         )
 
+    def _through(self, found: Capability[Any, Any], backend: Any) -> Remote | None:
+        """Return how a backend is asked that asks another one: one item at a time."""
+        through = found.through(backend)
+        if through is None:
+            return None
+        behind = self.gatherer(through.capability, through.backend)
+
+        async def by_another(items: list[Any]) -> tuple[list[Any], float]:
+            replies = [await through.answer(item, behind.ask) for item in items]
+            return replies, 0.0  # the seconds count for the other one
+
+        return by_another
+
     def _missing(self, name: str, role: str, which: str) -> str:
         names = self.backends.named(role)
         if which and names:
             return f"this run has no {role} {which!r} (it has {', '.join(filter(None, names))})"
         if names and "" not in names:
             return f"this run has several of {role}: name one of {', '.join(names)}"
+        if which:
+            word = capability(name).backend
+            names = self.backends.named(word)
+            has = f" (it has {', '.join(names)})" if names else ""
+            return f"this run has no {which!r} among its {word}{has}"
         return f"this run has no {role or capability(name).backend}"
 
 

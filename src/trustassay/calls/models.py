@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from trustassay.calls.choosing import choose
 from trustassay.calls.gatherers import Gatherers
@@ -36,7 +36,7 @@ class SampleModels:
         return lambda *given, **options: self.ask(found.name, found.item(*given, **options))
 
     def names(self, role: str) -> tuple[str, ...]:
-        """Return the names of the models of a role."""
+        """Return the names of the models of a role, or of a capability's backends."""
         return self._gatherers.backends.named(role)
 
     def chat(
@@ -60,6 +60,13 @@ class SampleModels:
         future.add_done_callback(partial(self._count, backend))
         return future
 
+    def substitutes(
+        self, words: str, *, k: int, source: str, tag: str = "", types: Sequence[str] = ()
+    ) -> asyncio.Future[tuple[str, ...]]:
+        """Ask a source, by its name, for up to ``k`` substitutes of ``words``, best first."""
+        item = capability("substitutes").item(words, k, tag, types)
+        return self.ask("substitutes", item, which=source)
+
     def likelihood(
         self,
         prompt: str | Sequence[Message],
@@ -74,9 +81,12 @@ class SampleModels:
 
     def choose(
         self,
-        prompt: str,
+        text: str,
         options: Sequence[str],
+        /,
         *,
+        by: Literal["auto", "letter", "likelihood"] = "auto",
+        expected: int | None = None,  # noqa: ARG002 - for plans
         role: str = "model",
         name: str = "",
         **parameters: Any,
@@ -84,7 +94,7 @@ class SampleModels:
         """Ask which of several options follows a prompt that shows them as A, B, C, ..."""
         backend = self._gatherers.backends.find("chat", role, name)
         likely = isinstance(backend, LikelihoodModel)
-        return choose(self, prompt, options, likely, role=role, name=name, **parameters)
+        return choose(self, text, options, likely, by=by, role=role, name=name, **parameters)
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
         """Ask for one thing by the name of its capability."""

@@ -190,7 +190,7 @@ class BudgetLedger:
         Raises:
             BudgetReachedError: that is more than is left, whatever the calls under way will cost.
         """
-        if self._budget is None:
+        if self._budget is None or not sum(tokens):
             return 0.0
         worth = self._worth(backend, tokens)
         async with self._settled:
@@ -206,7 +206,7 @@ class BudgetLedger:
 
     async def settle(self, reserved: float, backend: str, tokens: Tokens | None) -> None:
         """Put back what was set aside, and pay what the call took; ``None``: it took nothing."""
-        if self._budget is None:
+        if self._budget is None or not (reserved or (tokens and sum(tokens))):
             return
         async with self._settled:
             self._reserved -= reserved

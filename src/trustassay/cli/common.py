@@ -31,7 +31,8 @@ FAILURES_SHOWN = 20
 Entailer = Annotated[
     str,
     typer.Option(
-        help="Who judges entailment: embedded, lexical, hf:ID-or-path, python:MODULE:FUNCTION.",
+        help="Who judges entailment: embedded, lexical, hf:ID-or-path, python:MODULE:FUNCTION, "
+        "or a chat model (openai:MODEL, chat:hf:ID, ...).",
         metavar="URI",
     ),
 ]

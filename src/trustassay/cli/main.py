@@ -14,6 +14,7 @@ from trustassay.cli import (
     compare,
     dataset,
     demo,
+    distractors,
     generate,
     isotropy,
     models,
@@ -41,6 +42,7 @@ app.command("plan")(score.plan)
 app.command("generate")(generate.generate)
 app.add_typer(dataset.app, name="dataset")
 app.command("cite")(cite.cite)
+app.command("distractors")(distractors.distractors)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)

@@ -48,7 +48,8 @@ class Backends:
         Optional[str],  # noqa: UP045
         _uri(
             "Who judges entailment: embedded (the default), lexical, hf:ID-or-path, "
-            "python:MODULE:FUNCTION."
+            "python:MODULE:FUNCTION, or a chat model (openai:MODEL[@BASE_URL][?repeats=N], "
+            "chat:hf:ID, ...)."
         ),
     ] = None
     embedder: Annotated[
@@ -67,11 +68,26 @@ class Backends:
     ] = None
     retriever: Annotated[
         Optional[str],  # noqa: UP045
-        _uri("Who finds documents for samples without: bm25:PATH[?index=FOLDER]."),
+        _uri(
+            "Who finds passages: documents for samples without, evidence for factcheck. "
+            "bm25:PATH[?index=FOLDER]."
+        ),
     ] = None
     token_embedder: Annotated[
         Optional[str],  # noqa: UP045
         _uri("Who turns the tokens of a text into vectors: hf:ID-or-path[?layer=N]."),
+    ] = None
+
+    linker: Annotated[
+        Optional[str],  # noqa: UP045
+        _uri("Who finds entities in texts: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT."),
+    ] = None
+    distractors: Annotated[
+        Optional[str],  # noqa: UP045
+        _uri(
+            "Where wrong answers take words from: embedding[:FILE],pos (the default), "
+            "dbpedia[:URL], python:MODULE:OBJECT; several with commas."
+        ),
     ] = None
 
     def named(self) -> dict[str, Any]:

@@ -1,6 +1,16 @@
 """The methods, one folder each."""
 
+from trustassay.metrics.consistency import Consistency
+from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
+from trustassay.metrics.trustscore import TrustScore
 
-__all__ = ["Grounding", "Harmonicity", "SemanticHarmonicity"]
+__all__ = [
+    "Consistency",
+    "FactCheck",
+    "Grounding",
+    "Harmonicity",
+    "SemanticHarmonicity",
+    "TrustScore",
+]

@@ -133,6 +133,17 @@ def _of_metric(name: str) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
+class _Environment(Environment):
+    """Templates by name; one of a metric may include another metric's by a relative path."""
+
+    def join_path(self, template: str, parent: str) -> str:
+        """Return the name of a template that ``parent`` names."""
+        if not (parent.startswith(OF_METRICS) and template.startswith("../")):
+            return template
+        folder = Path(parent.removeprefix(OF_METRICS)).parent
+        return f"{OF_METRICS}{os.path.normpath(folder / template)}"
+
+
 def _score_range(metric: ReportMetric) -> tuple[float, float]:
     histogram = metric.histogram
     return (histogram.low, histogram.high) if histogram else (0.0, 1.0)
@@ -159,7 +170,7 @@ def _asset(name: str) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    environment = _Environment(
         loader=ChoiceLoader(
             [
                 PackageLoader(__package__ or "trustassay.report", "templates"),

@@ -331,7 +331,10 @@ def _facts(run: Mapping[str, Any]) -> dict[str, str]:
     facts = {"input": Path(run["input"]).name}
     if run.get("skipped"):
         facts["left out as faulty"] = f"{run['skipped']:,}"
-    facts |= {name: str(backend) for name, backend in run["backends"].items()}
+    facts |= {
+        word: ", ".join(map(str, one.values())) if isinstance(one, Mapping) else str(one)
+        for word, one in run["backends"].items()
+    }
     for metric, options in run["metrics"].items():
         if "profile" in options:
             facts[f"{metric} profile"] = str(options["profile"])

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -21,10 +22,10 @@ from typing import Any, cast
 from trustassay.calls.backends import MODEL, Backends, is_remote
 from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.kinds import capabilities, capability
-from trustassay.calls.kinds.compare import vectors_behind
 from trustassay.calls.models import SampleModels
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore
-from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Reply
+from trustassay.capabilities import ChatRequest, Choice, EndpointLimits, Models, Reply
+from trustassay.errors import BackendError
 from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
 from trustassay.runs.estimates import LATENCY, Estimates, Range, stretch
@@ -139,6 +140,8 @@ class _Rehearsal:
 
     def __init__(self, gatherers: Gatherers, calls: Calls, options: RunOptions) -> None:
         self.unsure: Counter[str] = Counter()
+        self.stood_in = 0
+        """Stand-ins that were given in place of a reply."""
         self.options = options
         self._gatherers, self._calls = gatherers, calls
         self._asked: set[bytes] = set()
@@ -180,19 +183,47 @@ class _Rehearsal:
             except Exception:  # a stand-in's reply is not what a metric hopes for
                 self.unsure[metric.name] += 1
 
-    def reply_to(self, metric: str, name: str, gatherer: Any, item: Any) -> Any:
-        """Count a request, and return what is stored for it, or a stand-in."""
-        found = capability(name)
+    def reply_to(self, metric: str, name: str, backend: Any, item: Any) -> tuple[Any, bool]:
+        """Count a request; return what is stored for it, or a stand-in, and whether it is stored.
+
+        The backend answers itself.
+        """
+        found, gatherer = capability(name), self._gatherers.gatherer(name, backend)
         part, stored = self._counted(metric, found.stored_as, gatherer, item)
         if stored is not None:
-            return stored
+            return stored, True
+        self.stood_in += 1
         if name == "chat":
-            return self._chat(part, gatherer.backend, item)
+            return self._chat(part, gatherer.backend, item), False
         if part is not None:
             probes = self._probes.setdefault((name, gatherer.backend), [])
             if len(probes) < PROBE:
                 probes.append(item)
-        return found.stand_in(item)
+        return found.stand_in(item), False
+
+    async def reply_through(
+        self, metric: str, name: str, backend: Any, item: Any
+    ) -> tuple[Any, bool]:
+        """Do the same for a backend that may ask another one: then that one's requests count."""
+        through = capability(name).through(backend)
+        if through is None:
+            return self.reply_to(metric, name, backend, item)
+        all_stored = True
+
+        async def ask(other: Any) -> Any:
+            nonlocal all_stored
+            reply, stored = await self.reply_through(
+                metric, through.capability, through.backend, other
+            )
+            all_stored &= stored
+            return reply
+
+        try:
+            reply = await through.answer(item, ask)
+        except BackendError:
+            if all_stored:
+                raise
+        return (reply if all_stored else capability(name).stand_in(item)), all_stored
 
     def _chat(self, part: Part | None, backend: str, request: ChatRequest) -> Reply:
         if part is not None:
@@ -257,17 +288,16 @@ class _Rehearsal:
         """
         found = capability(name)
         model = self._backend(found.served_by or name, backend)
-        if model is None or is_remote(model) or vectors_behind(model):
+        if model is None or is_remote(model):
             return None
         started = time.perf_counter()
         found.compute(model, list(probes))
         return (time.perf_counter() - started) / len(probes)
 
     def _backend(self, name: str, backend: str) -> Any:
-        """Return a backend of the run; ``None`` for an endpoint whose vectors another compares."""
-        held = self._gatherers.backends.held.items()
-        found = (m for place, m in held if place.capability == name and m.name == backend)
-        return next(found, None)
+        """Return a backend of the run, also one that another asks."""
+        asked = self._gatherers.backends.asked()
+        return next((one for kind, one in asked if kind == name and one.name == backend), None)
 
 
 class _StandIns(SampleModels):
@@ -279,14 +309,23 @@ class _StandIns(SampleModels):
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
         """Return what is stored for a request, or a stand-in."""
-        gatherer = self._gatherers.find(name, role, which)
+        self._gatherers.find(name, role, which)  # which fails where the run has no such backend
+        backend = self._gatherers.backends.find(name, role, which)
+        if capability(name).through(backend):
+            return asyncio.ensure_future(self._through(name, backend, item))
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        similarity = self._gatherers.backends.find(name, role, which)
-        if name == "compare" and (behind := vectors_behind(similarity)):
-            vectors = self._gatherers.gatherer("embed", behind)
-            for text in item:  # those are what is asked for
-                self._rehearsal.reply_to(self._metric, "embed", vectors, text)
-            future.set_result(capability(name).stand_in(item))
-        else:
-            future.set_result(self._rehearsal.reply_to(self._metric, name, gatherer, item))
+        future.set_result(self._rehearsal.reply_to(self._metric, name, backend, item)[0])
         return future
+
+    async def _through(self, name: str, backend: Any, item: Any) -> Any:
+        reply, _ = await self._rehearsal.reply_through(self._metric, name, backend, item)
+        return reply
+
+    async def choose(
+        self, text: str, options: Sequence[str], /, *, expected: int | None = None, **how: Any
+    ) -> Choice:
+        """Return what is stored of a choice, or the option that the metric expects."""
+        before = self._rehearsal.stood_in
+        found = await super().choose(text, options, **how)
+        told = self._rehearsal.stood_in == before
+        return found if told or expected is None else replace(found, index=expected)

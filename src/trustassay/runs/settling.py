@@ -143,6 +143,10 @@ def _choices(metric: Metric, need: Need, given: Mapping[str, Any]) -> dict[Place
     """Return whom a need takes, by place; nothing for an optional need that nobody meets."""
     place = place_of(need.capability, need.role)
     word = _word(place)
+    choices = capability(place.capability).choices
+    if choices and (word in given or not need.optional):
+        named = choices(given.get(word, capability(place.capability).default))
+        return {place._replace(name=name): choice for name, choice in named.items()}
     if word in given:
         if not need.role:
             return {place: given[word]}

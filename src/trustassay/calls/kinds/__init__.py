@@ -19,6 +19,7 @@ from trustassay.calls.kinds.entail import ENTAIL
 from trustassay.calls.kinds.likelihood import LIKELIHOOD
 from trustassay.calls.kinds.link import LINK
 from trustassay.calls.kinds.search import SEARCH
+from trustassay.calls.kinds.substitute import SUBSTITUTE
 from trustassay.calls.kinds.token_vectors import TOKEN_VECTORS
 from trustassay.errors import UnknownNameError, did_you_mean
 
@@ -34,6 +35,7 @@ OWN: tuple[Capability[Any, Any], ...] = (
     LINK,
     LIKELIHOOD,
     TOKEN_VECTORS,
+    SUBSTITUTE,
 )
 
 

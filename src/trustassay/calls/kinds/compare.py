@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
 
 from trustassay.backends import DEFAULT_SIMILARITY, resolve
-from trustassay.calls.capability import Capability, Remote, Shared, numbers
+from trustassay.calls.capability import Capability, Through, numbers
 from trustassay.calls.keeping import Codec
-from trustassay.capabilities import Similarity
+from trustassay.calls.kinds.entail import chat_behind
+from trustassay.capabilities import Entailment, Similarity
 from trustassay.errors import BackendError
 
-__all__ = ["COMPARE", "vectors_behind"]
+__all__ = ["COMPARE"]
 
 Pair = tuple[str, str]
 
@@ -27,23 +29,22 @@ def compute(similarity: Similarity, pairs: list[Pair]) -> list[float]:
     return _checked(similarity, similarity.scores(pairs), pairs)
 
 
-def vectors_behind(similarity: Any) -> Any | None:
-    """Return the embedding endpoint by whose vectors a similarity compares, if it does."""
-    return getattr(similarity, "endpoint_embedder", None)
+def through(similarity: Any) -> Through | None:
+    """Return how a similarity asks an endpoint's vectors, or an entailer that asks a chat model."""
 
+    async def by_vectors(pair: Pair, ask: Callable[[str], Awaitable[Any]]) -> float:
+        return _checked(similarity, await similarity.ascores([pair], ask), [pair])[0]
 
-def remote(similarity: Any, shared: Shared) -> Remote | None:
-    """Return how a similarity by an endpoint's vectors asks for them: gathered, like any other."""
-    behind = vectors_behind(similarity)
-    if behind is None:
-        return None
-    vectors = shared.gatherer("embed", behind)
+    async def by_entailment(pair: Pair, ask: Callable[[Pair], Awaitable[Entailment]]) -> float:
+        text, reference = pair
+        return (await ask((reference, text))).entailment
 
-    async def by_vectors(pairs: list[Pair]) -> tuple[list[float], float]:
-        found = await similarity.ascores(pairs, vectors.ask)
-        return _checked(similarity, found, pairs), 0.0  # the seconds count for the vectors
-
-    return by_vectors
+    if embedder := getattr(similarity, "endpoint_embedder", None):
+        return Through("embed", embedder, by_vectors)
+    entailer = getattr(similarity, "entailer", None)
+    if chat_behind(entailer):
+        return Through("entail", entailer, by_entailment)
+    return None
 
 
 def _checked(similarity: Similarity, found: Any, pairs: list[Pair]) -> list[float]:
@@ -69,6 +70,5 @@ COMPARE: Capability[Pair, float] = Capability(
     load=resolve.similarity,
     default=DEFAULT_SIMILARITY,
     option="--similarity",
-    remote=remote,
-    remote_items=1,  # one pair at a time: the vectors are what is gathered
+    through=through,
 )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 
 from trustassay.backends import DEFAULT_ENTAILER, resolve
-from trustassay.calls.capability import Capability, numbers
+from trustassay.calls.capability import Capability, Through, numbers
 from trustassay.calls.keeping import Codec
 from trustassay.capabilities import Entailer, Entailment
 from trustassay.errors import BackendError
 
-__all__ = ["ENTAIL"]
+__all__ = ["ENTAIL", "chat_behind"]
 
 Pair = tuple[str, str]
 
@@ -31,6 +32,17 @@ def compute(entailer: Entailer, pairs: list[Pair]) -> list[Entailment]:
     return [Entailment(*row) for row in scores.tolist()]
 
 
+def chat_behind(entailer: Any) -> Any | None:
+    """Return the chat model that an entailer asks, if it asks one."""
+    return getattr(entailer, "chat_model", None)
+
+
+def through(entailer: Any) -> Through | None:
+    """Return how an entailer asks a chat model."""
+    model = chat_behind(entailer)
+    return None if model is None else Through("chat", model, entailer.aentailment)
+
+
 ENTAIL: Capability[Pair, Entailment] = Capability(
     name="entail",
     stored_as="entailment",
@@ -46,4 +58,5 @@ ENTAIL: Capability[Pair, Entailment] = Capability(
     load=resolve.entailer,
     default=DEFAULT_ENTAILER,
     option="--entailer",
+    through=through,
 )

@@ -16,6 +16,9 @@ from trustassay.errors import BackendError
 
 __all__ = ["SEARCH"]
 
+STAND_IN = " ".join(["stand-in"] * 98 + ["passage"])
+"""What a plan takes for a passage: as many words as one of a corpus that is cut, and a number."""
+
 Query = tuple[str, int]
 Found = tuple[Passage, ...]
 
@@ -51,7 +54,7 @@ SEARCH: Capability[Query, Found] = Capability(
         reply_from_json=lambda text: tuple(Passage(**one) for one in json.loads(text)),
     ),
     stand_in=lambda query: tuple(
-        Passage(f"stand-in-{i}", "A stand-in passage.") for i in range(query[1])
+        Passage(f"stand-in-{i}", f"{STAND_IN} {i}.") for i in range(query[1])
     ),
     load=resolve.retriever,
     option="--retriever",

@@ -1,0 +1,275 @@
+"""Distractors of real answers: how many, how fast, and whether they give the answer away.
+
+    python -m benchmarks.distractors coverage [--sources embedding,pos] [--answers N]
+    python -m benchmarks.distractors readers [--sources embedding,pos] [--answers N]
+    python -m benchmarks.distractors ratio [--answers N] [--alone N]
+    python -m benchmarks.distractors drawn [--sources embedding,pos] [--answers 40]
+
+The data are ``trustscore/qa_human_check.json`` of the shared folder (TRUSTASSAY_SHARED, else
+../shared): 1,000 questions, three systems. A reader sees the answer and three of its distractors,
+in an order without meaning, and picks by one trait alone; ties count as the chance they leave.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.backends import resolve
+from trustassay.backends.encoder import encoder
+from trustassay.backends.word_table import word_table
+from trustassay.calls.models import SampleModels
+from trustassay.calls.opening import CallOptions, open_calls
+from trustassay.capabilities import Models
+from trustassay.distractors import Distractor, find_distractors, same_kind_answers
+from trustassay.distractors.matching import normalised, words_of
+from trustassay.distractors.questions import likely_types
+from trustassay.sample import Sample
+from trustassay.statistics.randomness import generator
+from trustassay.workflows.distractors import POOL, loaded
+
+SYSTEMS = ("flan", "llama", "gpt")
+UNCACHED = CallOptions(cache=None)
+OPTIONS = 4
+Floats = NDArray[np.float64]
+
+
+class Answer(NamedTuple):
+    """An answer, and what was found for it."""
+
+    sample: Sample
+    found: list[Distractor]
+
+
+class Options(NamedTuple):
+    """Four options to a question, the real answer first, and what was replaced in each."""
+
+    question: str
+    texts: list[str]
+    parts: list[str]
+
+
+def samples(n: int | None, seed: int = 0) -> list[Sample]:
+    """Return all answers of the data set, or n drawn at random."""
+    shared = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared"))
+    path = shared / "data" / "trustscore" / "qa_human_check.json"
+    if not path.exists():
+        raise SystemExit(f"{path}: is not here; set TRUSTASSAY_SHARED")
+    records = json.loads(path.read_text(encoding="utf-8"))
+    every = [
+        Sample(
+            f"{i}-{system}",
+            record["question"],
+            record[system]["pred"],
+            answers=(tuple(record["answers"]),),
+        )
+        for i, record in enumerate(records)
+        for system in SYSTEMS
+    ]
+    if n is None or n >= len(every):
+        return every
+    places = sorted(generator(seed, "benchmark").permutation(len(every))[:n])
+    return [every[int(place)] for place in places]
+
+
+async def found_for(
+    own: Sequence[Sample], sources: str, *, pool: bool = False, together: bool = True
+) -> list[Answer]:
+    """Return the distractors of answers: all under way at once, or one after the other."""
+    backends, names = loaded(sources)
+    others = samples(POOL, 1) if pool else []
+
+    async def one(sample: Sample, models: Models) -> Answer:
+        golds = sample.answers[0]
+        near = same_kind_answers(sample, others) if pool else ()
+        response = sample.response or ""
+        found = await find_distractors(
+            sample.question, response, models, aliases=golds, pool=near, sources=names
+        )
+        return Answer(sample, found)
+
+    if together:
+        async with open_calls(backends, UNCACHED) as gatherers:
+            models = cast(Models, SampleModels(gatherers))
+            return list(await asyncio.gather(*(one(sample, models) for sample in own)))
+    answers = []
+    for sample in own:
+        async with open_calls(backends, UNCACHED) as gatherers:
+            answers.append(await one(sample, cast(Models, SampleModels(gatherers))))
+    return answers
+
+
+def warm(sources: str) -> None:
+    """Load what is loaded once in a process, so that it is not counted."""
+    asyncio.run(found_for(samples(3, 9), sources))
+
+
+def coverage(options: argparse.Namespace) -> None:
+    warm(options.sources)
+    own = samples(options.answers)
+    began = time.perf_counter()
+    answers = asyncio.run(found_for(own, options.sources, pool=options.pool))
+    seconds = time.perf_counter() - began
+    counts = [len(one.found) for one in answers]
+    equal = sum(
+        normalised(one.text) in {normalised(a.sample.response or ""), *map(normalised, golds)}
+        for a in answers
+        for golds in a.sample.answers
+        for one in a.found
+    )
+    origins = Counter((one.level, one.source) for a in answers for one in a.found[: OPTIONS - 1])
+    print(f"{len(own):,} answers, sources {options.sources}{' and pool' if options.pool else ''}")
+    print(f"at least 3: {np.mean(np.array(counts) >= 3):.4f}")
+    print(f"at least 30: {np.mean(np.array(counts) >= 30):.4f}; mean {np.mean(counts):.1f}")
+    print(f"equal to the answer or an alias: {equal}")
+    print(f"{1000 * seconds / len(own):.1f} ms an answer")
+    for (level, source), n in sorted(origins.items()):
+        print(f"  level {level}, {source}: {n / sum(origins.values()):.3f} of the first three")
+    for one in answers:
+        if len(one.found) < 3:
+            print("  few:", one.sample.id, len(one.found))
+
+
+def drawn_options(answers: Sequence[Answer], seed: int = 0) -> list[Options]:
+    """Return four options for each answer that has three distractors, drawn from all of its own."""
+    made = []
+    for sample, found in answers:
+        if len(found) < OPTIONS - 1:
+            continue
+        rng = generator(seed, sample.id, "options")
+        chosen = [found[int(i)] for i in rng.permutation(len(found))[: OPTIONS - 1]]
+        texts = [sample.response or "", *(one.text for one in chosen)]
+        parts = [chosen[0].replaced, *(one.replacement for one in chosen)]
+        made.append(Options(sample.question, texts, parts))
+    return made
+
+
+def right(scores: Floats) -> float:
+    """Return the chance that the first of some options is picked by the highest score."""
+    best = np.flatnonzero(scores >= scores.max() - 1e-9)
+    return float(0 in best) / len(best)
+
+
+def readers() -> dict[str, Callable[[Options], Floats]]:
+    """Return readers that need no knowledge: each scores four options."""
+    tokenizer = encoder("embedder").tokenizer
+    ranks = tokenizer.get_vocab()
+    table = word_table()
+
+    def lengths(one: Options) -> Floats:
+        return np.array([len(text) for text in one.texts], dtype=float)
+
+    def frequency(one: Options) -> Floats:
+        rows = [[ranks.get(word, len(ranks)) for word in words_of(p)] or [0] for p in one.parts]
+        return np.array([-np.mean(np.log1p(row)) for row in rows])
+
+    def pieces(one: Options) -> Floats:
+        return np.array([-len(tokenizer.encode(part).ids) for part in one.parts], dtype=float)
+
+    def kinds(one: Options) -> Floats:
+        wanted = {"Person": ("given name", "surname"), "Place": ("place",)}
+        likely = [kind for name in likely_types(one.question) for kind in wanted[name]]
+        found = [[table.kind(word) in likely for word in part.split()] for part in one.parts]
+        return np.array([np.mean(row or [False]) for row in found])
+
+    def common(one: Options) -> Floats:
+        sets = [set(words_of(text)) for text in one.texts]
+        return np.array([sum(len(a & b) for b in sets if b is not a) for a in sets], dtype=float)
+
+    return {
+        "length: longest": lengths,
+        "length: shortest": lambda one: -lengths(one),
+        "length: nearest to the mean": lambda one: -np.abs(lengths(one) - lengths(one).mean()),
+        "fluency: most frequent words": frequency,
+        "fluency: rarest words": lambda one: -frequency(one),
+        "fluency: fewest pieces": pieces,
+        "fluency: most pieces": lambda one: -pieces(one),
+        "type: kind that the question asks for": kinds,
+        "agreement: most words in common with the others": common,
+        "agreement: fewest words in common": lambda one: -common(one),
+    }
+
+
+def embedded_readers(options: Sequence[Options]) -> dict[str, Floats]:
+    """Return scores, shape (n, 4), by the embedded models."""
+    embedder = cast(Any, resolve.embedder("embedded"))
+    entailer = resolve.entailer("embedded")
+    questions = embedder.vectors([one.question for one in options])[:, None, :]
+
+    def vectors(texts: list[str]) -> Any:
+        return embedder.vectors(texts).reshape(len(options), OPTIONS, -1)
+
+    whole = vectors([text for one in options for text in one.texts])
+    parts = vectors([part for one in options for part in one.parts])
+    pairs = [(one.question, text) for one in options for text in one.texts]
+    entailed = entailer.scores(pairs)[:, 0].reshape(len(options), OPTIONS)
+    return {
+        "embedder: answer nearest to the question": (questions * whole).sum(-1),
+        "embedder: replaced words nearest to it": (questions * parts).sum(-1),
+        "embedder: nearest to the other options": (whole @ whole.transpose(0, 2, 1)).sum(-1),
+        "entailer: question entails the answer": entailed,
+    }
+
+
+def read(options: argparse.Namespace) -> None:
+    own = samples(options.answers)
+    answers = asyncio.run(found_for(own, options.sources, pool=options.pool))
+    drawn = drawn_options(answers)
+    print(f"{len(drawn):,} questions of {OPTIONS} options, sources {options.sources}")
+    scores = {
+        name: np.array([reader(one) for one in drawn]) for name, reader in readers().items()
+    } | embedded_readers(drawn)
+    for name, rows in scores.items():
+        hits = np.array([right(row) for row in rows])
+        print(f"  {name}: {hits.mean():.3f} +- {1.96 * hits.std() / np.sqrt(len(hits)):.3f}")
+
+
+def ratio(options: argparse.Namespace) -> None:
+    warm(options.sources)
+    own = samples(options.answers)
+    began = time.perf_counter()
+    asyncio.run(found_for(own, options.sources))
+    together = (time.perf_counter() - began) / len(own)
+    few = samples(options.alone, 2)
+    began = time.perf_counter()
+    asyncio.run(found_for(few, options.sources, together=False))
+    alone = (time.perf_counter() - began) / len(few)
+    print(f"together, {len(own):,} answers: {1000 * together:.1f} ms each")
+    print(f"one at a time, {len(few):,} answers: {1000 * alone:.1f} ms each")
+    print(f"ratio: {alone / together:.2f}")
+
+
+def drawn(options: argparse.Namespace) -> None:
+    own = samples(options.answers or 40, 5)
+    for sample, found in asyncio.run(found_for(own, options.sources, pool=options.pool)):
+        rng = generator(0, sample.id, "drawn")
+        print(f"\n{sample.id} Q: {sample.question}\n  A: {sample.response}")
+        for place in rng.permutation(len(found))[:1]:
+            one = found[int(place)]
+            print(f"  {one.level} {one.source}: {one.replaced} -> {one.replacement}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = {"coverage": coverage, "readers": read, "ratio": ratio, "drawn": drawn}
+    parser.add_argument("command", choices=commands)
+    parser.add_argument("--sources", default="embedding,pos")
+    parser.add_argument("--pool", action="store_true")
+    parser.add_argument("--answers", type=int)
+    parser.add_argument("--alone", type=int, default=300)
+    options = parser.parse_args()
+    commands[options.command](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""A chat model as an entailer: it is asked in words, and its reply is read.
+
+    openai:MODEL[@BASE_URL][?repeats=N&max_tokens=N&prompt=FILE&...]
+
+Any URI of a chat model serves, behind ``chat:`` where another entailer has its scheme
+(``chat:hf:ID``, ``chat:python:MODULE:FUNCTION``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import cached_property
+from importlib.resources import as_file, files
+from typing import Any
+
+import numpy as np
+
+from trustassay.backends.reading import as_read
+from trustassay.capabilities import (
+    ChatModel,
+    ChatRequest,
+    EndpointLimits,
+    Entailment,
+    LocalChatModel,
+    Probabilities,
+    Reply,
+)
+from trustassay.errors import BackendError, CallError, UnknownNameError, UnparsedError
+from trustassay.prompts import Prompt, PromptError
+from trustassay.verdicts import VERDICTS, Verdict, verdict_in
+
+__all__ = ["ChatEntailer", "Judging", "entailment_by_tokens", "judging_of"]
+
+Ask = Callable[[ChatRequest], Awaitable[Reply]]
+
+ALTERNATIVES = 20
+"""Likeliest tokens that are asked for; no public endpoint gives more."""
+ENOUGH = 0.5
+"""Probability that the tokens which name a verdict have together; with less they decide nothing."""
+SHOWN = 80
+_NAMES: dict[Verdict, str] = {
+    "support": "supports",
+    "neutral": "neither",
+    "contradict": "contradicts",
+}
+"""The words that the prompt offers, in lower case; no two begin with the same letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How a chat model is asked.
+
+    repeats: how often, where it does not tell log-probabilities; with more than one at temperature
+    1, and the probabilities are the shares of the verdicts. max_tokens: of a reply. prompt: file of
+    a template around ``premise`` and ``hypothesis``; ``None`` is the one that is here.
+    """
+
+    repeats: int = 1
+    max_tokens: int = 128
+    prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("repeats", "max_tokens"):
+            if getattr(self, name) < 1:
+                raise UnknownNameError(f"option {name} of an entailer: expected 1 or more")
+
+    @property
+    def suffix(self) -> str:
+        """What differs from the usual, as it stands in a URI."""
+        usual = Judging()
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        told = [f"{k}={v}" for k, v in values.items() if v != getattr(usual, k)]
+        return "&".join(told)
+
+
+def judging_of(uri: str) -> tuple[str, Judging]:
+    """Take the options of :class:`Judging` out of a URI; return the chat model's own, and them.
+
+    Raises:
+        UnknownNameError: an option has no such value.
+    """
+    model, _, query = uri.partition("?")
+    kept: list[str] = []
+    found: dict[str, Any] = {}
+    for option in filter(None, query.split("&")):
+        name, _, value = option.partition("=")
+        if name == "prompt":
+            found[name] = value
+        elif name in ("repeats", "max_tokens"):
+            if not value.isdecimal():
+                raise UnknownNameError(f"option {name} of an entailer cannot be {value!r}")
+            found[name] = int(value)
+        else:
+            kept.append(option)
+    return model + ("?" + "&".join(kept) if kept else ""), Judging(**found)
+
+
+class ChatEntailer:
+    """Asks a chat model whether a premise supports a hypothesis, contradicts it, or neither.
+
+    The probabilities are those of the tokens with which its verdict begins, where the model tells
+    them; else the shares of the verdicts of ``repeats`` replies; else 1 for its one verdict. A
+    reply without a verdict is a failure of its pair (:class:`UnparsedError`), and so are repeats
+    of which fewer than half have one.
+
+    The engine calls :meth:`aentailment` with its own way of asking ``chat_model``, so that every
+    call is limited, stored, planned and paid for. What is read from replies is not stored again.
+    """
+
+    stored = False
+
+    def __init__(
+        self, model: ChatModel | LocalChatModel, judging: Judging | None = None, scheme: str = ""
+    ) -> None:
+        """Wrap a model; ``scheme`` stands before its name, as in the URI that names the entailer.
+
+        Raises:
+            BackendError: the prompt's file cannot be used.
+        """
+        self.chat_model = model
+        self.judging = judging or Judging()
+        name, suffix = f"{scheme}{model.name}", self.judging.suffix
+        self.name = name + (("&" if "?" in name else "?") + suffix if suffix else "")
+        try:
+            self.prompt.filled(premise="", hypothesis="")
+        except (PromptError, OSError) as error:
+            raise BackendError(f"{self.name}: {error}") from None
+
+    @cached_property
+    def prompt(self) -> Prompt:
+        """The prompt around a pair."""
+        if self.judging.prompt is not None:
+            return Prompt.read(self.judging.prompt)
+        with as_file(files("trustassay.backends") / "prompts" / "entailment.jinja") as path:
+            return Prompt.read(path)
+
+    def request(self, pair: tuple[str, str], repeat: int = 0) -> ChatRequest:
+        """Return what is asked of one pair."""
+        premise, hypothesis = pair
+        return ChatRequest.of(
+            self.prompt.filled(premise=premise, hypothesis=hypothesis),
+            temperature=0.0 if self.judging.repeats == 1 else 1.0,
+            max_tokens=self.judging.max_tokens,
+            logprobs=ALTERNATIVES,
+            repeat=repeat,
+            prompt=self.prompt.name,
+        )
+
+    async def aentailment(self, pair: tuple[str, str], ask: Ask) -> Entailment:
+        """Return the probabilities of one (premise, hypothesis), with ``ask`` for each request.
+
+        Raises:
+            UnparsedError: no reply names a verdict.
+            BackendError: the model was not asked, or did not answer.
+        """
+        first = await ask(self.request(pair))
+        if found := entailment_by_tokens(first):
+            return found
+        numbers = range(1, self.judging.repeats)
+        others = await asyncio.gather(*(ask(self.request(pair, repeat)) for repeat in numbers))
+        return self._shares([first, *others])
+
+    def _shares(self, replies: Sequence[Reply]) -> Entailment:
+        """Return the shares of the verdicts among the replies that name one, at least half."""
+        read = [verdict_in(reply.text) for reply in replies]
+        counts = Counter(one.verdict for one in read if one)
+        if 2 * counts.total() < len(replies):
+            said = " ".join(replies[read.index(None)].text.split())[:SHOWN]
+            words = "the reply names none of supports, contradicts and neither"
+            if len(replies) > 1:
+                words = f"{read.count(None)} of {len(replies)} replies name none of them; one reads"
+            raise UnparsedError(f"{self.name}: {words}: {said!r}")
+        return Entailment(*(counts[verdict] / counts.total() for verdict in VERDICTS))
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
+        """Return shape (n, 3), for callers outside an event loop; each call is tried once.
+
+        Raises:
+            BackendError: as :meth:`aentailment`, for the first pair that fails.
+        """
+        with ThreadPoolExecutor(1) as alone:  # the caller's own thread may run a loop
+            rows = alone.submit(asyncio.run, self._all(pairs)).result()
+        return np.array(rows, dtype=float).reshape(-1, 3)
+
+    async def _all(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
+        model = self.chat_model
+        limits = getattr(model, "limits", None)
+        limits = limits if isinstance(limits, EndpointLimits) else EndpointLimits()
+        room = asyncio.Semaphore(limits.concurrency)
+
+        async def ask(request: ChatRequest) -> Reply:
+            if isinstance(model, LocalChatModel):
+                return as_read(model.replies([request])[0])
+            with suppress(TimeoutError):
+                async with room, asyncio.timeout(limits.timeout_s):
+                    return as_read(await model.reply(request))
+            words = f"{model.name}: no reply within {limits.timeout_s:g} s"
+            raise CallError(words, "timeout")
+
+        try:
+            return await asyncio.gather(*(self.aentailment(pair, ask) for pair in pairs))
+        finally:
+            if close := getattr(model, "close", None):
+                await close()
+
+
+def entailment_by_tokens(reply: Reply) -> Entailment | None:
+    """Return the probabilities of the tokens that the verdict of a reply may begin with.
+
+    They are looked for where the reply's own verdict begins, among that token's likeliest
+    alternatives, and sum to 1. ``None`` where none are told, where the verdict does not begin with
+    one of the prompt's words, or where the tokens of all verdicts have less than half of the
+    probability there.
+    """
+    found = verdict_in(reply.text)
+    if found is None or not reply.logprobs:
+        return None
+    told = "".join(token.token for token in reply.logprobs)
+    began = told.rfind(reply.text.strip())
+    if began < 0:
+        return None
+    place = began + found.start - (len(reply.text) - len(reply.text.lstrip()))
+    end = 0
+    for token in reply.logprobs:
+        end += len(token.token)
+        if end > place:
+            break
+    mass: dict[Verdict, float] = dict.fromkeys(VERDICTS, 0.0)
+    for text, logprob in dict([(token.token, token.logprob), *token.alternatives]).items():
+        if verdict := _begun(text):
+            mass[verdict] += math.exp(min(logprob, 0.0))
+    total = sum(mass.values())
+    if total < ENOUGH or not math.isfinite(total) or _begun(token.token) != found.verdict:
+        return None
+    return Entailment(*(mass[verdict] / total for verdict in VERDICTS))
+
+
+def _begun(token: str) -> Verdict | None:
+    """Return the verdict whose word a token begins, or holds whole; "neutral" is "neither"."""
+    bare = re.sub(r"^\W+|\W+$", "", token).lower()
+    if not bare:
+        return None
+    whole = verdict_in(bare)
+    if whole:
+        return whole.verdict
+    return next((verdict for verdict in VERDICTS if _NAMES[verdict].startswith(bare)), None)

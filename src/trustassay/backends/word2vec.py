@@ -1,0 +1,125 @@
+"""Word vectors in word2vec's two formats, text and binary, as gensim writes and reads them.
+
+Both begin with a line ``WORDS DIMENSIONS``. Text: a word and its numbers on each line. Binary: the
+word, a space, and its numbers as little-endian float32, with or without a line's end after them.
+Either may be compressed by gzip. Nothing is executed: there is no pickle in these formats.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.errors import BackendError
+
+__all__ = ["WordVectors", "read_word2vec"]
+
+LONGEST_WORD = 1000
+"""Bytes of a word; a longer one means that the file is of another kind."""
+SAMPLE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class WordVectors:
+    """Words and their unit vectors, shape (n, d); ``digest`` is a mark of the content."""
+
+    words: tuple[str, ...]
+    rows: NDArray[np.float32]
+    digest: str
+
+
+def read_word2vec(path: str | Path, most: int) -> WordVectors:
+    """Read the first ``most`` words of a file.
+
+    Raises:
+        BackendError: it cannot be read, or holds something else.
+    """
+    path = Path(path)
+    try:
+        with _opened(path) as file:
+            header = file.readline(100)
+            try:
+                total, width = (int(part) for part in header.split())
+                if total < 1 or width < 1:
+                    raise ValueError
+            except ValueError:
+                raise BackendError(
+                    f"{path}: is not in word2vec's format; its first line should be two numbers "
+                    f"(words and dimensions), and is {header[:40]!r}"
+                ) from None
+            count = min(total, most)
+            rows = np.zeros((count, width), dtype=np.float32)
+            words = []
+            read = _binary if _is_binary(path, width) else _text
+            for place, (word, row) in enumerate(read(file, count, width, path)):
+                words.append(word)
+                rows[place] = row
+    except (OSError, EOFError, gzip.BadGzipFile) as error:
+        words_of = getattr(error, "strerror", None) or error
+        raise BackendError(f"{path}: cannot be read ({words_of})") from None
+    if not np.isfinite(rows).all():
+        raise BackendError(f"{path}: holds numbers that are not finite")
+    digest = hashlib.blake2b(rows.tobytes(), digest_size=8)
+    digest.update("\n".join(words).encode())
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return WordVectors(tuple(words), rows, digest.hexdigest())
+
+
+def _opened(path: Path) -> BinaryIO:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+def _is_binary(path: Path, width: int) -> bool:
+    """Whether what follows the first word is not the text of ``width`` numbers."""
+    with _opened(path) as file:
+        file.readline(100)
+        line = file.readline(SAMPLE)
+    parts = line.split()
+    if len(parts) != width + 1:
+        return True
+    try:
+        [float(part) for part in parts[1:]]
+    except ValueError:
+        return True
+    return False
+
+
+def _text(
+    file: BinaryIO, count: int, width: int, path: Path
+) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    for number in range(count):
+        parts = file.readline().rstrip(b"\r\n").rstrip(b" ").split(b" ")
+        try:
+            row = np.array([float(part) for part in parts[-width:]], dtype=np.float32)
+            if len(parts) <= width:
+                raise ValueError
+        except ValueError:
+            raise BackendError(
+                f"{path}: line {number + 2}: expected a word and {width} numbers"
+            ) from None
+        yield b" ".join(parts[:-width]).decode("utf-8", "replace"), row
+
+
+def _binary(
+    file: BinaryIO, count: int, width: int, path: Path
+) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    for number in range(count):
+        word = bytearray()
+        while (byte := file.read(1)) != b" ":
+            if not byte or len(word) > LONGEST_WORD:
+                raise BackendError(f"{path}: word {number + 1} of {count:,} does not end")
+            if byte != b"\n" or word:
+                word += byte
+        data = file.read(4 * width)
+        if len(data) != 4 * width:
+            raise BackendError(f"{path}: breaks off at word {number + 1} of {count:,}")
+        yield word.decode("utf-8", "replace"), np.frombuffer(data, dtype="<f4")

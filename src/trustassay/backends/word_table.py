@@ -1,0 +1,143 @@
+"""English words with their part of speech, or the kind of name that they are, and their vectors.
+
+TextBlob's lexicon says which words there are and how each is tagged. The vocabulary of the embedded
+encoder, which stands roughly in the order of frequency, says which of them are common, and its
+table of word embeddings how near they are to each other: nothing is downloaded, and nothing
+computed but means and products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.backends.encoder import card, encoder
+from trustassay.backends.name_kinds import EXAMPLES, FRAGMENTS, PLACE
+from trustassay.errors import BackendError
+
+__all__ = ["WordTable", "word_table"]
+
+MARGIN = 0.06
+"""So much nearer a name is to the examples of its kind than to those of any other."""
+MARGIN_OF_COMMON = 0.1
+"""The same of a name that is a common word, too (``Mark``)."""
+NAMES = ("NNP", "NNPS")
+
+Floats = NDArray[np.float32]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class WordTable:
+    """About 15,000 words, the most frequent first, their unit vectors, and groups of like words.
+
+    groups: places of the words by tag (``NN``), and of names by kind (``surname``).
+    """
+
+    name: str
+    words: tuple[str, ...]
+    vectors: Floats
+    groups: Mapping[str, Indices]
+    lexicon: Mapping[str, str]
+    _reader: Any
+    _pieces: Floats
+    _kinds: tuple[str, ...]
+    _centres: Floats
+
+    def vector(self, text: str) -> Floats | None:
+        """Return the unit vector of words, the mean of their pieces; ``None`` for a blank."""
+        ids = self._reader.tokenizer.encode(text, add_special_tokens=False).ids
+        return _unit(self._pieces[ids].mean(axis=0)) if ids else None
+
+    def kind(self, word: str) -> str:
+        """Return the kind of name that a word is; empty where it is none, or that is not sure."""
+        if not word[:1].isalpha():
+            return ""
+        ids = self._reader.tokenizer.encode(word, add_special_tokens=False).ids
+        if len(ids) != 1:
+            return ""
+        margin = MARGIN_OF_COMMON if self.common_tag(word) else MARGIN
+        return _kind(self._pieces[ids[0]], self._centres, self._kinds, margin)
+
+    def common_tag(self, word: str) -> str:
+        """Return the tag of a word in small letters; empty where it is known as a name alone."""
+        tag = self.lexicon.get(word.lower(), "").split("|")[0]
+        return "" if tag in NAMES else tag
+
+
+@cache
+def word_table() -> WordTable:
+    """Return the table, made once.
+
+    Raises:
+        BackendError: TextBlob is not installed.
+    """
+    lexicon, release = _lexicon()
+    reader = encoder("embedder")
+    rows = reader.tokenizer.get_vocab()
+    pieces = reader.rows.astype(np.float32) * reader.scales[:, None]
+    pieces /= np.maximum(np.linalg.norm(pieces, axis=1, keepdims=True), 1e-12)
+    kinds = tuple(EXAMPLES)
+    examples = [[rows[one.lower()] for one in EXAMPLES[kind]] for kind in kinds]
+    centres = np.stack([_unit(pieces[places].mean(axis=0)) for places in examples])
+    listed = sorted(
+        (rows[text.lower()], text)
+        for text, tag in lexicon.items()
+        if text.lower() in rows and _usable(text, tag.split("|")[0], lexicon)
+    )
+    groups: dict[str, list[int]] = {}
+    for place, (row, text) in enumerate(listed):
+        group = lexicon[text].split("|")[0]
+        if text[0].isupper():
+            group = _kind(pieces[row], centres, kinds, MARGIN)
+            if not group or (len(text) < 4 and group == PLACE):
+                continue
+        groups.setdefault(group, []).append(place)
+    return WordTable(
+        f"{card()['version']}+textblob-{release}",
+        tuple(text for _, text in listed),
+        pieces[[row for row, _ in listed]],
+        {name: np.array(places, dtype=np.int64) for name, places in groups.items()},
+        lexicon,
+        reader,
+        pieces,
+        kinds,
+        centres,
+    )
+
+
+def _usable(text: str, tag: str, lexicon: Mapping[str, str]) -> bool:
+    """Whether a word is written as its kind is, and a name is no common word, too."""
+    if not (text.isascii() and text.isalpha() and len(text) > 2):
+        return False
+    if text.islower():
+        return tag not in NAMES
+    known = text.lower() in lexicon or text.lower() in FRAGMENTS
+    return text == text.capitalize() and not known
+
+
+def _kind(vector: Floats, centres: Floats, kinds: tuple[str, ...], margin: float) -> str:
+    likeness = centres @ vector
+    second, first = np.argsort(likeness)[-2:]
+    return kinds[first] if likeness[first] - likeness[second] >= margin else ""
+
+
+def _unit(vector: Floats) -> Floats:
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12), dtype=np.float32)
+
+
+def _lexicon() -> tuple[dict[str, str], str]:
+    try:
+        from textblob.en import lexicon
+    except ImportError as error:
+        raise BackendError(
+            f"words by part of speech need TextBlob ({error}): pip install 'trustassay[trustscore]'"
+        ) from None
+    len(lexicon)  # it is read when it is first asked for something
+    return dict(lexicon), version("textblob")

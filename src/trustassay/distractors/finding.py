@@ -1,0 +1,203 @@
+"""The search: group of slots by group, source by source, until there are enough.
+
+The priority-based substitution of Zheng et al. 2024 (section 2.1, Algorithm 1), with lower levels
+topping up higher ones, as the prose has it; duplicates are dropped in the order of rank.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+from trustassay.capabilities import Entity, Models
+from trustassay.distractors import dates, numbers
+from trustassay.distractors.asking import asked
+from trustassay.distractors.matching import contains, normalised, says_the_same
+from trustassay.distractors.pool import fitting
+from trustassay.distractors.slots import entity_words, slots_of, type_sets
+from trustassay.distractors.substituting import agreeing, substituted
+from trustassay.distractors.values import Distractor, Slot
+from trustassay.errors import BackendError
+from trustassay.statistics.randomness import generator
+
+__all__ = ["SOURCES", "find_distractors"]
+
+SOURCES = ("embedding", "pos")
+"""Where substitutes come from unless something else is said: neither asks a network."""
+MARGIN = 2
+"""So many times as many substitutes are asked for as are wanted, since some are dropped."""
+LLM = "llm"
+DBPEDIA = "dbpedia"
+
+Found = list[tuple[Slot, str]]
+"""What could replace what."""
+
+
+async def find_distractors(  # noqa: PLR0913 - what each sample brings
+    question: str,
+    answer: str,
+    models: Models,
+    *,
+    aliases: Sequence[str] = (),
+    pool: Sequence[str] = (),
+    sources: Sequence[str] = SOURCES,
+    limit: int = 40,
+    seed: int = 0,
+) -> list[Distractor]:
+    """Return up to ``limit`` wrong answers, those whose replaced words tell most first.
+
+    Within a level dates and numbers come first, then the sources in the order in which they are
+    given; ``pool`` comes before ``embedding`` and ``pos``. None equals the answer or an alias
+    after normalisation. A lower level is asked only where the higher ones gave too few.
+
+    Args:
+        question: what was asked.
+        answer: what was answered.
+        models: who is asked for substitutes, and for entities where there is a linker.
+        aliases: other right answers, as far as they are known.
+        pool: answers of the same kind to other questions (:func:`same_kind_answers`).
+        sources: names of sources of ``models``; ``llm`` is the chat model in the role generator.
+        limit: the most distractors.
+        seed: of what is drawn at random.
+
+    Raises:
+        BackendError: a source fails, or is not there; TextBlob is not installed.
+        ValueError: ``limit`` is not positive.
+    """
+    if limit < 1:
+        raise ValueError(f"limit: expected 1 or more, got {limit}")
+    _check(models, sources)
+    linked: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
+    chosen = _Chosen(answer, aliases, limit)
+    search = _Search(question, answer, models, pool, sources, limit, seed)
+    for group in slots_of(question, answer, linked):
+        for source in search.sources:
+            chosen.take(source, await search.candidates(source, group))
+            if chosen.enough:
+                return chosen.found
+    return chosen.found
+
+
+def _check(models: Models, sources: Sequence[str]) -> None:
+    """Raise :class:`BackendError` for a source that cannot be asked."""
+    known = models.names("distractors")
+    for source in sources:
+        if source == LLM and not models.names("generator"):
+            raise BackendError("the source llm asks a chat model: name one with --generator")
+        if source != LLM and source not in known:
+            has = ", ".join(known) or "none"
+            raise BackendError(f"no source of distractors is called {source!r} here; known: {has}")
+        if source == DBPEDIA and not models.names("linker"):
+            words = "the source dbpedia needs the types of entities: name a --linker, as spotlight"
+            raise BackendError(words)
+
+
+class _Search:
+    """Asks the sources for what can replace the slots of one answer."""
+
+    def __init__(
+        self,
+        question: str,
+        answer: str,
+        models: Models,
+        pool: Sequence[str],
+        sources: Sequence[str],
+        limit: int,
+        seed: int,
+    ) -> None:
+        self._question, self._answer, self._models = question, answer, models
+        self._pool, self._wanted = pool, MARGIN * limit
+        self._limit, self._seed = limit, seed
+        lowest = [one for one in sources if one in SOURCES]
+        higher = [one for one in sources if one not in SOURCES]
+        self.sources = ("date", "number", *higher, *(["pool"] if pool else []), *lowest)
+
+    async def candidates(self, source: str, group: Sequence[Slot]) -> Found:
+        """Return what a source has for the slots of a group, slot after slot."""
+        if source == LLM:
+            return await asked(
+                self._question, self._answer, group, self._models, min(self._limit, 10)
+            )
+        if source in ("date", "number", "pool"):
+            return [(slot, one) for slot in group for one in self._own(source, slot)]
+        slots = [slot for slot in group if slot.kind in ("entity", "word")]
+        if source == DBPEDIA:
+            found = await asyncio.gather(*(self._by_types(slot) for slot in slots))
+        else:
+            found = await asyncio.gather(*(self._of(source, slot) for slot in slots))
+        return [one for own in found for one in own]
+
+    def _own(self, source: str, slot: Slot) -> list[str]:
+        rng = generator(self._seed, self._question, self._answer, slot.text, source)
+        if source == slot.kind == "date":
+            return dates.neighbours(slot.text, self._wanted, rng)
+        if source == slot.kind == "number":
+            return numbers.neighbours(slot.text, self._wanted, rng)
+        return fitting(slot, self._pool) if source == "pool" else []
+
+    async def _of(self, source: str, slot: Slot) -> Found:
+        """Return substitutes of a whole slot, then of each word of an entity of several."""
+        several = entity_words(slot) if slot.kind == "entity" else []
+        whole, *parts = await asyncio.gather(
+            *(self._asked(source, one) for one in (slot, *several))
+        )
+        return [*whole, *_in_turn(parts)]
+
+    async def _by_types(self, slot: Slot) -> Found:
+        """Return entities that share all types of a slot's, then those that share fewer."""
+        found: Found = []
+        of_base = [one for one in slot.types if ":" in one]  # others are guesses of the kind
+        for types in type_sets(of_base):
+            found += await self._asked(DBPEDIA, replace(slot, types=types))
+            if len(found) >= self._wanted:
+                break
+        return found
+
+    async def _asked(self, source: str, slot: Slot) -> Found:
+        found = await self._models.substitutes(
+            slot.text, k=self._wanted, source=source, tag=slot.tag, types=slot.types
+        )
+        return [(slot, one) for one in found]
+
+
+def _in_turn(lists: Iterable[Found]) -> Found:
+    """Return the first of each list, then the second of each, and so on."""
+    return [one for row in zip_longest(*lists) for one in row if one is not None]
+
+
+class _Chosen:
+    """Takes candidates in the order of rank, and drops what cannot serve."""
+
+    def __init__(self, answer: str, aliases: Sequence[str], limit: int) -> None:
+        self._answer, self._aliases, self._limit = answer, aliases, limit
+        self._texts: set[str] = set()
+        self._replacements: dict[tuple[int, int], list[str]] = {}
+        self.found: list[Distractor] = []
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are as many as are wanted."""
+        return len(self.found) >= self._limit
+
+    def take(self, source: str, candidates: Found) -> None:
+        """Take from the candidates of a source until there are enough."""
+        for slot, replacement in candidates:
+            if self.enough:
+                return
+            self._try(source, slot, agreeing(slot, replacement))
+
+    def _try(self, source: str, slot: Slot, replacement: str) -> None:
+        own, others = normalised(replacement), normalised(slot.text)
+        if not own or contains(own, others) or contains(others, own):
+            return
+        text = substituted(self._answer, slot, replacement)
+        if normalised(text) in self._texts or says_the_same(text, self._answer, self._aliases):
+            return
+        kept = self._replacements.setdefault((slot.start, slot.end), [])
+        if any(contains(own, one) or contains(one, own) for one in kept):
+            return
+        kept.append(own)
+        self._texts.add(normalised(text))
+        self.found.append(Distractor(text, source, slot.level, slot.text, replacement))

@@ -1,0 +1,176 @@
+"""Which words of an answer can be replaced, by how much they tell.
+
+Level 1: entities and dates that are only in the answer. Level 2: nouns and numbers that are only
+there. Level 3: verbs and adjectives that are only there, then entities, then nouns and numbers
+that are in the question, too. Level 4: all other words. (Zheng et al. 2024, section 2.1 and
+Algorithm 1.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, islice
+
+from trustassay.capabilities import Entity
+from trustassay.distractors import dates, numbers
+from trustassay.distractors.matching import words_of
+from trustassay.distractors.questions import kind_asked_for, likely_types
+from trustassay.distractors.tagging import Token, tagged
+from trustassay.distractors.values import Slot
+
+__all__ = ["entity_words", "slots_of", "type_sets"]
+
+TYPE_SETS = 16
+"""Sets of an entity's types that are tried; of ten types there are a thousand."""
+
+_INSIDE = frozenset("of the de la du van von der den del da di al bin ibn & - ' .".split())
+"""What may stand between two parts of a name."""
+_NAMES = ("NNP", "NNPS")
+
+
+def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[list[Slot]]:
+    """Return the slots of an answer in groups, those that tell most first.
+
+    ``linked`` are entities that a linker found; they take the place of those found by capital
+    letters that they overlap, never that of dates and numbers.
+    """
+    tokens = tagged(answer)
+    dated = dates.found(answer)
+    counted = [one for one in numbers.found(answer) if not _overlaps(one, dated)]
+    known = [one for one in _linked(linked, answer, tokens) if not _overlaps(one, dated)]
+    likely = likely_types(question)
+    named = [
+        replace(one, types=likely)
+        for one in _names(answer, tokens)
+        if not _overlaps(one, [*dated, *known])
+    ]
+    entities = sorted([*dated, *known, *named], key=lambda one: one.start)
+    counted = [one for one in counted if not _overlaps(one, entities)]
+    taken = [*entities, *counted]
+    words = [_word(one) for one in tokens if one.word and not one.functional]
+    words = [one for one in words if not _overlaps(one, taken)]
+    nouns = sorted(
+        [*counted, *(one for one in words if one.tag.startswith("NN"))], key=lambda one: one.start
+    )
+    doing = [one for one in words if one.tag[:2] in ("VB", "JJ")]
+    shared = frozenset(words_of(question))
+
+    def is_asked(slot: Slot) -> bool:
+        return shared.issuperset(words_of(slot.text))
+
+    wanted = kind_asked_for(question)
+
+    def told(slots: Sequence[Slot]) -> list[Slot]:
+        """Return those that are not in the question; of the kind that it asks for first."""
+        return sorted((o for o in slots if not is_asked(o)), key=lambda one: one.kind != wanted)
+
+    groups = [
+        _level(1, told(entities)),
+        _level(2, told(nouns)),
+        _level(3, [one for one in doing if not is_asked(one)]),
+        _level(3, [one for one in entities if is_asked(one)]),
+        _level(3, [one for one in nouns if is_asked(one)]),
+    ]
+    used = [one for group in groups for one in group]
+    rest = [one for one in words if not _overlaps(one, used)]
+    functional = [_word(one) for one in tokens if one.word and one.functional]
+    groups += [_level(4, rest), _level(4, [o for o in functional if not _overlaps(o, used)])]
+    return [group for group in groups if group]
+
+
+def entity_words(slot: Slot) -> list[Slot]:
+    """Return the words of an entity of several that can each be replaced."""
+    parts = [one for one in tagged(slot.text) if one.word and not one.functional]
+    if len(parts) < 2:
+        return []
+    return [
+        replace(
+            slot,
+            text=one.text,
+            start=slot.start + one.start,
+            end=slot.start + one.end,
+            tag=one.tag if one.tag in _NAMES else "NNP",
+            types=(),
+        )
+        for one in parts
+    ]
+
+
+def type_sets(types: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the sets of an entity's types to look others up by: all of them, then fewer.
+
+    At most 16; of each size those that keep the first types come first.
+    """
+    sizes = range(len(types), 0, -1)
+    sets = (chosen for size in sizes for chosen in combinations(types, size))
+    return list(islice(sets, TYPE_SETS))
+
+
+def _level(level: int, slots: Sequence[Slot]) -> list[Slot]:
+    return [replace(one, level=level) for one in slots]
+
+
+def _overlaps(slot: Slot, others: Sequence[Slot]) -> bool:
+    return any(slot.start < one.end and one.start < slot.end for one in others)
+
+
+def _word(token: Token) -> Slot:
+    return Slot(token.text, token.start, token.end, "word", 4, token.tag)
+
+
+def _linked(entities: Sequence[Entity], answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
+    end = 0
+    for one in sorted(entities, key=lambda one: (one.start, -one.end)):
+        text = answer[one.start : one.end]
+        if one.start < end or not text.strip():
+            continue
+        end = one.end
+        types = tuple(map(str, one.details.get("types", ())))
+        last = [token for token in tokens if token.end <= one.end and token.word]
+        tag = last[-1].tag if last and last[-1].tag in _NAMES else "NNP"
+        yield Slot(text, one.start, one.end, "entity", 1, tag, types)
+
+
+def _names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
+    """Yield runs of names: tagged as such, or with a capital inside a sentence."""
+    run: list[Token] = []
+    between: list[Token] = []
+    for place, token in enumerate(tokens):
+        if _is_name(tokens, place):
+            gap = answer[run[-1].end : token.start] if run else ""
+            if run and (between or not gap.strip()):
+                run += [*between, token]
+            else:
+                yield from _run(answer, run)
+                run = [token]
+            between = []
+        elif run and token.text.lower() in _INSIDE and len(between) < 2:
+            between.append(token)
+        else:
+            yield from _run(answer, run)
+            run, between = [], []
+    yield from _run(answer, run)
+
+
+def _run(answer: str, run: Sequence[Token]) -> Iterator[Slot]:
+    if run:
+        start, end = run[0].start, run[-1].end
+        tag = run[-1].tag if run[-1].tag in _NAMES else "NNP"
+        yield Slot(answer[start:end], start, end, "entity", 1, tag)
+
+
+def _is_name(tokens: Sequence[Token], place: int) -> bool:
+    token = tokens[place]
+    if not token.word or token.functional or token.text[0].isdigit():
+        return False
+    if token.tag in _NAMES:
+        return True
+    capital = token.text[0].isupper()
+    if not capital:
+        return False
+    begins = place == 0 or tokens[place - 1].text in ".!?:\"“'‘("
+    if not begins:
+        return True
+    after = tokens[place + 1] if place + 1 < len(tokens) else None
+    return after is not None and after.word and after.text[0].isupper()

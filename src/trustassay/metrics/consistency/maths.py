@@ -1,0 +1,170 @@
+"""The mathematics of behavioural consistency (Zheng et al. 2024, section 2.1), on plain values.
+
+A check offers the model's own answer and three distractors as A to D, and "none of the above" as
+E. The model is consistent where it takes its own answer in every check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, islice
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "LETTERS",
+    "NONE",
+    "Check",
+    "Triple",
+    "counts",
+    "decided",
+    "most_checks",
+    "places",
+    "position_bias",
+    "share_consistent",
+    "triples",
+    "trust_bc",
+]
+
+LETTERS = "ABCDE"
+"""The letters of the options; the last one is "none of the above"."""
+NONE = LETTERS.index("E")
+PLACES = 4
+"""The places at which the answer may stand."""
+
+Triple = tuple[int, int, int]
+
+
+class Check(NamedTuple):
+    """One choice: where the answer stood, 0 to 3, and what was chosen, 0 to 4.
+
+    ``chosen`` is ``None`` where the reply names no option.
+    """
+
+    right: int
+    chosen: int | None
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the model took its own answer."""
+        return self.chosen == self.right
+
+    @property
+    def inconsistent(self) -> bool:
+        """Whether it took another option; a reply that names none tells neither."""
+        return self.chosen is not None and self.chosen != self.right
+
+
+def most_checks(candidates: int, wanted: int) -> int:
+    """Return how many of the wanted checks have a triple of their own: at most C(candidates, 3).
+
+    None of fewer than three candidates, 1 of three, 4 of four, 10 of five.
+    """
+    return min(wanted, comb(candidates, 3))
+
+
+def triples(candidates: int, n: int, rng: np.random.Generator) -> list[Triple]:
+    """Return ``n`` different triples of ``range(candidates)``, fewer where there are no more.
+
+    "The distracting options are different across different attempts" (section 2.1): no triple
+    comes twice, and those that were offered least often come first, so that no distractor recurs
+    before all were offered. Equals are drawn. The first k of n triples are those of n = k.
+    """
+    uses = np.zeros(candidates, dtype=int)
+    taken: set[Triple] = set()
+    found: list[Triple] = []
+    for _ in range(most_checks(candidates, n)):
+        drawn = rng.permutation(candidates)
+        order = drawn[np.argsort(uses[drawn], kind="stable")].tolist()
+        # While one was not offered yet, the first triple holds it, and so is a new one.
+        triple = next(t for t in combinations(order, 3) if _sorted(t) not in taken)
+        taken.add(_sorted(triple))
+        found.append(triple)
+        uses[list(triple)] += 1
+    return found
+
+
+def _sorted(triple: Triple) -> Triple:
+    first, second, third = sorted(triple)
+    return first, second, third
+
+
+def places(n: int, rng: np.random.Generator) -> list[int]:
+    """Return where the answer stands in each of ``n`` checks, 0 to 3.
+
+    Each four checks have it once at each place, in a drawn order: over any number of checks the
+    places differ by one at most, and a model that always says the same letter is consistent with
+    its answer once in four. The first k of n places are those of n = k.
+    """
+    return list(islice(_places(rng), n))
+
+
+def _places(rng: np.random.Generator) -> Iterator[int]:
+    while True:
+        yield from rng.permutation(PLACES).tolist()
+
+
+def decided(check: Check, *, unparsed_counts: bool) -> bool:
+    """Whether the checks may end with this one: "the process terminates when inconsistent
+    behavior occurs". ``unparsed_counts``: a reply that names no option is such behaviour, too.
+    """
+    return check.inconsistent or (unparsed_counts and check.chosen is None)
+
+
+def trust_bc(checks: Sequence[Check], *, unparsed_counts: bool) -> float | None:
+    """Return Trust_BC (section 2.1): 0 where any check is inconsistent, 1 where all are consistent.
+
+    A reply that names no option is neither: with one, and no inconsistent check, it cannot be said
+    whether all are consistent, and there is no score; nor is there one without checks. Where
+    ``unparsed_counts`` it is inconsistent: the model did not take its answer.
+    """
+    if any(decided(check, unparsed_counts=unparsed_counts) for check in checks):
+        return 0.0
+    return 1.0 if checks and all(check.consistent for check in checks) else None
+
+
+def share_consistent(checks: Sequence[Check], *, unparsed_counts: bool) -> float | None:
+    """Return the share of consistent checks, from 0 to 1; ``None`` where it is one of none.
+
+    Of those whose reply names an option, or of all where ``unparsed_counts``.
+    """
+    n = sum(unparsed_counts or check.chosen is not None for check in checks)
+    return sum(check.consistent for check in checks) / n if n else None
+
+
+def counts(checks: Sequence[Check]) -> dict[str, int]:
+    """Return what the figures of a data set are summed from.
+
+    ``offered_a`` ... ``offered_d`` count where the answer stood, ``chosen_a`` ... ``chosen_d`` what
+    was chosen, and ``none_chosen`` option E, all of the checks whose reply names an option.
+    """
+    parsed = [check for check in checks if check.chosen is not None]
+    found = {
+        "checks": len(checks),
+        "consistent": sum(check.consistent for check in checks),
+        "none_chosen": sum(check.chosen == NONE for check in parsed),
+        "unparsed": len(checks) - len(parsed),
+    }
+    for i, letter in enumerate(LETTERS[:PLACES].lower()):
+        found[f"offered_{letter}"] = sum(check.right == i for check in parsed)
+        found[f"chosen_{letter}"] = sum(check.chosen == i for check in parsed)
+    return found
+
+
+def position_bias(totals: Mapping[str, float]) -> float | None:
+    """Return how far the places that were chosen differ from those where the answer stood.
+
+    Half the sum of |share chosen - share offered| over A to D, the total variation distance:
+    0 for a model that always takes its answer, 0.75 for one that always takes the same place
+    while the answer stands at each equally often. Chance alone makes it larger than 0 where some
+    choices are wrong. ``totals`` are sums of :func:`counts`; ``None`` where A to D were never
+    chosen.
+    """
+    letters = LETTERS[:PLACES].lower()
+    offered = np.array([totals[f"offered_{letter}"] for letter in letters], dtype=float)
+    chosen = np.array([totals[f"chosen_{letter}"] for letter in letters], dtype=float)
+    if not chosen.sum():
+        return None
+    return float(np.abs(chosen / chosen.sum() - offered / offered.sum()).sum() / 2)

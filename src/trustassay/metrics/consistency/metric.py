@@ -1,0 +1,157 @@
+"""The metric ``consistency``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError
+from trustassay.metric import Assessment, Context, Figure, Need, Pool, Summary
+from trustassay.metrics.consistency import maths
+from trustassay.metrics.consistency.candidates import candidates_of, others_of
+from trustassay.metrics.consistency.checking import Done, check, offers
+from trustassay.metrics.consistency.options import ELSEWHERE, ConsistencyOptions
+from trustassay.metrics.consistency.summary import FIGURES, summarise
+from trustassay.metrics.consistency.view import problem_in, view_of
+from trustassay.sample import Problem, Sample
+from trustassay.views import View
+
+__all__ = ["Consistency"]
+
+
+@dataclass(frozen=True)
+class Consistency(ConsistencyOptions):
+    """Does the model keep to its answer when it may choose among others?
+
+    Up to ``checks`` times the model is asked its question again with five options: its answer,
+    three distractors, and "none of the above". The score, Trust_BC, is 1 where it takes its answer
+    every time and 0 where it once does not (Zheng et al. 2024, section 2.1). It needs no gold
+    answer and no evidence. The model asked is to be the one that gave the answers.
+
+    Args:
+        checks: the most choices, n. stop: end with the first inconsistent one, as in the paper;
+            without it all are made.
+        sources: of distractors, in order, with + between them: names of the run's
+            ``--distractors``, ``pool`` (answers to other questions), ``llm`` (asked of the
+            generator), or ``given`` (the sample's ``wrong_answers``). Without it, the run's.
+        candidates: distractors to look for. aliases: take no distractor that is another wording
+            of the answer by the sample's gold answers; without it those are not read.
+        by: the ``letter`` of a reply, as in the paper; the ``likelihood`` of the letters, which
+            local models give; ``auto``: likelihood, or log-probabilities of a reply's first
+            token, where the model gives them.
+        max_tokens: of a reply; the paper's 1042. prompt: file of a template with ``question``,
+            ``options`` and ``examples``.
+        parser: of a reply: ``letter`` in whatever wrapping, or ``exact``: nothing but the letter.
+        unparsed: a reply that names no option stands ``apart``: it is no reason for 0, but where
+            all other checks are consistent there is no score; or it is ``inconsistent``.
+        aggregate: ``all`` checks have to be consistent, or the score is their ``share``.
+
+    With fewer than three distractors there is nothing to choose from, and no score; with three or
+    four there are 1 or 4 checks at most, since no three are offered twice.
+    """
+
+    name: ClassVar[str] = "consistency"
+    title: ClassVar[str] = "Behavioural consistency (Trust_BC)"
+    figures: ClassVar[Mapping[str, Figure]] = FIGURES
+    verdicts: ClassVar[tuple[str, ...]] = ("consistent", "inconsistent")
+    evidence_template: ClassVar[str] = "evidence.html.jinja"
+
+    @property
+    def pool(self) -> bool:  # type: ignore[override]
+        """Whether other samples are looked at."""
+        return self.takes("pool")
+
+    def needs(self) -> Sequence[Need]:
+        """The model under assessment, and what finds distractors."""
+        needs = [Need("likelihood" if self.by == "likelihood" else "choose", "model")]
+        if self.named_sources is None or set(self.named_sources) - set(ELSEWHERE):
+            needs += [Need("substitutes"), Need("link", optional=True)]
+        if self.takes("llm"):
+            needs.append(Need("chat", "generator"))
+        return needs
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """A sample needs a response, and its own distractors where those are to be taken."""
+        found = []
+        if sample.response is None:
+            found.append(Problem("response", "is missing (expected the answer of the model)"))
+        if self.takes("given") and not sample.wrong_answers:
+            found.append(Problem("wrong_answers", "is missing (expected the distractors)"))
+        return found
+
+    async def prepare(self, pool: Pool, models: Models) -> list[Sample]:  # noqa: ARG002
+        """Return the samples whose answers may serve as distractors."""
+        return others_of(pool)
+
+    async def assess(self, context: Context) -> Assessment:
+        """Find distractors, and let the model choose; each choice stands in the evidence."""
+        sample = context.sample
+        if not sample.answered:
+            raise AssessmentError("the response is blank", "empty")
+        found = await candidates_of(self, context)
+        to_make = offers(sample.id, found, self.checks, context.seed)
+        done = await check(self, sample, context.models, to_make)
+        return self._assessment(sample, len(found), len(to_make), done)
+
+    def _assessment(
+        self, sample: Sample, candidates: int, possible: int, done: Sequence[Done]
+    ) -> Assessment:
+        checks = [one.check for one in done]
+        counts_unparsed = self.unparsed == "inconsistent"
+        all_kept = maths.trust_bc(checks, unparsed_counts=counts_unparsed)
+        share = maths.share_consistent(checks, unparsed_counts=counts_unparsed)
+        score = share if self.aggregate == "share" else all_kept
+        parts: dict[str, float] = {
+            "candidates": candidates,
+            "checks_possible": possible,
+            "short": int(possible < self.checks),
+            **maths.counts(checks),
+        }
+        if share is not None:
+            parts["share_consistent"] = share
+        verdict = None if all_kept is None else "consistent" if all_kept else "inconsistent"
+        return Assessment(
+            sample.id,
+            self.name,
+            score,
+            verdict=verdict,
+            reason=_reason(checks, candidates, possible, self),
+            parts=parts,
+            evidence=[one.row for one in done],
+        )
+
+    def problem(self, assessment: Assessment) -> str | None:
+        """Say where a model does not keep to its answer."""
+        return problem_in(assessment)
+
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
+        """Return the choices, with what was offered and what was taken."""
+        return view_of(self, assessment)
+
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+        """Return shares of answers and of choices, with intervals over answers."""
+        return summarise(self, assessments)
+
+
+def _reason(
+    checks: Sequence[maths.Check], candidates: int, possible: int, options: ConsistencyOptions
+) -> str:
+    """Say in words what came of the checks."""
+    if not possible:
+        return f"not assessable: {_amount(candidates, 'distractor')} found, and 3 are needed"
+    kept = sum(one.consistent for one in checks)
+    unparsed = sum(one.chosen is None for one in checks)
+    words = f"the model took its own answer in {kept} of {_amount(len(checks), 'choice')}"
+    if options.unparsed == "apart" and 0 < unparsed == len(checks) - kept:
+        words = f"not assessable: {words}"
+    if unparsed:
+        words += f"; {_amount(unparsed, 'reply', 'replies')} named no option"
+    if possible < options.checks:
+        words += f"; {candidates} distractors allow no more than {_amount(possible, 'choice')}"
+    return words
+
+
+def _amount(n: int, one: str, several: str = "") -> str:
+    return f"{n} {one}" if n == 1 else f"{n} {several or one + 's'}"

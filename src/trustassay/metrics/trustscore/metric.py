@@ -1,0 +1,288 @@
+"""The metric ``trustscore``."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, cast
+
+from trustassay.errors import AssessmentError
+from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need, Pool, Share
+from trustassay.metrics.consistency import Consistency
+from trustassay.metrics.consistency.options import ConsistencyOptions
+from trustassay.metrics.factcheck import FactCheck
+from trustassay.metrics.factcheck.maths import Rule
+from trustassay.metrics.grounding.sentences import splitter, statements
+from trustassay.metrics.trustscore import maths
+from trustassay.metrics.trustscore.view import problem_in, view_of
+from trustassay.sample import Problem, Sample
+from trustassay.verdicts import Verdict
+from trustassay.views import View
+
+__all__ = ["TrustScore"]
+
+_KEPT = {True: "consistent", False: "inconsistent"}
+_SHARES = {
+    ("support", True): "answers that the facts support and the model keeps to",
+    ("support", False): "answers that the facts support and the model does not keep to",
+    ("neutral", True): "answers that the facts leave open and the model keeps to",
+    ("neutral", False): "answers that the facts leave open and the model does not keep to",
+    ("contradict", True): "answers that the facts contradict and the model keeps to",
+    ("contradict", False): "answers that the facts contradict and the model does not keep to",
+}
+
+
+def _verdict(verdict: str, consistent: bool) -> str:
+    return f"{verdict}, {_KEPT[consistent]}"
+
+
+@dataclass(frozen=True)
+class TrustScore(ConsistencyOptions):
+    """Does the model keep to its answer, and do the facts support it?
+
+    Trust_OV of Zheng et al. 2024 (section 2.2 and Table 3), from the verdicts of ``consistency``
+    and ``factcheck``, both of which are run once. Where one part is not assessable, neither is
+    the whole.
+
+    Args:
+        fact_by, k, threshold, rule, statement, hypothesis, fact_prompt, fact_max_tokens: as of
+            :class:`~trustassay.metrics.factcheck.metric.FactCheck`, where the first, and the last
+            two, are called ``by``, ``prompt`` and ``max_tokens``.
+        claims: take the answer apart into its sentences, assess each as an answer of its own, and
+            take the mean; the paper has no such thing.
+        splitter: of sentences, by name, as of ``grounding``.
+        others: as of :class:`~trustassay.metrics.consistency.metric.Consistency`.
+    """
+
+    name: ClassVar[str] = "trustscore"
+    evidence_template: ClassVar[str] = "evidence.html.jinja"
+    verdicts: ClassVar[Sequence[str]] = tuple(_verdict(*key) for key in maths.TABLE)
+
+    fact_by: Literal["entailer", "model"] = "entailer"
+    k: int = 10
+    threshold: float = 0.5
+    rule: Rule = "support"
+    statement: str | None = None
+    hypothesis: str | None = None
+    fact_prompt: str | None = None
+    fact_max_tokens: int = 256
+    claims: bool = False
+    splitter: str = "sentencex"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        splitter(self.splitter)
+        try:
+            _ = self.consistency, self.factcheck
+        except ValueError as error:
+            raise type(error)(f"of the fact check: {error}") from None
+        if self.claims and self.takes("given"):
+            raise ValueError(
+                "sources: given are wrong answers, and no distractors of single claims"
+            )
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """What it is called; answers that are taken apart are no measure of the paper's."""
+        return "TrustScore by claim (mean Trust_OV)" if self.claims else "TrustScore (Trust_OV)"
+
+    @cached_property
+    def consistency(self) -> Consistency:
+        """The part that asks the model."""
+        names = [f.name for f in dataclasses.fields(ConsistencyOptions)]
+        return Consistency(**{name: getattr(self, name) for name in names})
+
+    @cached_property
+    def factcheck(self) -> FactCheck:
+        """The part that looks at evidence."""
+        return FactCheck(
+            k=self.k,
+            by=self.fact_by,
+            threshold=self.threshold,
+            rule=self.rule,
+            statement=self.statement,
+            hypothesis=self.hypothesis,
+            prompt=self.fact_prompt,
+            max_tokens=self.fact_max_tokens,
+        )
+
+    @property
+    def pool(self) -> bool:  # type: ignore[override]
+        """Whether other samples are looked at."""
+        return self.consistency.pool
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """The mean, and the shares of the six verdicts; of claims, also the weakest one's."""
+        found = [
+            Figure("mean", "mean score, Trust_OV", "", headline=True, statistic=Mean()),
+            Figure(
+                "assessable",
+                "share of answers of which both parts could be assessed",
+                "",
+                headline=True,
+                statistic=Mean("assessable", (0.0, 1.0)),
+            ),
+        ]
+        if self.claims:
+            found += [
+                Figure(
+                    "weakest",
+                    "mean score of each answer's weakest claim",
+                    "",
+                    headline=True,
+                    statistic=Mean("weakest", (0.0, 1.0)),
+                ),
+                Figure("claims", "claims of an answer", "", statistic=Mean("claims")),
+                Figure(
+                    "claims_assessable",
+                    "claims of which both parts could be assessed, of an answer",
+                    "",
+                    statistic=Mean("claims_assessable"),
+                ),
+            ]
+        of = "; of its weakest claim" if self.claims else ""
+        found += [
+            Figure(
+                f"{verdict}_{_KEPT[kept]}",
+                _SHARES[verdict, kept] + of,
+                group="verdicts",
+                statistic=Share(_verdict(verdict, kept)),
+            )
+            for verdict, kept in maths.TABLE
+        ]
+        return {figure.key: figure for figure in found}
+
+    def needs(self) -> Sequence[Need]:
+        """What its parts need."""
+        return list(dict.fromkeys([*self.factcheck.needs(), *self.consistency.needs()]))
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """A sample needs what the parts need."""
+        found = [*self.factcheck.problems(sample), *self.consistency.problems(sample)]
+        return list({problem.field: problem for problem in found}.values())
+
+    async def prepare(self, pool: Pool, models: Any) -> Any:
+        """Return what the part that asks the model prepares."""
+        return await self.consistency.prepare(pool, models)
+
+    async def assess(self, context: Context) -> Assessment:
+        """Assess both parts of the answer, or of each of its claims."""
+        sample = context.sample
+        if not sample.answered:
+            raise AssessmentError("the response is blank", "empty")
+        answers = self._claims(sample) if self.claims else [sample]
+        rows = [await self._row(replace(context, sample=answer)) for answer in answers]
+        return self._whole(sample, rows) if self.claims else self._single(sample, rows[0])
+
+    def _claims(self, sample: Sample) -> list[Sample]:
+        """Return a sample for each sentence of the response, without numbering and citations."""
+        response = sample.response or ""
+        found = statements(response, splitter(self.splitter), trailing=True, lines=True)
+        if not found:
+            raise AssessmentError("the response holds no claim: no sentence with a letter or digit")
+        return [
+            replace(sample, id=f"{sample.id}#{number}", response=one.hypothesis)
+            for number, one in enumerate(found, 1)
+        ]
+
+    async def _row(self, context: Context) -> dict[str, Any]:
+        """Return what both parts say of an answer; without evidence the model is not asked."""
+        evidence = await self.factcheck.evidence(context)
+        work = [self.factcheck.judged(context, evidence)]
+        if evidence is not None:
+            work.append(self.consistency.assess(context))
+        found = await asyncio.gather(*work, return_exceptions=True)
+        for failure in found:
+            if isinstance(failure, BaseException):
+                raise failure  # only now, when nothing is under way any more
+        facts, kept = cast("list[Assessment | None]", [*found, None])[:2]
+        assert facts is not None
+        row: dict[str, Any] = {
+            "kind": "claim" if self.claims else "answer",
+            "text": context.sample.response,
+            "score": None,
+            "factcheck": _told(facts),
+            "consistency": None if kept is None else _told(kept),
+        }
+        for part in (facts, kept):
+            if part is not None and part.verdict is None:
+                return row | {"reason": f"{part.metric} is {_not_assessable(part)}"}
+        assert kept is not None
+        verdict, consistent = cast(Verdict, facts.verdict), kept.verdict == "consistent"
+        return row | {
+            "score": maths.trust_ov(verdict, consistent=consistent),
+            "verdict": _verdict(verdict, consistent),
+            "reason": f"{facts.reason}; {kept.reason}",
+        }
+
+    def _single(self, sample: Sample, row: Mapping[str, Any]) -> Assessment:
+        parts = {"assessable": float(row["score"] is not None)}
+        for name in ("factcheck", "consistency"):
+            told = row[name] or {"parts": {}}
+            parts |= {f"{name}_{key}": value for key, value in told["parts"].items()}
+        return Assessment(
+            sample.id,
+            self.name,
+            row["score"],
+            verdict=row.get("verdict"),
+            reason=row["reason"],
+            parts=parts,
+            evidence=[row],
+        )
+
+    def _whole(self, sample: Sample, rows: Sequence[dict[str, Any]]) -> Assessment:
+        scores = [row["score"] for row in rows]
+        known = [score for score in scores if score is not None]
+        place = maths.weakest(scores)
+        parts = {
+            "assessable": float(bool(known)),
+            "claims": float(len(rows)),
+            "claims_assessable": float(len(known)),
+        }
+        if place is None:
+            reason = f"not assessable: of {len(rows)} claims none is; {rows[0]['reason']}"
+            return Assessment(sample.id, self.name, None, reason=reason, parts=parts, evidence=rows)
+        rows[place]["weakest"] = True
+        reason = f"mean of {len(known)} of {len(rows)} claims; weakest: claim {place + 1}"
+        return Assessment(
+            sample.id,
+            self.name,
+            maths.mean(known),
+            verdict=rows[place]["verdict"],
+            reason=f"{reason} ({rows[place]['reason']})",
+            parts={**parts, "weakest": scores[place]},
+            evidence=rows,
+        )
+
+    def problem(self, assessment: Assessment) -> str | None:
+        """Say what the facts, or the model itself, hold against an answer or its weakest claim."""
+        return problem_in(assessment, by_claim=self.claims)
+
+    def view(self, sample: Sample, assessment: Assessment) -> View:
+        """Return both parts, of the answer or of each claim."""
+        return view_of(self.parts_of_view, sample, assessment)
+
+    @property
+    def parts_of_view(self) -> Mapping[str, Metric]:
+        """The metrics that draw the parts."""
+        return {"factcheck": self.factcheck, "consistency": self.consistency}
+
+
+def _told(part: Assessment) -> dict[str, Any]:
+    """Return what is kept of a part."""
+    return {
+        "score": part.score,
+        "verdict": part.verdict,
+        "reason": part.reason,
+        "parts": dict(part.parts),
+        "evidence": list(part.evidence),
+    }
+
+
+def _not_assessable(part: Assessment) -> str:
+    reason = part.reason
+    return reason if reason.startswith("not assessable") else f"not assessable: {reason}"

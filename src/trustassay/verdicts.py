@@ -1,0 +1,131 @@
+"""Reads from a model's reply whether a text supports a statement, contradicts it, or neither.
+
+The reader is total: every text gives one of the three verdicts, or ``None`` where it names none of
+them, or several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, get_args
+
+__all__ = ["VERDICTS", "Found", "Verdict", "verdict_in"]
+
+Verdict = Literal["support", "neutral", "contradict"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""In the order of the probabilities of an entailment."""
+
+
+class Found(NamedTuple):
+    """A verdict, and where in the reply its word stands."""
+
+    verdict: Verdict
+    start: int
+
+
+_WORDS: dict[Verdict, str] = {
+    "support": r"support(?:s|ed|ing|ive)?|entail(?:s|ed|ing|ment)?",
+    "neutral": r"neither|neutral|undecided|undetermined|inconclusive|unrelated|irrelevant"
+    r"|insufficient|(?:not enough|lack of) (?:info(?:rmation)?|evidence)"
+    r"|(?:cannot|can't|can not) (?:be )?(?:determined?|decided?|said|tell)",
+    "contradict": r"contradict(?:s|ed|ing|ion|ory)?|refut(?:e|es|ed|ing|ation)|conflict(?:s|ing)?",
+}
+_ANY = "|".join(f"(?P<{verdict}>{words})" for verdict, words in _WORDS.items())
+_NAMED = re.compile(rf"(?<![\w-])(?:{_ANY})(?![\w-])", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"(?:\b(?:not|no|never|nothing|nor|without|cannot|isn't|doesn't|don't|didn't|can't|won't"
+    r"|hardly|barely|partly|partially|fails? to|rather than|instead of)|n't)"
+    r"(?:\s+(?:be|is|are|fully|directly|clearly|explicitly|actually|really|quite|either|it"
+    r"|necessarily))*\s*$",
+    re.IGNORECASE,
+)
+"""What, just before a verdict's word, takes it back: "does not support" names no verdict."""
+_OPEN = re.compile(r"\b(?:whether|if)\b[^.!?;:]*$", re.IGNORECASE)
+"""The beginning of a question that the reply only repeats: "whether the passage supports"."""
+_NEITHER_NOR = re.compile(
+    rf"\bneither\s+(?:{_WORDS['support']}|{_WORDS['contradict']})(?:\s+it|\s+them)?\s+nor\s+"
+    rf"(?:{_WORDS['support']}|{_WORDS['contradict']})",
+    re.IGNORECASE,
+)
+_BLANK = r"[\s\"'`*_(\[{<>:=-]{0,12}"
+_MARKED = re.compile(
+    r"(?<![\w-])(?:verdict|relation(?:ship)?|label|judge?ment|conclusion|decision|classification"
+    rf"|(?:final )?answer)(?![\w-])[\"'`*_]{{0,4}}\s{{0,4}}(?:is|:|=|-|–|—)?"
+    rf"{_BLANK}(?:{_ANY})(?![\w-])"
+    r"(?!\s{0,4}(?:[,/|]|or\b|nor\b))",
+    re.IGNORECASE,
+)
+_ALONE = re.compile(
+    rf"{_BLANK}(?:{_ANY})(?![\w-])[\"'`*_)\]}}>]{{0,12}}\s{{0,12}}(?:[.;:!–—-]|$)", re.IGNORECASE
+)
+_WHOLE = re.compile(rf"{_BLANK}(?:{_ANY})(?![\w-])[\"'`*_)\]}}>.!\s]{{0,12}}", re.IGNORECASE)
+REACH = 60
+"""Characters before a verdict's word in which what takes it back is looked for."""
+
+
+def verdict_in(text: str) -> Found | None:
+    """Return the verdict that a reply names, and where.
+
+    A word behind "verdict", "relation", "label", "answer" and the like decides, where all such
+    places agree; else lines that hold nothing but such a word, where they agree. Else the first
+    line with a verdict's word in it: it names one if it begins with it alone ("SUPPORTS. ..."), or
+    if all words in it mean the same. A word that is taken back ("does not support", "partly
+    supports") or left open ("whether it supports") counts for nothing: it is none of the three.
+    """
+    marked = [_found(match) for match in _MARKED.finditer(text)]
+    if marked:
+        return _agreed(marked)
+    lines = text.splitlines(keepends=True)
+    if whole := list(_whole_lines(lines)):
+        return _agreed(whole)
+    start = 0
+    for line in lines:
+        named = _named(line)
+        if named:
+            if alone := _ALONE.match(line.rstrip()):
+                named = [_found(alone)]
+            first = _agreed(named)
+            return first and Found(first.verdict, start + first.start)
+        start += len(line)
+    return None
+
+
+def _agreed(found: list[Found]) -> Found | None:
+    """Return the first of those that were found, ``None`` where they are not all the same."""
+    return found[0] if len({one.verdict for one in found}) == 1 else None
+
+
+def _whole_lines(lines: Iterable[str]) -> Iterator[Found]:
+    """Yield the verdicts that stand alone in their lines."""
+    start = 0
+    for line in lines:
+        if match := _WHOLE.fullmatch(line):
+            found = _found(match)
+            yield Found(found.verdict, start + found.start)
+        start += len(line)
+
+
+def _named(line: str) -> list[Found]:
+    """Return the verdicts that stand in a line and are not taken back there.
+
+    "Neither supports nor contradicts" is one verdict, and its three words are none.
+    """
+    both = [(match.start(), match.end()) for match in _NEITHER_NOR.finditer(line)]
+    named = [Found("neutral", start) for start, _ in both]
+    bare = _NEITHER_NOR.sub(lambda match: " " * len(match[0]), line) if both else line
+    named += [
+        _found(match)
+        for match in _NAMED.finditer(bare)
+        if not _taken_back(bare[max(0, match.start() - REACH) : match.start()])
+    ]
+    return sorted(named, key=lambda one: one.start)
+
+
+def _taken_back(before: str) -> bool:
+    return bool(_NEGATION.search(before) or _OPEN.search(before))
+
+
+def _found(match: re.Match[str]) -> Found:
+    verdict = next(one for one in VERDICTS if match[one] is not None)
+    return Found(verdict, match.start(verdict))

@@ -1,0 +1,72 @@
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trustassay.distractors.numbers import found, neighbours
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("There are 10 episodes.", ["10"]),
+        ("It has 1,234,567 people and 5.5 degrees", ["1,234,567", "5.5"]),
+        ("the 19th of three", ["19th", "three"]),
+        ("AK-47 and 3-4 and A1", []),
+        ("Two won", ["Two"]),
+        ("", []),
+    ],
+)
+def test_numbers_are_found(text: str, expected: list[str]) -> None:
+    slots = found(text)
+    assert [slot.text for slot in slots] == expected
+    assert all(text[slot.start : slot.end] == slot.text for slot in slots)
+
+
+@given(value=st.integers(0, 10**9), seed=st.integers(0, 50))
+@settings(max_examples=120, deadline=None)
+def test_neighbours_have_as_many_digits_no_leading_zero_and_a_similar_size(
+    value: int, seed: int
+) -> None:
+    text = str(value)
+    others = neighbours(text, 20, rng(seed))
+    assert text not in others and len(set(others)) == len(others)
+    for other in others:
+        assert len(other) == len(text) and re.fullmatch(r"[1-9]\d*|0", other)
+        assert abs(int(other) - value) <= max(value, 10)
+
+
+@pytest.mark.parametrize("text", ["5", "12", "1,250", "7.5", "19th", "0.75"])
+def test_there_are_at_least_three(text: str) -> None:
+    assert len(neighbours(text, 40, rng())) >= 3
+
+
+def test_the_way_of_writing_is_kept() -> None:
+    assert all(re.fullmatch(r"\d,\d{3}", one) for one in neighbours("1,250", 9, rng()))
+    assert all(re.fullmatch(r"\d\.\d", one) for one in neighbours("5.5", 9, rng()))
+    ordinals = neighbours("19th", 40, rng())
+    assert {"21st", "12th", "22nd", "23rd"} <= set(ordinals)
+
+
+def test_a_round_number_has_round_neighbours() -> None:
+    assert all(one.endswith("00") for one in neighbours("5000", 9, rng()))
+
+
+def test_number_words_stay_in_their_series() -> None:
+    assert set(neighbours("Two", 40, rng())) <= {
+        word.capitalize()
+        for word in "one three four five six seven eight nine ten eleven twelve".split()
+    }
+    assert "second" in neighbours("third", 40, rng())
+    assert set(neighbours("million", 9, rng())) == {"hundred", "thousand", "billion", "trillion"}
+
+
+@pytest.mark.parametrize("text", ["007", "x", "1.2.3", ""])
+def test_what_is_no_plain_number_has_none(text: str) -> None:
+    assert neighbours(text, 5, rng()) == []

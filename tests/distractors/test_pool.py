@@ -1,0 +1,55 @@
+from trustassay.distractors.pool import fitting, same_kind_answers
+from trustassay.distractors.questions import asked_for, kind_asked_for, likely_types
+from trustassay.distractors.values import Slot
+from trustassay.sample import Sample
+
+OWN = Sample("0", "who wrote Emma", "Jane Austen wrote Emma.", answers=(("Austen", "Jane"),))
+POOL = [
+    OWN,
+    Sample("1", "who painted it", "Pablo Picasso painted it."),
+    Sample("2", "who sang it", "Aretha Franklin"),
+    Sample("3", "who was it", "It was Jane Austen."),
+    Sample("4", "when was it", "In 1983."),
+    Sample("5", "where was it", "Paris"),
+    Sample("6", "who was pope", "PABLO PICASSO!"),
+    Sample("7", "who wrote Emma", "Mary Shelley"),
+    Sample("8", "who was first", "Lyndon Baines Johnson Junior was first."),
+    Sample("9", "who is it", None),
+]
+
+
+def test_the_words_that_answer_questions_of_the_same_kind_once_each() -> None:
+    found = same_kind_answers(OWN, POOL)
+    assert sorted(found[:2]) == ["Aretha Franklin", "Pablo Picasso"]  # as long as its own
+    assert found[2:] == ["Lyndon Baines Johnson Junior"]
+
+
+def test_the_order_depends_on_the_seed_alone() -> None:
+    many = [
+        Sample(str(i), "who did it", f"{name} Smith")
+        for i, name in enumerate("Ann Bob Carl Dora Emil Fred Gina Hans".split())
+    ]
+    orders = {tuple(same_kind_answers(OWN, many, seed=seed)) for seed in range(5)}
+    assert len(orders) > 1
+    assert same_kind_answers(OWN, many, seed=3) == same_kind_answers(OWN, many, seed=3)
+
+
+def test_what_fits_a_slot_is_of_its_kind_and_length() -> None:
+    person = Slot("Jane Austen", 0, 11, "entity", 1, "NNP")
+    pool = ["Pablo Picasso", "Lyndon Baines Johnson Junior", "1983", "seven", "Paris", "guitar"]
+    assert fitting(person, pool) == ["Pablo Picasso", "Paris"]
+    assert fitting(Slot("1990", 0, 4, "date", 1), pool) == ["1983"]
+    assert fitting(Slot("two", 0, 3, "number", 2), pool) == ["seven"]
+    assert fitting(Slot("piano", 0, 5, "word", 2, "NN"), pool) == ["guitar"]
+
+
+def test_what_questions_ask_for() -> None:
+    assert asked_for("Which city is it?") == asked_for("in what city was he born") == "what city"
+    assert asked_for("How many are there") == "how many"
+    assert asked_for("Whose is it") == "who"
+    assert asked_for("name the king") == ""
+    assert kind_asked_for("what year was it") == "date"
+    assert kind_asked_for("what is it") is None
+    assert likely_types("which author wrote it") == ("Person",)
+    assert likely_types("what country is it") == ("Place",)
+    assert likely_types("what is it") == ()

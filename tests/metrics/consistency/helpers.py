@@ -1,0 +1,107 @@
+"""Chat models that choose as told, and samples that bring their own distractors."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trustassay.capabilities import ChatRequest, Message, Reply
+
+RIGHT = "The lamp stands in the red house."
+COLOURS = [f"colour{i}" for i in range(40)]
+
+
+def sample(i: int = 0, distractors: int = 40, **others: Any) -> dict[str, Any]:
+    """Return a record with so many distractors, no two of which say the same."""
+    wrong = [f"The lamp stands in the {colour} house." for colour in COLOURS[:distractors]]
+    return {
+        "id": f"q{i}",
+        "question": f"Where does lamp {i} stand?",
+        "response": RIGHT,
+        "wrong_answers": wrong,
+        **others,
+    }
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the last question of a prompt offers; ``number`` counts the checks of a question."""
+
+    question: str
+    options: tuple[str, ...]
+    number: int
+
+    @property
+    def right(self) -> str:
+        """The letter of the model's own answer."""
+        return "ABCDE"[self.options.index(RIGHT)]
+
+    @property
+    def wrong(self) -> str:
+        """A letter of another."""
+        return "B" if self.right == "A" else "A"
+
+
+def read(prompt: str) -> tuple[str, tuple[str, ...]]:
+    """Return the last question of a prompt, and its options."""
+    last = prompt.rsplit("Question: ", 1)[1]
+    question, *lines = last.splitlines()
+    assert lines.pop() == "Answer:"
+    assert [line[:3] for line in lines] == ["A) ", "B) ", "C) ", "D) ", "E) "]
+    return question, tuple(line[3:] for line in lines)
+
+
+class Scripted:
+    """Chooses by a function of what is offered, and notes each request."""
+
+    def __init__(self, choose: Callable[[Asked], str] = lambda asked: asked.right) -> None:
+        self.choose = choose
+        self.requests: list[ChatRequest] = []
+        self.checks: Counter[str] = Counter()
+
+    @property
+    def prompts(self) -> list[str]:
+        """The prompts of the requests, in the order in which they came."""
+        return [request.messages[-1].content for request in self.requests]
+
+    def chosen(self, prompt: str) -> str:
+        """Return what is chosen of what a prompt offers."""
+        question, options = read(prompt)
+        self.checks[question] += 1
+        return self.choose(Asked(question, options, self.checks[question]))
+
+
+class Chooser(Scripted):
+    """An endpoint that replies what is chosen."""
+
+    shared = False
+    name = "chooser"
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        self.requests.append(request)
+        return Reply(self.chosen(request.messages[-1].content), "stop", 100, 1)
+
+
+class Likely(Scripted):
+    """A local model that finds the letter likeliest that is chosen, with a space before it."""
+
+    name = "likely"
+
+    def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
+        self.requests += requests
+        return [Reply(f"({self.chosen(one.messages[-1].content)})") for one in requests]
+
+    def token_loglikelihoods(
+        self, prompt: str | Sequence[Message], options: Sequence[str]
+    ) -> list[list[float]]:
+        assert not isinstance(prompt, str)
+        letter = self.chosen(prompt[-1].content)
+        return [[math.log(0.6 if option == f" {letter}" else 0.1)] for option in options]
+
+
+def letters_of_examples(prompt: str) -> list[str]:
+    return re.findall(r"^Answer: (.*)$", prompt, re.MULTILINE)

@@ -1,0 +1,142 @@
+"""Distractors from the sources that the package brings, from other samples, from the generator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.metrics.consistency.helpers import Scripted, read
+from trustassay import score
+from trustassay.api import plan, rescore
+from trustassay.capabilities import ChatRequest, Reply
+from trustassay.metric import Assessment
+from trustassay.metrics import Consistency
+from trustassay.metrics.consistency.candidates import OTHERS, others_of
+from trustassay.sample import Sample
+
+ANSWERS = {
+    "Who built the first temple?": "King Solomon built the first temple.",
+    "When did the song come out?": "The song came out in March 1983.",
+    "Which animal is the tallest?": "The giraffe is the tallest animal.",
+}
+ROWS = [{"id": q[:4], "question": q, "response": a} for q, a in ANSWERS.items()]
+
+
+class Keeper(Scripted):
+    """An endpoint that takes its own answer wherever it stands."""
+
+    shared = False
+    name = "keeper"
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        self.requests.append(request)
+        question, options = read(request.messages[-1].content)
+        return Reply("ABCDE"[options.index(ANSWERS[question])])
+
+
+def offered(found: Assessment) -> list[dict[str, Any]]:
+    return [option for row in found.evidence for option in row["options"] if "source" in option]
+
+
+def test_words_of_the_package_stand_in_for_those_of_the_answer(tmp_path: Path) -> None:
+    model = Keeper()
+    run = score(ROWS, metrics="consistency", model=model, out=tmp_path / "run")
+    assert [(a.error, a.score) for a in run.assessments] == [(None, 1.0)] * 3
+    for found, answer in zip(run.assessments, ANSWERS.values(), strict=True):
+        texts = [option["text"] for option in offered(found)]
+        assert len(texts) == 30
+        assert answer not in texts
+    assert {option["source"] for option in offered(run.assessments[1])} == {"date"}
+    again = rescore(run.path, metrics="consistency:checks=4,stop=no", out=tmp_path / "again")
+    assert [(a.error, a.parts["checks"]) for a in again.assessments] == [(None, 4)] * 3
+    asked = {name: count.computed for name, count in again.outcome.counts.items()}
+    assert not any(asked.values()), asked
+    assert len(model.requests) == 30
+
+
+def test_a_source_that_cannot_be_had_back_by_its_name_is_told(tmp_path: Path) -> None:
+    class Birds:
+        name = "birds"
+
+        def substitutes(self, requests: Any) -> list[list[str]]:
+            return [[f"bird{i}" for i in range(request.k)] for request in requests]
+
+    run = score(
+        ROWS[2:], metrics="consistency", model=Keeper(), distractors=Birds(), out=tmp_path / "run"
+    )
+    assert {option["source"] for option in offered(run.assessments[0])} == {"birds"}
+    same = rescore(run.path, metrics="consistency:checks=2", out=tmp_path / "same")
+    assert [(a.error, a.score) for a in same.assessments] == [(None, 1.0)]
+    more = rescore(run.path, metrics="consistency:candidates=60", out=tmp_path / "more")
+    (error,) = [a.error for a in more.assessments]
+    assert error
+    assert "the run's birds cannot be asked here" in error
+    assert "give --distractors" in error
+
+
+def test_answers_to_other_questions_stand_in(tmp_path: Path) -> None:
+    names = ["Ada Lovelace", "Grace Hopper", "Alan Turing", "Emmy Noether", "Kurt Gödel"]
+    rows = [
+        {
+            "id": name,
+            "question": f"Who is behind door {i}?",
+            "response": f"{name} is behind it.",
+            "answers": [
+                [names[-1]]
+            ],  # not read: a wrong answer is to be held against the right one
+        }
+        for i, name in enumerate(names)
+    ]
+    model = Keeper()
+    own = {row["question"]: row["response"] for row in rows}
+
+    async def reply(request: ChatRequest) -> Reply:
+        question, options = read(request.messages[-1].content)
+        return Reply("ABCDE"[options.index(own[question])])
+
+    model.reply = reply  # type: ignore[method-assign]
+    run = score(rows, metrics=Consistency(sources="pool"), model=model)
+    for found, name in zip(run.assessments, names, strict=True):
+        assert found.error is None
+        texts = {option["text"] for option in offered(found)}
+        assert texts == {f"{other} is behind it." for other in names if other != name}
+        assert found.parts["checks"] == 4  # four distractors make four triples
+
+
+def test_the_generator_is_asked_where_it_is_named() -> None:
+    generator = Keeper()
+
+    async def reply(request: ChatRequest) -> Reply:
+        animals = ("zebra", "camel", "moose", "bison", "rhino")
+        return Reply(
+            "\n".join(f"{i}. The {a} is the tallest animal" for i, a in enumerate(animals, 1))
+        )
+
+    generator.reply = reply  # type: ignore[method-assign]
+    generator.name = "generator"
+    metric = Consistency(sources="llm")
+    run = score(ROWS[2:], metrics=metric, model=Keeper(), generator=generator)
+    (found,) = run.assessments
+    assert (found.error, found.score, found.parts["candidates"]) == (None, 1.0, 5)
+    with pytest.raises(ValueError, match="needs a model that makes wrong and corrected answers"):
+        score(ROWS[2:], metrics=metric, model=Keeper())
+    with pytest.raises(ValueError, match="--distractors is given, but consistency does not ask"):
+        plan(ROWS[2:], metrics=metric, model=Keeper(), generator=generator, distractors="pos")
+
+
+def test_an_unknown_source_is_named() -> None:
+    run = score(ROWS[:1], metrics=Consistency(sources="pos+wordnet"), model=Keeper())
+    (error,) = [a.error for a in run.assessments]
+    assert error
+    assert "'wordnet'" in error
+
+
+def test_of_a_large_pool_some_samples_are_drawn() -> None:
+    pool = [Sample(str(i), "Who?", f"answer {i}") for i in range(OTHERS + 500)]
+    found = others_of(pool)  # type: ignore[arg-type]
+    assert len({one.id for one in found}) == OTHERS
+    assert found == others_of(pool)  # type: ignore[arg-type]
+    assert max(int(one.id) for one in found) > OTHERS
+    assert others_of(pool[:7]) == pool[:7]  # type: ignore[arg-type]

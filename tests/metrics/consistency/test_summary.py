@@ -1,0 +1,95 @@
+"""Figures over a data set, from assessments made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trustassay.metric import Assessment
+from trustassay.metrics import Consistency
+from trustassay.metrics.consistency.maths import Check, counts, trust_bc
+from trustassay.metrics.consistency.summary import FIGURES
+from trustassay.statistics.intervals import mean_interval
+
+METRIC = Consistency()
+
+
+def made(name: str, *checks: Check, short: bool = False) -> Assessment:
+    score = trust_bc(checks, unparsed_counts=False)
+    verdict = {1.0: "consistent", 0.0: "inconsistent"}.get(score) if score is not None else None
+    parts: dict[str, float] = {"candidates": 40, "short": int(short), **counts(checks)}
+    return Assessment(name, METRIC.name, score, verdict=verdict, parts=parts)
+
+
+def test_answers_and_choices_are_counted_apart() -> None:
+    found = METRIC.summarise(
+        [
+            made("kept", Check(0, 0), Check(1, 1), Check(2, 2), Check(3, 3)),
+            made("left", Check(1, 1), Check(2, 0)),
+            made("none", Check(3, 4)),
+            made("mute", Check(0, None), Check(1, 1), short=True),
+            made("bare", short=True),
+            Assessment.failed("dead", METRIC.name, "the line is dead"),
+        ]
+    )
+    assert list(found.values) == list(FIGURES)
+    assert (found.n, found.failed) == (6, 1)
+    values = {name: value for name, value in found.values.items() if "_" not in name[-2:]}
+    assert values == pytest.approx(
+        {
+            "mean": 1 / 3,
+            "consistent": 100 / 3,
+            "assessable": 60.0,
+            "checks_consistent": 100 * 6 / 8,
+            "none_chosen": 100 / 8,
+            "unparsed": 100 / 9,
+            "checks": 9 / 5,
+            "short": 2.0,
+            # chosen 2, 3, 1, 1 of 7; offered 1, 3, 2, 2 of 8
+            "position_bias": (abs(2 / 7 - 1 / 8) + abs(3 / 7 - 3 / 8) + 2 * abs(1 / 7 - 2 / 8)) / 2,
+        }
+    )
+    offered = [found.values[f"offered_{x}"] for x in "abcd"]
+    chosen = [found.values[f"chosen_{x}"] for x in "abcd"]
+    assert offered == pytest.approx([12.5, 37.5, 25, 25])
+    assert chosen == pytest.approx([25, 37.5, 12.5, 12.5])
+    assert found.without_interval["checks_consistent"] == "too few samples: 5; 40 would do"
+
+
+def test_without_any_check_figures_do_not_apply() -> None:
+    found = METRIC.summarise([made("bare"), made("bare too")])
+    assert found.values["assessable"] == 0
+    assert found.values["mean"] is None
+    assert found.not_applicable["checks_consistent"] == "no reply names an option"
+    assert found.not_applicable["unparsed"] == "nothing was asked"
+    assert found.not_applicable["position_bias"] == "no option from A to D was chosen"
+    nothing = METRIC.summarise([Assessment.failed("dead", METRIC.name, "dead")])
+    assert nothing.not_applicable["assessable"] == "no sample was scored"
+
+
+def test_the_interval_of_a_share_of_choices_is_over_answers() -> None:
+    """Half the answers keep to themselves in all of two choices, half in none of one."""
+    rows = [made(f"a{i}", Check(0, 0), Check(1, 1)) for i in range(30)]
+    rows += [made(f"b{i}", Check(0, 1)) for i in range(30)]
+    found = METRIC.summarise(rows)
+    assert found.values["checks_consistent"] == pytest.approx(100 * 60 / 90)
+    x = np.array([2.0] * 30 + [0.0] * 30)
+    n = np.array([2.0] * 30 + [1.0] * 30)
+    variance = float((((x - 2 / 3 * n) / n.sum()) ** 2).sum())
+    low, high = mean_interval(2 / 3, variance, 60)
+    assert found.intervals["checks_consistent"] == pytest.approx((100 * low, 100 * high))
+    assert found.without_interval["position_bias"] == "a distance is above 0 by chance alone"
+
+
+def test_the_interval_holds_the_true_share_of_choices() -> None:
+    """Answers differ in how likely they are kept to."""
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(50):
+        rows = []
+        for i in range(60):
+            likely = rng.beta(2, 1)
+            kept = rng.random(rng.integers(1, 11)) < likely
+            rows.append(made(str(i), *(Check(0, 0 if one else 1) for one in kept)))
+        low, high = METRIC.summarise(rows).intervals["checks_consistent"]
+        held += low <= 100 * 2 / 3 <= high
+    assert held >= 45

@@ -1,0 +1,41 @@
+"""docs/factcheck.md says what the code does."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from tests.support import ROOT
+from trustassay.metric import Figure
+from trustassay.metrics import FactCheck, TrustScore
+from trustassay.metrics.trustscore.maths import TABLE
+from trustassay.verdicts import VERDICTS
+
+PAGE = (ROOT / "docs" / "factcheck.md").read_text(encoding="utf-8")
+CLAIMS = TrustScore(claims=True).figures
+FIGURES = [
+    *FactCheck.figures.values(),
+    *TrustScore().figures.values(),
+    *(CLAIMS[key] for key in ("weakest", "claims", "claims_assessable")),
+]
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.key)
+def test_every_key_is_explained_as_in_the_code(figure: Figure) -> None:
+    assert f"| `{figure.key}` | {figure.unit} | {figure.explanation} |" in PAGE
+
+
+@pytest.mark.parametrize("option", dataclasses.fields(FactCheck), ids=lambda option: option.name)
+def test_every_option_stands_with_its_default(option: dataclasses.Field[object]) -> None:
+    row = re.search(rf"^\| `{option.name}` \| (.*?) \|", PAGE, re.MULTILINE)
+    assert row
+    shown = "none" if option.default is None else str(option.default)
+    assert row[1].strip("`") == shown
+
+
+def test_table_3_stands_as_it_is() -> None:
+    for verdict in VERDICTS:
+        consistent, inconsistent = TABLE[verdict, True], TABLE[verdict, False]
+        assert f"| {verdict} | {consistent:g} | {inconsistent:g} |" in PAGE
