@@ -10,6 +10,7 @@ import numpy as np
 
 from trustassay.backends.loading import (
     batches,
+    config_of,
     libraries,
     load,
     longest_input,
@@ -46,7 +47,12 @@ class HuggingFaceTokenEmbedder:
         self._batch_tokens, self._layer = batch_tokens, layer
         self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
         with one_line(self.name, Exception):
-            self._tokenizer, self._model = load(model, "AutoModel", device, dtype)
+            _, transformers = libraries()
+            folder, _ = config_of(model)
+            # Models saved with the head they were trained with have no pooler, which is not read.
+            self._model, self._tokenizer = load(
+                folder, transformers.AutoModel, device, dtype, unused=("pooler.",)
+            )
             self._limit = longest_input(self._model, self._tokenizer)
         blocks = self._model.config.num_hidden_layers
         if layer is not None and not 0 <= layer <= blocks:
