@@ -69,6 +69,8 @@ def show_table_1(columns: Columns) -> None:
             cells.append("NAN" if value is None else f"{value:.3f}")
             cells.append(_r_and_p(columns[system].get(part), columns[system]["label"]))
         print(f"| {title} |", " | ".join(cells), "|")
+    crossed = _r_and_p(columns["gpt"].get("meteor"), columns["llama"]["label"])
+    print(f"\nMETEOR of GPT-3.5's answers against the labels of LLaMA's: {crossed}")
 
 
 def _r_and_p(values: Floats | None, labels: Floats) -> str:

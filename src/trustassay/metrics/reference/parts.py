@@ -42,7 +42,7 @@ class Part:
 def _likelihoods(family: Family) -> Iterable[Part]:
     words = {"bartscore": "BARTScore", "gptscore": "GPTScore"}[family]
     told: tuple[tuple[str, Form, str], ...] = (
-        ("ref", "ref", "mean of the next two"),
+        ("ref", "ref", "mean of both directions, answer after gold answer and back"),
         ("ref_precision", "ref", "log-probability of the answer's tokens after the gold answer"),
         ("ref_recall", "ref", "log-probability of the gold answer's tokens after the answer"),
         ("src", "src", "log-probability of the answer's tokens after the question"),
@@ -60,18 +60,34 @@ PARTS: Mapping[str, Part] = {
         Part("contains", "a gold answer stands in the answer as whole words", "tokens"),
         Part("token_precision", "share of the answer's words that are in a gold answer", "tokens"),
         Part("token_recall", "share of a gold answer's words that are in the answer", "tokens"),
-        Part("token_f1", "harmonic mean of the two", "tokens"),
-        Part("novel_token_f1", "the same without the answer's words of the question", "tokens"),
+        Part("token_f1", "F1 of the words that answer and gold answer share", "tokens"),
+        Part(
+            "novel_token_f1", "the same F1, the question's words taken out of the answer", "tokens"
+        ),
         Part("bleu_1", "BLEU of single words", "bleu"),
         Part("bleu_4", "BLEU of up to four words in a row", "bleu"),
         Part("rouge_l", "ROUGE-L, F-measure of the longest common subsequence", "rouge_l"),
-        Part("rouge_l_precision", "its length against the answer's", "rouge_l"),
-        Part("rouge_l_recall", "its length against a gold answer's", "rouge_l"),
+        Part(
+            "rouge_l_precision",
+            "ROUGE-L, length of the subsequence against the answer's",
+            "rouge_l",
+        ),
+        Part("rouge_l_recall", "ROUGE-L, length of it against a gold answer's", "rouge_l"),
         Part("meteor", "METEOR: words, stems and synonyms, and their order", "meteor"),
         Part("chrf", "chrF: F-measure of up to six characters in a row", "chrf"),
         Part("bertscore", "BERTScore F: tokens matched by their vectors", "bertscore"),
-        Part("bertscore_precision", "cosine of the answer's tokens", "bertscore", _COSINE),
-        Part("bertscore_recall", "cosine of a gold answer's tokens", "bertscore", _COSINE),
+        Part(
+            "bertscore_precision",
+            "BERTScore precision, over the answer's tokens",
+            "bertscore",
+            _COSINE,
+        ),
+        Part(
+            "bertscore_recall",
+            "BERTScore recall, over a gold answer's tokens",
+            "bertscore",
+            _COSINE,
+        ),
         *_likelihoods("bartscore"),
         *_likelihoods("gptscore"),
     )
