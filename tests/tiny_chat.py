@@ -31,8 +31,12 @@ TEXTS = (
 SPECIAL = ["<pad>", "<s>", "</s>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
 
 
-def tokenizer(*, end: bool = False, template: str | None = None, pad: bool = True) -> Any:
-    """Return a byte-level tokenizer; with ``end`` it writes ``</s>`` behind every text."""
+def tokenizer(
+    *, begin: bool = False, end: bool = False, template: str | None = None, pad: bool = True
+) -> Any:
+    """Return a byte-level tokenizer; with ``end`` it writes ``</s>`` behind every text, with
+    ``begin`` also ``<s>`` before it.
+    """
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
@@ -43,7 +47,8 @@ def tokenizer(*, end: bool = False, template: str | None = None, pad: bool = Tru
     core.train_from_iterator(TEXTS, trainer)
     if end:
         core.post_processor = processors.TemplateProcessing(
-            single="$A </s>", special_tokens=[("</s>", 2)]
+            single="<s> $A </s>" if begin else "$A </s>",
+            special_tokens=[("<s>", 1), ("</s>", 2)],
         )
     made = transformers.PreTrainedTokenizerFast(
         tokenizer_object=core, bos_token="<s>", eos_token="</s>", pad_token="<pad>" if pad else None
@@ -86,8 +91,8 @@ def save_gpt2(path: Path, *, positions: int = 64, seed: int = 0) -> Path:
     return _save(path, transformers.GPT2LMHeadModel(config), tokenizer(pad=False))
 
 
-def save_t5(path: Path, *, seed: int = 0) -> Path:
-    """Save an encoder-decoder model."""
+def save_t5(path: Path, *, seed: int = 0, factor: float = 2.0) -> Path:
+    """Save an encoder-decoder model; its logits grow with ``factor``."""
     torch.manual_seed(seed)
     config = transformers.T5Config(
         vocab_size=320,
@@ -97,13 +102,58 @@ def save_t5(path: Path, *, seed: int = 0) -> Path:
         num_layers=2,
         num_heads=4,
         dropout_rate=0.0,
-        initializer_factor=2.0,
+        initializer_factor=factor,
         tie_word_embeddings=False,
         decoder_start_token_id=0,
         pad_token_id=0,
         eos_token_id=2,
     )
     return _save(path, transformers.T5ForConditionalGeneration(config), tokenizer(end=True))
+
+
+def save_bart(path: Path, *, seed: int = 0) -> Path:
+    """Save an encoder-decoder model with learnt positions, whose texts begin with ``<s>``."""
+    torch.manual_seed(seed)
+    config = transformers.BartConfig(
+        vocab_size=320,
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        max_position_embeddings=256,
+        init_std=0.3,
+        decoder_start_token_id=2,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        forced_eos_token_id=None,
+    )
+    made = tokenizer(begin=True, end=True)
+    return _save(path, transformers.BartForConditionalGeneration(config), made)
+
+
+def save_roberta(path: Path, *, seed: int = 0) -> Path:
+    """Save an encoder of three layers, with the head it is trained with, that reads a word with the
+    space before it.
+    """
+    torch.manual_seed(seed)
+    config = transformers.RobertaConfig(
+        vocab_size=320,
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        initializer_range=0.3,
+        max_position_embeddings=130,
+        type_vocab_size=1,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    return _save(path, transformers.RobertaForMaskedLM(config), tokenizer(begin=True, end=True))
 
 
 def _save(path: Path, model: Any, its_tokenizer: Any) -> Path:

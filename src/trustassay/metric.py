@@ -212,9 +212,6 @@ class Metric(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    fills: ClassVar[tuple[str, ...]] = ()
-    """Fields that are filled before scoring where they are missing and the run has what it takes:
-    ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``."""
     reads_response: ClassVar[bool] = True
     """Whether a sample without a response gets one before it is assessed."""
     pool: ClassVar[bool] = False
@@ -223,6 +220,13 @@ class Metric(ABC):
     evidence_template: ClassVar[str | None] = None
     """File beside the metric's module, in Jinja's language, that draws the evidence of an answer in
     the report, from ``view``, ``assessment`` and ``sample``; without one it is listed as it is."""
+
+    @property
+    def fills(self) -> tuple[str, ...]:
+        """Fields that are filled before scoring where they are missing and the run has what it
+        takes: ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``.
+        """
+        return ()
 
     @property
     def score_range(self) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from trustassay.metrics.consistency import Consistency
 from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
+from trustassay.metrics.reference import Reference
 from trustassay.metrics.trustscore import TrustScore
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "FactCheck",
     "Grounding",
     "Harmonicity",
+    "Reference",
     "SemanticHarmonicity",
     "TrustScore",
 ]

@@ -1,0 +1,5 @@
+"""Reference: an answer held against gold answers, by the measures that the field knows."""
+
+from trustassay.metrics.reference.metric import Reference
+
+__all__ = ["Reference"]

@@ -1,0 +1,268 @@
+"""The metric ``reference``."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self, get_args
+
+from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Inventory,
+    Mean,
+    Metric,
+    Need,
+    Summary,
+)
+from trustassay.metrics.reference import lexical, maths
+from trustassay.metrics.reference.lexical import Recipe
+from trustassay.metrics.reference.maths import Aggregate
+from trustassay.metrics.reference.models import JUDGE, Likelihoods, bertscore, prompt_of
+from trustassay.metrics.reference.parts import FORMS, LEXICAL, PARTS, Part, selected
+from trustassay.metrics.reference.view import view_of
+from trustassay.sample import Problem, Sample
+from trustassay.views import View
+
+__all__ = ["Reference"]
+
+HEADLINE = "token_recall"
+"""The part that agrees best with people where answers are sentences and gold answers phrases."""
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Reference(Metric):
+    """How near is the answer to the gold answers, by the field's own measures?
+
+    Args:
+        parts: which, joined by ``+``: names of parts (``em``), of several (``rouge_l``,
+            ``bartscore``), ``lexical``; ``auto`` takes the lexical ones whose libraries are
+            installed, and the summary names those that are not.
+        without: parts to leave out of these.
+        score: the part that is the score; by default ``token_recall``, or else the first one. Of
+            a mean log-probability the score is its exponential, the (geometric) mean probability
+            of a token.
+        aggregate: of the values against each gold answer the ``best``, that of the ``first``, or
+            their ``mean``.
+        recipe: ``trustscore-paper`` computes ``em``, ``bleu_1``, ``bleu_4``, ``rouge_l`` and
+            ``meteor`` as they were for Table 1 of Zheng et al. 2024.
+        passages: documents that the evidence forms show at most.
+        prompts: folder of prompts for GPTScore in place of ours: ``gptscore-ref.jinja``,
+            ``gptscore-src.jinja``, ``gptscore-evid.jinja``.
+
+    Gold answers are all aliases of all ``answers`` of a sample or, where it has none, its claims.
+    """
+
+    name: ClassVar[str] = "reference"
+    title: ClassVar[str] = "Likeness to the gold answers"
+    evidence_template: ClassVar[str] = "evidence.html.jinja"
+
+    parts: str = AUTO
+    without: str = ""
+    score: str | None = None
+    aggregate: Aggregate = "best"
+    recipe: Recipe = "default"
+    passages: int = 10
+    prompts: str | None = None
+
+    def __post_init__(self) -> None:
+        for option, allowed in (("aggregate", Aggregate), ("recipe", Recipe)):
+            value = getattr(self, option)
+            if value not in get_args(allowed):
+                raise UnknownNameError(did_you_mean(f"value of {option}", value, get_args(allowed)))
+        if self.score is not None and self.score not in PARTS:
+            raise UnknownNameError(did_you_mean("part of reference", self.score, PARTS))
+        if self.score in self.left_out:
+            raise ValueError(f"score: {self.score} is left out (without={self.without})")
+        if not self.chosen:
+            raise ValueError("parts: none is left")
+        if self.passages < 1:
+            raise ValueError("passages: expected 1 or more")
+        if self.prompts is not None:
+            for form in FORMS:
+                prompt_of(form, self.prompts)
+
+    @cached_property
+    def left_out(self) -> tuple[str, ...]:
+        """The parts named by ``without``."""
+        return selected(self.without)
+
+    @cached_property
+    def chosen(self) -> tuple[str, ...]:
+        """The parts that are computed, once ``auto`` is settled; the score's is one of them."""
+        names = LEXICAL if self.parts == AUTO else selected(self.parts)
+        scored = {self.score} if self.score else set()
+        return tuple(n for n in PARTS if n in {*names, *scored} and n not in self.left_out)
+
+    @property
+    def scored(self) -> Part:
+        """The part that is the score."""
+        return PARTS[self.score or (HEADLINE if HEADLINE in self.chosen else self.chosen[0])]
+
+    def _of(self, *families: str) -> list[Part]:
+        return [PARTS[name] for name in self.chosen if PARTS[name].family in families]
+
+    def _forms(self) -> dict[str, list[Any]]:
+        """Return the forms of each family of likelihoods that are wanted."""
+        found: dict[str, dict[Any, None]] = {}
+        for part in self._of("bartscore", "gptscore"):
+            found.setdefault(part.family, {})[part.form] = None
+        return {family: list(forms) for family, forms in found.items()}
+
+    @property
+    def _reads_passages(self) -> bool:
+        return any(PARTS[name].form == "evid" for name in self.chosen)
+
+    @property
+    def fills(self) -> tuple[str, ...]:
+        """Documents, where passages are read."""
+        return ("documents",) if self._reads_passages else ()
+
+    @property
+    def score_range(self) -> tuple[float, float]:
+        """That of the part which is the score."""
+        return self.scored.bounds or (0.0, 1.0)
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """The mean of every part, and those that are left out, which have none."""
+        main = {self.scored.name, "em", "token_f1"}
+        return {
+            name: Figure(
+                name,
+                part.explanation,
+                "",
+                headline=name in main or name in self.left_out,
+                statistic=Mean(name, part.bounds) if name in self.chosen else None,
+            )
+            for name, part in PARTS.items()
+            if name in self.chosen or name in self.left_out
+        }
+
+    def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002
+        """Settle ``auto`` by what is installed."""
+        if self.parts != AUTO:
+            return dataclasses.replace(self, score=self.scored.name)
+        absent = [name for name in self.chosen if lexical.missing(name, self.recipe)]
+        without = "+".join(name for name in LEXICAL if name in {*absent, *self.left_out})
+        settled = dataclasses.replace(self, parts="lexical", without=without)
+        return dataclasses.replace(settled, score=settled.scored.name)
+
+    def needs(self) -> Sequence[Need]:
+        """An embedder of tokens for BERTScore, judges for the likelihoods, both on this machine.
+
+        Raises:
+            BackendError: a part that was asked for by name needs a package or data.
+        """
+        named = self.chosen if self.parts != AUTO else [self.score] if self.score else []
+        for part in named:
+            if words := lexical.missing(part, self.recipe):
+                raise BackendError(f"{self.name}: {words}")
+        found = []
+        if self._of("bertscore"):
+            found.append(Need("token_vectors"))
+        if self._of("bartscore", "gptscore"):
+            found.append(Need("likelihood", JUDGE, many=True))
+        if self._reads_passages:
+            found.append(Need("search", optional=True))
+        return found
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """A sample needs a response, and gold answers or passages for the parts that read them."""
+        found = []
+        if sample.response is None:
+            found.append(Problem("response", "is missing (expected the text to assess)"))
+        if not golds_of(sample) and any(PARTS[name].needs_gold for name in self.chosen):
+            found.append(Problem("answers", "is missing (expected gold answers to compare with)"))
+        if not sample.documents and self._reads_passages:
+            found.append(Problem("documents", "is missing (expected passages to read)"))
+        return found
+
+    async def assess(self, context: Context) -> Assessment:
+        """Compute the parts; the score's value against each gold answer is the evidence."""
+        sample, models = context.sample, context.models
+        answer, golds = sample.response or "", golds_of(sample)
+        by_models = await self._by_models(sample, models, golds)
+        found = lexical.lexical_parts(
+            self.chosen, answer, golds, sample.question, self.aggregate, self.recipe
+        )
+        found |= {
+            name: maths.aggregated(values, self.aggregate) for name, values in by_models.items()
+        }
+        parts = {name: found[name] for name in self.chosen}
+        part = self.scored
+        value = parts[part.name]
+        score = value if part.bounds else math.exp(value)
+        rows = by_models.get(part.name) or lexical.per_gold(
+            [part.name], answer, golds, sample.question, self.aggregate, self.recipe
+        ).get(part.name, ())
+        evidence: list[dict[str, Any]] = [{"gold": gold} for gold in golds]
+        if part.needs_gold:
+            for gold, row in zip(evidence, rows, strict=False):  # the first alone may have one
+                gold[part.name] = row
+        return Assessment(
+            sample.id,
+            self.name,
+            score,
+            reason=_reason(part, value, self.aggregate, len(golds)),
+            parts=parts,
+            evidence=evidence,
+        )
+
+    async def _by_models(
+        self, sample: Sample, models: Any, golds: Sequence[str]
+    ) -> dict[str, Sequence[float]]:
+        """Return, for each wanted part that asks a model, its values against the gold answers."""
+        answer = sample.response or ""
+        asked = [bertscore(models, answer, golds)] if self._of("bertscore") else []
+        for family, forms in self._forms().items():
+            likely = Likelihoods(family, models, sample, answer, self.passages, self.prompts)
+            asked += [likely.parts(form, golds) for form in forms]
+        found: dict[str, Sequence[float]] = {}
+        for columns in await asyncio.gather(*asked):
+            found |= {name: values for name, values in columns.items() if name in self.chosen}
+        return found
+
+    def problem(self, assessment: Assessment) -> str | None:
+        """Say where an answer has nothing in common with the gold answers."""
+        if self.scored.bounds != (0.0, 1.0) or assessment.score != 0:
+            return None
+        return f"it has nothing in common with the gold answers ({self.scored.name})"
+
+    def view(self, sample: Sample, assessment: Assessment) -> View:
+        """Return the gold answers with what each gives the answer."""
+        return view_of(sample, assessment, self.scored)
+
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+        """Return the mean of every part, with intervals, and why a part is not there."""
+        found = super().summarise(assessments, seed=seed)
+        absent = {
+            name: lexical.missing(name, self.recipe) or "left out (without=)"
+            for name in self.left_out
+        }
+        return dataclasses.replace(
+            found,
+            values={**found.values, **dict.fromkeys(absent)},
+            not_applicable={**found.not_applicable, **absent},
+        )
+
+
+def golds_of(sample: Sample) -> list[str]:
+    """Return all aliases of all gold answers; the claims of a sample that has no answer."""
+    aliases = [alias for one in sample.answers for alias in one]
+    return list(dict.fromkeys(aliases or sample.claims))
+
+
+def _reason(part: Part, value: float, aggregate: Aggregate, golds: int) -> str:
+    words = f"{part.name} {value:.2f}"
+    if not part.needs_gold or golds < 2:
+        return words
+    how = {"best": "against the nearest of", "first": "against the first of", "mean": "as mean of"}
+    return f"{words} {how[aggregate]} {golds} gold answers"

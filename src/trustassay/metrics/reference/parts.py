@@ -1,0 +1,121 @@
+"""The parts of the metric: what each one is, whose code it needs, and how users name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from trustassay.errors import UnknownNameError, did_you_mean
+
+__all__ = ["FORMS", "LEXICAL", "PARTS", "Family", "Form", "Part", "selected"]
+
+Family = Literal[
+    "tokens", "bleu", "rouge_l", "meteor", "chrf", "bertscore", "bartscore", "gptscore"
+]
+"""Parts that are computed together, by the same code."""
+Form = Literal["ref", "src", "evid"]
+FORMS: tuple[Form, ...] = ("ref", "src", "evid")
+"""What an answer's likelihood is conditioned on: gold answers, the question, the passages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One number of an answer.
+
+    bounds: its least and largest value; ``None`` for a mean log-probability, which is 0 or less.
+    form: of a likelihood, what it is conditioned on.
+    """
+
+    name: str
+    explanation: str
+    family: Family
+    bounds: tuple[float, float] | None = (0.0, 1.0)
+    form: Form | None = None
+
+    @property
+    def needs_gold(self) -> bool:
+        """Whether a sample without gold answers cannot have it."""
+        return self.form in (None, "ref")
+
+
+def _likelihoods(family: Family) -> Iterable[Part]:
+    words = {"bartscore": "BARTScore", "gptscore": "GPTScore"}[family]
+    told: tuple[tuple[str, Form, str], ...] = (
+        ("ref", "ref", "mean of both directions, answer after gold answer and back"),
+        ("ref_precision", "ref", "log-probability of the answer's tokens after the gold answer"),
+        ("ref_recall", "ref", "log-probability of the gold answer's tokens after the answer"),
+        ("src", "src", "log-probability of the answer's tokens after the question"),
+        ("evid", "evid", "log-probability of the answer's tokens after the passages"),
+    )
+    for name, form, explanation in told:
+        yield Part(f"{family}_{name}", f"{words}: {explanation}", family, None, form)
+
+
+_COSINE = (-1.0, 1.0)
+PARTS: Mapping[str, Part] = {
+    part.name: part
+    for part in (
+        Part("em", "the answer is a gold answer, once normalised (SQuAD)", "tokens"),
+        Part("contains", "a gold answer stands in the answer as whole words", "tokens"),
+        Part("token_precision", "share of the answer's words that are in a gold answer", "tokens"),
+        Part("token_recall", "share of a gold answer's words that are in the answer", "tokens"),
+        Part("token_f1", "F1 of the words that answer and gold answer share", "tokens"),
+        Part(
+            "novel_token_f1", "the same F1, the question's words taken out of the answer", "tokens"
+        ),
+        Part("bleu_1", "BLEU of single words", "bleu"),
+        Part("bleu_4", "BLEU of up to four words in a row", "bleu"),
+        Part("rouge_l", "ROUGE-L, F-measure of the longest common subsequence", "rouge_l"),
+        Part(
+            "rouge_l_precision",
+            "ROUGE-L, length of the subsequence against the answer's",
+            "rouge_l",
+        ),
+        Part("rouge_l_recall", "ROUGE-L, length of it against a gold answer's", "rouge_l"),
+        Part("meteor", "METEOR: words, stems and synonyms, and their order", "meteor"),
+        Part("chrf", "chrF: F-measure of up to six characters in a row", "chrf"),
+        Part("bertscore", "BERTScore F: tokens matched by their vectors", "bertscore"),
+        Part(
+            "bertscore_precision",
+            "BERTScore precision, over the answer's tokens",
+            "bertscore",
+            _COSINE,
+        ),
+        Part(
+            "bertscore_recall",
+            "BERTScore recall, over a gold answer's tokens",
+            "bertscore",
+            _COSINE,
+        ),
+        *_likelihoods("bartscore"),
+        *_likelihoods("gptscore"),
+    )
+}
+"""All parts, in the order in which they are shown."""
+
+_BY_MODELS = frozenset({"bertscore", "bartscore", "gptscore"})
+LEXICAL = tuple(part.name for part in PARTS.values() if part.family not in _BY_MODELS)
+"""The parts that ask no model."""
+
+
+def selected(text: str) -> tuple[str, ...]:
+    """Return the parts that a text names, in the order of :data:`PARTS`.
+
+    Names are joined by ``+``: of a part, of a family (``rouge_l`` is all three, ``bartscore`` all
+    forms, ``bartscore_ref`` the three of that form), or ``lexical``.
+
+    Raises:
+        UnknownNameError: a name that nothing has.
+    """
+    known: dict[str, set[str]] = {"lexical": set(LEXICAL), **{name: {name} for name in PARTS}}
+    for part in PARTS.values():
+        groups = [part.family] if part.form is None else [part.family, f"{part.family}_{part.form}"]
+        for group in groups:
+            known.setdefault(group, set()).add(part.name)
+    chosen: set[str] = set()
+    for name in filter(None, text.split("+")):
+        if name not in known:
+            raise UnknownNameError(did_you_mean("part of reference", name, known))
+        chosen |= known[name]
+    return tuple(name for name in PARTS if name in chosen)

@@ -1,0 +1,72 @@
+"""Vectors of tokens by a tiny model of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trustassay.backends import resolve
+from trustassay.calls.kinds.token_vectors import TOKEN_VECTORS, from_json, to_json
+from trustassay.errors import BackendError
+
+_HF = "needs torch and transformers: pip install 'trustassay[hf]'"
+torch = pytest.importorskip("torch", reason=_HF)
+pytest.importorskip("transformers", reason=_HF)
+
+from tests.tiny_chat import save_roberta  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_roberta(tmp_path_factory.mktemp("model") / "roberta")
+
+
+def test_special_tokens_are_told_and_neighbours_change_nothing(folder: Path) -> None:
+    embedder = resolve.token_embedder(f"hf:{folder}")
+    texts = ["the cat", "the cat sat on the mat and the dog sat on the cat", ""]
+    found = embedder.token_vectors(texts)
+    assert found[0].tokens[0] == "<s>" and found[0].tokens[-1] == "</s>"
+    assert [one.special for one in found] == [(0, len(one.tokens) - 1) for one in found]
+    assert found[2].tokens == ("<s>", "</s>")
+    for text, one in zip(texts, found, strict=True):
+        [alone] = embedder.token_vectors([text])
+        assert alone.tokens == one.tokens
+        assert one.vectors.shape == (len(one.tokens), 32)
+        np.testing.assert_allclose(alone.vectors, one.vectors, atol=1e-5)
+        again = from_json(to_json(one))
+        assert again.special == one.special
+        np.testing.assert_array_equal(again.vectors, one.vectors)
+
+
+def test_layers_are_counted_from_the_embeddings(folder: Path) -> None:
+    last, third, none = (
+        resolve.token_embedder(f"hf:{folder}{layer}").token_vectors(["the cat"])[0].vectors
+        for layer in ("", "?layer=3", "?layer=0")
+    )
+    np.testing.assert_array_equal(last, third)
+    assert not np.allclose(last, none)
+    with pytest.raises(BackendError, match="has 3 layers, and no layer 4"):
+        resolve.token_embedder(f"hf:{folder}?layer=4")
+
+
+def test_a_text_longer_than_the_model_reads_is_refused(folder: Path) -> None:
+    embedder = resolve.token_embedder(f"hf:{folder}")
+    with pytest.raises(BackendError, match="tokens is longer than the 1"):
+        embedder.token_vectors(["x " * 300])
+
+
+def test_places_of_special_tokens_that_are_not_there_are_a_fault(folder: Path) -> None:
+    [sound] = resolve.token_embedder(f"hf:{folder}").token_vectors(["the cat"])
+
+    class Wrong:
+        name = "wrong"
+
+        def token_vectors(self, texts: object) -> list[object]:
+            return [sound._replace(special=(99,))]
+
+    with pytest.raises(BackendError, match="wrong did not return"):
+        TOKEN_VECTORS.compute(Wrong(), ["the cat"])

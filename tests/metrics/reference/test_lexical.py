@@ -1,0 +1,211 @@
+"""The parts that ask no model: what each library is asked, what is done with several golds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from trustassay.metrics.reference import lexical
+from trustassay.metrics.reference.lexical import Recipe, lexical_parts, missing
+from trustassay.metrics.reference.maths import Aggregate
+from trustassay.metrics.reference.parts import LEXICAL, PARTS, selected
+
+sacrebleu = pytest.importorskip("sacrebleu", reason="pip install 'trustassay[reference]'")
+pytest.importorskip("rouge_score", reason="pip install 'trustassay[reference]'")
+pytest.importorskip("nltk", reason="pip install 'trustassay[reference]'")
+
+QUESTION = "Who built the first saxophone?"
+ANSWER = "The first saxophone was built by Adolphe Sax."
+GOLDS = ["Sax", "Adolphe Sax", "a Belgian, Adolphe Sax"]
+NAMES = tuple(name for name in LEXICAL if name != "meteor")
+
+
+def parts(
+    answer: str,
+    golds: Sequence[str],
+    aggregate: Aggregate = "best",
+    recipe: Recipe = "default",
+    names: Sequence[str] = NAMES,
+    question: str = QUESTION,
+) -> dict[str, float]:
+    return lexical_parts(names, answer, golds, question, aggregate, recipe)
+
+
+def test_words_by_hand() -> None:
+    # Without the article the answer has seven words, four of them not in the question:
+    # was, by, adolphe, sax.
+    found = parts(ANSWER, GOLDS)
+    assert found["em"] == 0
+    assert found["contains"] == 1
+    assert found["token_precision"] == pytest.approx(2 / 7)
+    assert found["token_recall"] == 1
+    assert found["token_f1"] == pytest.approx(2 * (2 / 7) / (2 / 7 + 1))
+    assert found["novel_token_f1"] == pytest.approx(2 * (2 / 4) / (2 / 4 + 1))
+    first = parts(ANSWER, GOLDS, "first")
+    assert first["token_precision"] == pytest.approx(1 / 7)
+    mean = parts(ANSWER, GOLDS, "mean")
+    assert mean["token_precision"] == pytest.approx((1 / 7 + 2 / 7 + 2 / 7) / 3)
+    assert mean["token_recall"] == pytest.approx((1 + 1 + 2 / 3) / 3)
+
+
+def test_whole_words_are_contained_and_not_parts_of_words() -> None:
+    assert parts("It was Sax!", ["sax"])["contains"] == 1
+    assert parts("It was a saxophone.", ["sax"])["contains"] == 0
+    assert parts("In 1997", ["97"])["contains"] == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "em"),
+    [
+        ("the  BEATLES!", "Beatles", 1),
+        ("A", "The", 0),  # nothing is left of either but what they are
+        ("the", "The", 1),
+        ("!!!", "!!!", 1),
+        ("", "The", 0),
+        (" \n", "Sax", 0),
+        ("東京", "東京", 1),
+        ("U.S.", "us", 1),
+    ],
+)
+def test_exact_match_after_normalisation(answer: str, gold: str, em: int) -> None:
+    assert parts(answer, [gold])["em"] == em
+
+
+@pytest.mark.parametrize("answer", ["", " ", "\n\t"])
+def test_silence_has_nothing_in_common(answer: str) -> None:
+    assert set(parts(answer, GOLDS).values()) == {0.0}
+    paper = parts(answer, GOLDS, recipe="trustscore-paper")
+    assert set(paper.values()) == {0.0}
+
+
+@pytest.mark.parametrize("aggregate", ["best", "first", "mean"])
+def test_the_gold_answer_itself_has_all(aggregate: Aggregate) -> None:
+    found = parts("a Belgian, Adolphe Sax", [GOLDS[2]], aggregate)
+    assert found == pytest.approx(dict.fromkeys(NAMES, 1.0))
+    assert max(found.values()) <= 1
+
+
+def test_bleu_takes_all_gold_answers_as_its_references() -> None:
+    long = "Adolphe Sax built the first saxophone in Belgium."
+    found = parts(ANSWER, [*GOLDS, long])
+    for order in (1, 4):
+        metric = sacrebleu.BLEU(effective_order=True, max_ngram_order=order)
+        assert found[f"bleu_{order}"] == pytest.approx(
+            metric.sentence_score(ANSWER, [*GOLDS, long]).score / 100
+        )
+        alone = [metric.sentence_score(ANSWER, [gold]).score / 100 for gold in (*GOLDS, long)]
+        mean = parts(ANSWER, [*GOLDS, long], "mean")[f"bleu_{order}"]
+        assert mean == pytest.approx(sum(alone) / 4)
+        assert parts(ANSWER, [long], "first")[f"bleu_{order}"] == pytest.approx(alone[3])
+
+
+def test_bleu_puts_pieces_of_several_gold_answers_together() -> None:
+    golds = ["Adolphe Sax", "the first saxophone"]
+    both = parts("Adolphe Sax built the first saxophone", golds)["bleu_1"]
+    alone = [parts("Adolphe Sax built the first saxophone", [one])["bleu_1"] for one in golds]
+    assert both == pytest.approx(5 / 6)
+    assert alone == pytest.approx([2 / 6, 3 / 6])
+
+
+def test_rouge_l_by_hand() -> None:
+    # The longest common subsequence of "the sax was his" and "sax his own" is "sax his".
+    found = parts("the sax was his", ["sax his own"])
+    assert found["rouge_l_precision"] == pytest.approx(2 / 4)
+    assert found["rouge_l_recall"] == pytest.approx(2 / 3)
+    assert found["rouge_l"] == pytest.approx(2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3))
+
+
+def test_chrf_is_sacrebleus_best() -> None:
+    expected = sacrebleu.CHRF().sentence_score(ANSWER, GOLDS).score / 100
+    assert parts(ANSWER, GOLDS)["chrf"] == pytest.approx(expected)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_papers_recipe_has_golds_and_words_of_its_own() -> None:
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    paper = parts(ANSWER, GOLDS, "mean", "trustscore-paper")
+    ours = parts(ANSWER, GOLDS, "mean")
+    words, golds = ANSWER.split(), [gold.split() for gold in GOLDS]
+    assert paper["bleu_1"] == pytest.approx(sentence_bleu(golds, words, (1, 0, 0, 0)))
+    smoothed = sentence_bleu(golds, words, smoothing_function=SmoothingFunction().method4)
+    assert paper["bleu_4"] == pytest.approx(smoothed)
+    assert paper["rouge_l"] == parts(ANSWER, GOLDS, "first")["rouge_l"] != ours["rouge_l"]
+    assert parts("Adolphe Sax", GOLDS, "first", "trustscore-paper")["em"] == 1
+    assert parts("Adolphe Sax", GOLDS, "first")["em"] == 0
+    for name in ("contains", "token_recall", "chrf"):  # which the paper does not have
+        assert paper[name] == ours[name]
+
+
+def test_the_papers_word_tokenizer_is_that_of_its_time() -> None:
+    text = "'It's the 1997–98 season', said O'Neil: 'x' and 'they'll see'."
+    now = lexical._word_tokenizer("default").tokenize(text)
+    then = lexical._word_tokenizer("trustscore-paper").tokenize(text)
+    assert "1997–98" in then and "1997–98" not in now
+    assert then != now
+
+
+def test_what_is_missing_is_named_with_its_way_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert missing("em", "default") is missing("rouge_l", "default") is None
+    gone = {"sacrebleu", "rouge_score", "nltk"}
+    monkeypatch.setattr(lexical, "find_spec", lambda name: None if name in gone else object())
+    for name in LEXICAL:
+        words = missing(name, "default")
+        if PARTS[name].family == "tokens":
+            assert words is None
+        else:
+            assert words is not None
+            assert "pip install 'trustassay[reference]'" in words
+    assert "sacrebleu" in str(missing("bleu_1", "default"))
+    assert "nltk" in str(missing("bleu_1", "trustscore-paper"))
+
+
+def test_names_of_parts_and_of_several() -> None:
+    assert selected("rouge_l") == ("rouge_l", "rouge_l_precision", "rouge_l_recall")
+    assert selected("bleu_4+em") == ("em", "bleu_4")
+    assert selected("lexical") == LEXICAL
+    assert selected("bartscore_ref") == (
+        "bartscore_ref",
+        "bartscore_ref_precision",
+        "bartscore_ref_recall",
+    )
+    assert len(selected("gptscore")) == 5
+    assert selected("gptscore_src") == ("gptscore_src",)
+    assert selected("") == ()
+    with pytest.raises(ValueError, match="did you mean bertscore"):
+        selected("bertscor")
+
+
+class FakeWordNet:
+    """Knows that a hound is a dog."""
+
+    def synsets(self, word: str) -> list[Any]:
+        return [self] if word in ("dog", "hound") else []
+
+    def lemmas(self) -> list[Any]:
+        return [Lemma("dog"), Lemma("hound")]
+
+
+class Lemma:
+    def __init__(self, word: str) -> None:
+        self._word = word
+
+    def name(self) -> str:
+        return self._word
+
+
+def test_meteor_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexical, "wordnet", FakeWordNet)
+    # Exact: the; by stem: cats; by synonym: hound. All three of three and three, in one chunk.
+    found = parts("the cats hound", ["the cat dog"], names=["meteor"])
+    assert found["meteor"] == pytest.approx(1 - 0.5 * (1 / 3) ** 3)
+    # One word of two and of one: P = 1/2, R = 1; F = PR / (0.9 P + 0.1 R); one chunk of one.
+    found = parts("cat dog", ["cat"], names=["meteor"])
+    assert found["meteor"] == pytest.approx((0.5 / (0.9 * 0.5 + 0.1)) * 0.5)
+    both = parts("cat dog", ["house", "cat"], names=["meteor"])
+    assert both == found
+    assert parts("cat dog", ["house", "cat"], "mean", "trustscore-paper", ["meteor"]) == {
+        "meteor": 0.0
+    }
