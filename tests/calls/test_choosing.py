@@ -143,6 +143,7 @@ def test_options_have_a_letter_each(n: int) -> None:
         ("Not A but B.", "B"),
         ("A or B", None),
         ("A, B or C", None),
+        ("A, a river", "A"),
         ("A/B", None),
         ("Neither A nor B", None),
         ("It isn't A", None),

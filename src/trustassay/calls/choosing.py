@@ -79,7 +79,7 @@ def letter_of(text: str, letters: str) -> str | None:
     text = unicodedata.normalize("NFKC", text)
     choices = f"[{letters}{letters.lower()}]"
     bare = text.strip().strip("*_`\"'")
-    if re.match(rf"{choices}\s*(?:[,/]|or\b|and\b)\s*(?:or\s+|and\s+)?{choices}\b(?!')", bare):
+    if re.match(rf"[{letters}]\s*(?:[,/]|or\b|and\b)\s*(?:or\s+|and\s+)?[{letters}]\b(?!')", bare):
         return None  # a list of several
     if found := re.match(rf"[(\[]?({choices})(?:[)\].:,]|$|\s*$|\s*[-–—\n])", bare):
         return found[1].upper()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,9 @@ def test_words_of_the_package_stand_in_for_those_of_the_answer(tmp_path: Path) -
         assert len(texts) == 30
         assert answer not in texts
     assert {option["source"] for option in offered(run.assessments[1])} == {"date"}
+    page = (run.path / "report.html").read_text(encoding="utf-8")
+    names = json.loads((run.path / "run.json").read_text())["backends"]["distractors"]
+    assert ", ".join(names.values()) in page
     again = rescore(run.path, metrics="consistency:checks=4,stop=no", out=tmp_path / "again")
     assert [(a.error, a.parts["checks"]) for a in again.assessments] == [(None, 4)] * 3
     asked = {name: count.computed for name, count in again.outcome.counts.items()}

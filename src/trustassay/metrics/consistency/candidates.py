@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
-from trustassay.distractors.matching import contains, normalised, says_the_same, words_of
+from trustassay.distractors.matching import contains, normalised, says_the_same
 from trustassay.metric import Context, Pool
 from trustassay.metrics.consistency.options import ConsistencyOptions
 from trustassay.metrics.consistency.texts import answer_of
@@ -72,6 +72,6 @@ def _given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
 
 def _aliases(sample: Sample) -> list[str]:
     """Return the other wordings of the gold answers that the response holds."""
-    own = words_of(answer_of(sample))
-    held = (group for group in sample.answers if any(contains(own, words_of(a)) for a in group))
+    own = normalised(answer_of(sample))
+    held = (group for group in sample.answers if any(contains(own, normalised(a)) for a in group))
     return [alias for group in held for alias in group]
