@@ -28,13 +28,15 @@ TOP = 10
 
 
 class Row(NamedTuple):
-    """One corpus: sizes in MB, times in seconds, and milliseconds a query."""
+    """One corpus: sizes and peak memory in MB; times by the clock, and of all cores together."""
 
     passages: float
     corpus_mb: float
     index_mb: float
     index_s: float
+    index_cpu_s: float
     query_ms: float
+    query_cpu_ms: float
     build_mb: float
     ask_mb: float
 
@@ -55,30 +57,32 @@ def statements(n: int) -> list[str]:
     ]
 
 
-def built(corpus: str) -> float:
-    started = time.perf_counter()
+def built(corpus: str) -> tuple[float, float]:
+    wall, cpu = time.perf_counter(), time.process_time()
     bm25_retriever(corpus, f"{corpus}.bm25")
-    return time.perf_counter() - started
+    return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def asked(corpus: str, queries: list[str]) -> float:
+def asked(corpus: str, queries: list[str]) -> tuple[float, float]:
     retriever = bm25_retriever(corpus, f"{corpus}.bm25")
     retriever.search(queries[:5], TOP)
-    started = time.perf_counter()
+    wall, cpu = time.perf_counter(), time.process_time()
     found = retriever.search(queries, TOP)
     assert all(len(one) == TOP for one in found)
-    return (time.perf_counter() - started) / len(queries)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return 1000 * wall / len(queries), 1000 * cpu / len(queries)
 
 
 def measure(n: int, queries: list[str]) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "psgs_w100.tsv"
         write_corpus(corpus, n)
-        index_s, build_mb = measured(built, str(corpus))
-        query_s, ask_mb = measured(asked, str(corpus), queries)
+        (index_s, index_cpu_s), build_mb = measured(built, str(corpus))
+        (query_ms, query_cpu_ms), ask_mb = measured(asked, str(corpus), queries)
         index = sum(file.stat().st_size for file in Path(f"{corpus}.bm25").rglob("*"))
         size = corpus.stat().st_size
-        return Row(n, size / 1e6, index / 1e6, index_s, 1000 * query_s, build_mb, ask_mb)
+        sizes = (n, size / 1e6, index / 1e6)
+        return Row(*sizes, index_s, index_cpu_s, query_ms, query_cpu_ms, build_mb, ask_mb)
 
 
 def extrapolated(small: Row, large: Row, n: int) -> Row:
@@ -88,8 +92,10 @@ def extrapolated(small: Row, large: Row, n: int) -> Row:
 
 
 def shown(row: Row, note: str = "") -> None:
-    cells = [f"{row.passages:,.0f}{note}", *(f"{value:,.0f}" for value in row[1:4])]
-    print(f"| {' | '.join([*cells, *(f'{value:,.1f}' for value in row[4:])])} |", flush=True)
+    cells = [f"{value:,.0f}" for value in row]
+    cells[0] += note
+    cells[5:7] = [f"{value:,.1f}" for value in row[5:7]]
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def main() -> int:
@@ -99,9 +105,10 @@ def main() -> int:
     args = parser.parse_args()
     queries = statements(args.queries)
     print(
-        "| passages | corpus, MB | index, MB | index, s | ms a query | building, MB | asking, MB |"
+        "| passages | corpus, MB | index, MB | to index, s | of that CPU, s | ms a query "
+        "| of that CPU, ms | peak, indexing, MB | peak, asking, MB |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     rows = []
     for n in args.passages:
         rows.append(measure(n, queries))

@@ -313,6 +313,30 @@ def test_a_hostile_reply_fails_its_sample_and_is_counted(
     assert "<script>alert(1)" not in page
 
 
+class Local:
+    """A chat model in this process; notes its batches."""
+
+    name = "local"
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
+        self.batches.append(len(requests))
+        return [told("SUPPORTS", ("SUPPORTS", 0.75, [("NEITHER", 0.25)])) for _ in requests]
+
+
+def test_a_model_of_this_machine_is_asked_in_batches(tmp_path: Path) -> None:
+    model = Local()
+    run = score(ROWS, metrics="grounding", entailer=model, out=tmp_path / "run", cache=None)
+    assert [a.score for a in run.assessments] == [1.0] * 4
+    assert run.assessments[0].evidence[0]["entailment"] == 0.75
+    assert sum(model.batches) == PAIRS
+    assert max(model.batches) > EACH
+    score(ROWS, metrics="grounding", entailer=model, out=tmp_path / "run", cache=None)
+    assert sum(model.batches) == PAIRS
+
+
 def test_a_similarity_by_its_judgement_is_asked_in_the_same_way(server: LlmServer) -> None:
     run = score(
         [{"question": "Q?", "response": "A.", "resamples": ["B.", "C."]}],
