@@ -13,7 +13,7 @@ from typing import Any
 
 from trustassay.backends.http import Address, HttpEndpoint
 from trustassay.capabilities import EndpointLimits, Entity, SubstitutesRequest
-from trustassay.errors import CallError
+from trustassay.errors import BackendError, CallError
 
 __all__ = ["DBpediaSource", "SpotlightLinker", "label_of", "query_of"]
 
@@ -109,7 +109,9 @@ class SpotlightLinker(_Service):
         fields = {"text": text, "confidence": str(CONFIDENCE)}
         found = await self._http.post_form("/annotate", fields)
         try:
-            entities = [_entity(one, text) for one in found.get("Resources") or ()]
+            if not isinstance(found["@text"], str):
+                raise TypeError
+            entities = [_entity(one, text) for one in found.get("Resources", ())]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise self._malformed("a reply without resources and their places") from None
         return sorted(entities, key=lambda one: one.start)
@@ -155,6 +157,8 @@ def _entity(found: Any, text: str) -> Entity:
 def _address(scheme: str, rest: str, base: str) -> Address:
     """Read ``[URL][?option=value&...]``; there is no key."""
     url, _, options = rest.partition("?")
+    if url and not url.startswith(("http://", "https://")):
+        raise BackendError(f"{scheme}:{url} is not an address; expected http://... or https://...")
     address = Address.parse(
         scheme, f"{scheme}@{url or base}" + f"?{options}" * bool(options), base=base, key=""
     )

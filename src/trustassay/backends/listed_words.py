@@ -20,6 +20,15 @@ NEAREST = 1000
 CAP = 0.9
 """Cosine from which on two words count as saying the same."""
 
+PIVOTS = range(4, 24)
+"""Ranks of the neighbours of which one is drawn as the pivot."""
+WINDOW = 1.5
+"""How far the rarity (natural logarithm of the rank) of substitutes is from their middle."""
+SHIFT = -0.5
+"""How much more frequent that middle is on average, since frequent words run out first."""
+SPREAD = 0.75
+"""Standard deviation of that middle around the rarity of what is replaced."""
+
 Indices = NDArray[np.int64]
 
 
@@ -50,7 +59,7 @@ class _ListedWords:
     def _groups(self, part: Part, likely: Sequence[str]) -> Sequence[str]:
         """Return the groups for a part of a name: what the types say where its kind is not known,
         all names and nouns where those say nothing."""
-        if part.group in self._table.groups:
+        if part.group in EXAMPLES or (part.group in self._table.groups and not likely):
             return [part.group]
         return likely or [*EXAMPLES, "NN"]
 
@@ -77,9 +86,34 @@ class _ListedWords:
     def _ranked(self, words: str, places: Indices) -> Indices:
         raise NotImplementedError
 
+    def _balanced(self, words: str, ranked: Indices) -> Indices:
+        """Return ranked words that are about as rare as others, in turn rarer and more frequent.
+
+        There are always more rare words than frequent ones, so that the frequent one among several
+        would be the original. The middle is not the rarity of the original but one drawn around it,
+        so that the original is not in the middle, either.
+        """
+        rng = _rng(words, "rarity")
+        middle = self._table.rarity_of(words) + rng.normal(SHIFT, SPREAD)
+        rarity = self._table.rarity[ranked] - middle
+        near = np.abs(rarity) <= WINDOW
+        sides = [ranked[near & (rarity < 0)], ranked[near & (rarity >= 0)]]
+        if rng.random() < 0.5:
+            sides.reverse()
+        paired = min(map(len, sides))
+        turns = np.stack([side[:paired] for side in sides], axis=1).ravel()
+        rest = np.setdiff1d(ranked, turns)
+        nearest = np.argsort(np.abs(self._table.rarity[rest] - middle), kind="stable")
+        return np.concatenate([turns, rest[nearest]])
+
 
 class NearWords(_ListedWords):
-    """The nearest words by cosine; two above the cap say the same."""
+    """Near words by cosine; two above the cap say the same.
+
+    Were they the nearest to the word itself, it would stand in the middle of its substitutes, and
+    be found there. So one of its neighbours, the pivot, is drawn, and what is near to that comes
+    first; the pivot is no substitute. Of those, words that are about as rare as the word.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,22 +123,37 @@ class NearWords(_ListedWords):
         vector = self._table.vector(words)
         if vector is None:
             return places[:0]
-        likeness = self._table.vectors[places] @ vector
+        table = self._table
+        likeness = table.vectors[places] @ vector
         order = np.argsort(-likeness, kind="stable")[:NEAREST]
-        return places[order[likeness[order] < CAP]]
+        near = places[order[likeness[order] < CAP]]
+        if len(near) < PIVOTS.stop:
+            return near
+        pivot = near[int(_rng(words, "pivot").integers(PIVOTS.start, PIVOTS.stop))]
+        near = near[near != pivot]
+        ranked = near[np.argsort(-(table.vectors[near] @ table.vectors[pivot]), kind="stable")]
+        return self._balanced(words, ranked)
 
 
 class DrawnWords(_ListedWords):
-    """Words of one group in an order that looks random, and is the same for the same words."""
+    """Words of one group that are about as rare, in an order that looks random.
+
+    It is the same for the same words.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.name = f"pos:{self._table.name}"
 
     def _ranked(self, words: str, places: Indices) -> Indices:
-        digest = hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        rng = np.random.default_rng(int.from_bytes(digest, "big"))
-        return np.asarray(rng.permutation(places))
+        return self._balanced(words, _rng(words, "pos").permutation(places))
+
+
+def _rng(words: str, purpose: str) -> np.random.Generator:
+    """Return a generator that depends on the words and the purpose alone."""
+    text = f"{purpose}\x1f{words}".encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(text, digest_size=8).digest()
+    return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
 def _kind_of_type(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["EXAMPLES", "FRAGMENTS", "GIVEN", "PEOPLE", "PLACE", "SURNAME", "TITLES"]
+__all__ = ["EXAMPLES", "FRAGMENTS", "GIVEN", "HALVES", "PEOPLE", "PLACE", "SURNAME", "TITLES"]
 
 GIVEN, SURNAME, PLACE, PEOPLE = "given name", "surname", "place", "people"
 
@@ -35,12 +35,15 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
-FRAGMENTS = frozenset(
-    "york angeles los las san santa diego francisco antonio vegas orleans jersey zealand rico "
-    "lanka hampshire carolina dakota korea arabia salvador leone monte costa puerto buenos "
-    "aires rio janeiro sao paulo hong kong kuala lumpur tel aviv addis ababa inc ltd corp co "
-    "jan feb mar apr jun jul aug sep oct nov dec mon tue wed thu fri sat sun mrs von der van "
-    "del des les".split()
+HALVES = frozenset(
+    "york angeles diego francisco antonio vegas orleans jersey zealand rico lanka hampshire "
+    "carolina dakota korea arabia salvador leone buenos aires janeiro paulo hong kong kuala "
+    "lumpur aviv addis ababa".split()
+)
+"""Halves of the names of places; alone they are none."""
+FRAGMENTS = HALVES | frozenset(
+    "los las san santa rio sao tel monte costa puerto inc ltd corp co jan feb mar apr jun jul aug "
+    "sep oct nov dec mon tue wed thu fri sat sun mrs von der van del des les".split()
 )
 """What is no name by itself: halves of names, short forms, particles."""
 TITLES = frozenset(

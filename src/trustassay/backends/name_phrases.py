@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from trustassay.backends.name_kinds import GIVEN, PLACE, SURNAME, TITLES
+from trustassay.backends.name_kinds import GIVEN, HALVES, PEOPLE, PLACE, SURNAME, TITLES
 
 __all__ = ["UNKNOWN", "Part", "parts_of"]
 
@@ -16,7 +16,12 @@ UNKNOWN = ""
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _INITIAL = "initial"
 _KEPT = frozenset("of the de la du van von der den del da di al el bin ibn y and".split()) | TITLES
-_DIRECTIONS = frozenset("north south east west new upper lower great central".split())
+_BESIDE = frozenset(
+    "north south east west new upper lower great central united states kingdom republic union "
+    "saint city island islands".split()
+)
+"""Common words in the names of places."""
+_TELLING = (GIVEN, SURNAME, PLACE, PEOPLE)
 
 
 class Part(NamedTuple):
@@ -33,25 +38,34 @@ def parts_of(
     """Return the parts of a name of one or several words that are replaced together.
 
     A person: all given names and the surname. A place of names alone: the whole. Else the words
-    that are names of a known kind, while all others stay (``University of California``). Else
-    every word, by its tag in small letters.
+    that are names of a known kind, while all others stay (``University of California``), or that
+    are known as no common word. Else every word, by its tag in small letters.
     """
     found = [one for one in _WORD.finditer(words) if one[0].lower() not in _KEPT]
-    kinds = [_INITIAL if len(one[0]) == 1 else kind_of(one[0]) for one in found]
+    kinds = [_kind(one[0], kind_of) for one in found]
     common = [common_tag(one[0]) for one in found]
     if _is_person(kinds, common):
         groups = [_INITIAL if kind == _INITIAL else GIVEN for kind in kinds[:-1]] + [SURNAME]
     elif _is_place(kinds, [one[0] for one in found], common):
         return [Part(found[0].start(), found[-1].end(), PLACE)]
+    elif any(kind in _TELLING for kind in kinds):  # the Supreme Court of Canada
+        groups = [kind if kind in _TELLING else _INITIAL for kind in kinds]
     elif any(kind not in (UNKNOWN, _INITIAL) for kind in kinds):
         groups = [kind or _INITIAL for kind in kinds]
-    else:
-        groups = common
+    else:  # Lake Tahoe keeps its lake, but of Black Sea both are replaced
+        unknown = "" in common
+        groups = [_INITIAL if tag and unknown else tag for tag in common]
     return [
         Part(one.start(), one.end(), group)
         for one, group in zip(found, groups, strict=True)
         if group != _INITIAL
     ]
+
+
+def _kind(word: str, kind_of: Callable[[str], str]) -> str:
+    if len(word) == 1:
+        return _INITIAL
+    return PLACE if word.lower() in HALVES else kind_of(word)
 
 
 def _is_person(kinds: Sequence[str], common: Sequence[str]) -> bool:
@@ -72,9 +86,11 @@ def _is_person(kinds: Sequence[str], common: Sequence[str]) -> bool:
 
 def _is_place(kinds: Sequence[str], words: Sequence[str], common: Sequence[str]) -> bool:
     """Whether a name is that of a place, and holds no common word but a direction."""
-    if not kinds or PLACE not in kinds or not {PLACE, UNKNOWN}.issuperset(kinds):
-        return False
-    return not any(
-        tag and kind != PLACE and word.lower() not in _DIRECTIONS
-        for tag, kind, word in zip(common, kinds, words, strict=True)
-    )
+    own = [
+        (kind, tag)
+        for kind, word, tag in zip(kinds, words, common, strict=True)
+        if word.lower() not in _BESIDE
+    ]
+    if not own:
+        return len(words) > 1
+    return PLACE in kinds and all(kind == PLACE or not (kind or tag) for kind, tag in own)

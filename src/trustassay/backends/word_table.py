@@ -8,7 +8,8 @@ computed but means and products.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.encoder import card, encoder
-from trustassay.backends.name_kinds import EXAMPLES, FRAGMENTS, PLACE
+from trustassay.backends.name_kinds import EXAMPLES, FRAGMENTS, PLACE, SURNAME
 from trustassay.errors import BackendError
 
 __all__ = ["WordTable", "word_table"]
@@ -27,6 +28,12 @@ MARGIN = 0.06
 """So much nearer a name is to the examples of its kind than to those of any other."""
 MARGIN_OF_COMMON = 0.1
 """The same of a name that is a common word, too (``Mark``)."""
+PIECE = 0.3
+"""So much rarer (natural logarithm) a word counts for each further piece that it is read in."""
+LONGEST_SURNAME = 10
+"""Characters of a surname of several pieces; longer ones are mostly no surnames."""
+TOGETHER = 4096
+"""Words whose vectors are made at once."""
 NAMES = ("NNP", "NNPS")
 
 Floats = NDArray[np.float32]
@@ -35,14 +42,16 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WordTable:
-    """About 15,000 words, the most frequent first, their unit vectors, and groups of like words.
+    """About 55,000 words, the most frequent first, their unit vectors, and groups of like words.
 
+    rarity: natural logarithm of the rank by frequency, roughly; the rarest are not ranked.
     groups: places of the words by tag (``NN``), and of names by kind (``surname``).
     """
 
     name: str
     words: tuple[str, ...]
     vectors: Floats
+    rarity: Floats
     groups: Mapping[str, Indices]
     lexicon: Mapping[str, str]
     _reader: Any
@@ -65,6 +74,12 @@ class WordTable:
         margin = MARGIN_OF_COMMON if self.common_tag(word) else MARGIN
         return _kind(self._pieces[ids[0]], self._centres, self._kinds, margin)
 
+    def rarity_of(self, text: str) -> float:
+        """Return how rare words are: the mean of theirs."""
+        reader, size = self._reader.tokenizer, len(self._pieces)
+        rows = [reader.encode(w, add_special_tokens=False).ids for w in text.split()]
+        return float(np.mean([_rarity(ids, size) for ids in rows if ids] or [0.0]))
+
     def common_tag(self, word: str) -> str:
         """Return the tag of a word in small letters; empty where it is known as a name alone."""
         tag = self.lexicon.get(word.lower(), "").split("|")[0]
@@ -86,23 +101,29 @@ def word_table() -> WordTable:
     kinds = tuple(EXAMPLES)
     examples = [[rows[one.lower()] for one in EXAMPLES[kind]] for kind in kinds]
     centres = np.stack([_unit(pieces[places].mean(axis=0)) for places in examples])
+    usable = [text for text, tag in lexicon.items() if _usable(text, tag.split("|")[0], lexicon)]
+    encoded = reader.tokenizer.encode_batch(usable, add_special_tokens=False)
     listed = sorted(
-        (rows[text.lower()], text)
-        for text, tag in lexicon.items()
-        if text.lower() in rows and _usable(text, tag.split("|")[0], lexicon)
+        (_rarity(one.ids, len(rows)), text, one.ids)
+        for text, one in zip(usable, encoded, strict=True)
     )
+    vectors = _means(pieces, [ids for *_, ids in listed])
     groups: dict[str, list[int]] = {}
-    for place, (row, text) in enumerate(listed):
+    for place, (_, text, ids) in enumerate(listed):
         group = lexicon[text].split("|")[0]
         if text[0].isupper():
-            group = _kind(pieces[row], centres, kinds, MARGIN)
-            if not group or (len(text) < 4 and group == PLACE):
+            group = _kind(vectors[place], centres, kinds, MARGIN)
+            if len(ids) > 1 and not (group == SURNAME and len(text) <= LONGEST_SURNAME):
+                continue  # the pieces of rare names tell surnames alone
+            if len(text) < 4 and group == PLACE:
                 continue
-        groups.setdefault(group, []).append(place)
+        if group:
+            groups.setdefault(group, []).append(place)
     return WordTable(
         f"{card()['version']}+textblob-{release}",
-        tuple(text for _, text in listed),
-        pieces[[row for row, _ in listed]],
+        tuple(text for _, text, _ in listed),
+        vectors,
+        np.array([rarity for rarity, *_ in listed], dtype=np.float32),
         {name: np.array(places, dtype=np.int64) for name, places in groups.items()},
         lexicon,
         reader,
@@ -122,6 +143,13 @@ def _usable(text: str, tag: str, lexicon: Mapping[str, str]) -> bool:
     return text == text.capitalize() and not known
 
 
+def _rarity(ids: Sequence[int], size: int) -> float:
+    """Return the logarithm of a word's rank; one of several pieces is rarer than all others."""
+    if len(ids) == 1:
+        return math.log1p(ids[0])
+    return math.log1p(size) + PIECE * (len(ids) - 1)
+
+
 def _kind(vector: Floats, centres: Floats, kinds: tuple[str, ...], margin: float) -> str:
     likeness = centres @ vector
     second, first = np.argsort(likeness)[-2:]
@@ -130,6 +158,17 @@ def _kind(vector: Floats, centres: Floats, kinds: tuple[str, ...], margin: float
 
 def _unit(vector: Floats) -> Floats:
     return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12), dtype=np.float32)
+
+
+def _means(pieces: Floats, places: Sequence[Sequence[int]]) -> Floats:
+    """Return the unit vector of the mean of each word's pieces, shape (words, d)."""
+    made = []
+    for start in range(0, len(places), TOGETHER):
+        block = places[start : start + TOGETHER]
+        starts = np.cumsum([0, *map(len, block)])[:-1]
+        sums = np.add.reduceat(pieces[[one for ids in block for one in ids]], starts)
+        made.append(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12))
+    return np.concatenate(made)
 
 
 def _lexicon() -> tuple[dict[str, str], str]:

@@ -41,13 +41,21 @@ def read(text: str, answer: str, group: Sequence[Slot]) -> list[tuple[Slot, str]
     for match in _NUMBERED.finditer(text):
         line = match[1].strip('"“” ')
         for slot in group:
-            before, after = answer[: slot.start], answer[slot.end :]
-            fits = line.startswith(before) and (line + ".").endswith(after or ".")
-            end = len(line) - len(after) if line.endswith(after) else len(line) - len(after) + 1
-            if fits and len(before) < end:
-                found.append((slot, line[len(before) : end].strip()))
+            if replacement := _between(line, answer[: slot.start], answer[slot.end :]):
+                found.append((slot, replacement))
                 break
     return found
+
+
+def _between(line: str, before: str, after: str) -> str:
+    """Return what a line has between two parts of an answer; empty where it has others.
+
+    A full stop that one of both lacks is no difference.
+    """
+    line, after = line.rstrip("."), after.rstrip(".")
+    if not (line.startswith(before) and line.endswith(after)):
+        return ""
+    return line[len(before) : len(line) - len(after)].strip()
 
 
 @cache

@@ -1,0 +1,158 @@
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from tests.support import jsonl
+from trustassay import score
+from trustassay.calls.backends import Backends
+from trustassay.capabilities import SubstitutesRequest
+from trustassay.distractors import find_distractors
+from trustassay.errors import BackendError
+from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need
+from trustassay.runs.intake import BadInputError
+from trustassay.workflows.distractors import DistractorOptions, find_in_file, loaded
+
+NAMES = ["Anna", "Bert", "Carla", "Dirk"]
+RECORDS: list[dict[str, Any]] = [
+    {"id": "a", "question": "who wrote it", "response": "Jane wrote it.", "answers": ["Carla"]},
+    {"id": "b", "question": "when was it", "response": "It was in 1983.", "model": "m"},
+    {"id": "c", "question": "who sang it", "response": "Zoe"},
+    {"id": "d", "question": "?", "response": "..."},
+]
+
+
+class Listed:
+    """The same names for all, and a note of what was asked; ``fails`` for some words."""
+
+    name = "listed/1"
+
+    def __init__(self, fails: str = "") -> None:
+        self.asked: list[str] = []
+        self.fails = fails
+
+    def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:
+        self.asked += [one.words for one in requests]
+        if any(one.words == self.fails for one in requests):
+            raise BackendError("listed is out of order")
+        return [NAMES[: one.k] if one.tag == "NNP" else [] for one in requests]
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def write(tmp_path: Path, source: Listed, **options: Any) -> Any:
+    return find_in_file(
+        jsonl(tmp_path / "in.jsonl", RECORDS),
+        tmp_path / "out.jsonl",
+        Backends.of(substitutes={"mine": source}),
+        DistractorOptions(sources=("mine",), **options),
+    )
+
+
+def test_the_file_holds_every_answer_in_order(tmp_path: Path) -> None:
+    done = write(tmp_path, Listed(), most=5)
+    rows = read(tmp_path / "out.jsonl")
+    assert [row["id"] for row in rows] == ["a", "b", "c", "d"]
+    assert [one["text"] for one in rows[0]["distractors"]] == [
+        f"{name} wrote it." for name in NAMES if name != "Carla"
+    ]
+    assert rows[0]["distractors"][0] == {
+        "text": "Anna wrote it.",
+        "source": "mine",
+        "level": 1,
+        "replaced": "Jane",
+        "replacement": "Anna",
+    }
+    assert rows[1]["model"] == "m" and {d["source"] for d in rows[1]["distractors"]} == {"date"}
+    assert rows[3]["distractors"] == []
+    assert (done.answers, done.assessable, done.distractors) == (4, 3, 3 + 5 + 4)
+
+
+def test_answers_to_other_questions_of_the_file(tmp_path: Path) -> None:
+    write(tmp_path, Listed(), most=5, pool=True)
+    first = read(tmp_path / "out.jsonl")[0]["distractors"]
+    assert (first[0]["source"], first[0]["replacement"]) == ("mine", "Anna")
+    assert ("pool", "Zoe") in {(one["source"], one["replacement"]) for one in first}
+
+
+def test_what_failed_is_left_out_and_tried_again(tmp_path: Path) -> None:
+    done = write(tmp_path, Listed("Zoe"))
+    assert done.failed == {"c": "listed is out of order"}
+    assert [row["id"] for row in read(tmp_path / "out.jsonl")] == ["a", "b", "d"]
+    mended = Listed()
+    again = write(tmp_path, mended)
+    assert (again.resumed, again.answers, again.failed) == (3, 4, {})
+    assert mended.asked == ["Zoe"]
+    assert [row["id"] for row in read(tmp_path / "out.jsonl")] == ["a", "b", "c", "d"]
+
+
+def test_an_answer_is_needed(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "in.jsonl", [{"id": "a", "question": "who"}])
+    with pytest.raises(BadInputError):
+        find_in_file(path, tmp_path / "out.jsonl", Backends.of(substitutes={"m": Listed()}))
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_equal_requests_are_asked_once_for_all_answers(tmp_path: Path) -> None:
+    source = Listed()
+    same = [RECORDS[0] | {"id": str(i)} for i in range(20)]
+    path = jsonl(tmp_path / "in.jsonl", same)
+    backends = Backends.of(substitutes={"mine": source})
+    find_in_file(path, tmp_path / "o.jsonl", backends, DistractorOptions(sources=("mine",)))
+    assert len(source.asked) == len(set(source.asked))
+
+
+def test_what_is_named_is_loaded() -> None:
+    backends, names = loaded(["mine=python:tests.workflows.test_distractors:LISTED", "llm"])
+    assert names == ("mine", "llm")
+    assert backends.named("distractors") == ("mine",)
+    assert backends.names() == {"distractors": {"mine": "listed/1"}}
+
+
+LISTED = Listed()
+
+
+@dataclass(frozen=True)
+class Counting(Metric):
+    """Counts the distractors of answers."""
+
+    name: ClassVar[str] = "counting"
+    title: ClassVar[str] = "Counting"
+    verdicts: ClassVar[Sequence[str]] = ()
+    figures: ClassVar[Mapping[str, Figure]] = {
+        "mean": Figure("mean", "share of forty", "", headline=True, statistic=Mean())
+    }
+
+    def needs(self) -> Sequence[Need]:
+        return [Need("substitutes")]
+
+    async def assess(self, context: Context) -> Assessment:
+        sample, models = context.sample, context.models
+        found = await find_distractors(
+            sample.question,
+            sample.response or "",
+            models,
+            sources=models.names("distractors"),
+            seed=context.seed,
+        )
+        return Assessment(sample.id, self.name, len(found) / 40)
+
+
+def test_a_run_stores_what_was_looked_up_and_goes_on_from_it(tmp_path: Path) -> None:
+    source = Listed()
+    folder = tmp_path / "run"
+    run = score(RECORDS[:3], metrics=Counting(), distractors={"mine": source}, out=folder)
+    assert [one.score for one in run.assessments] == [4 / 40, 1.0, 4 / 40]
+    assert json.loads((folder / "run.json").read_text())["backends"] == {
+        "distractors": {"mine": "listed/1"}
+    }
+    asked = len(source.asked)
+    assert asked
+    (folder / "assessments.jsonl").unlink()
+    score(RECORDS[:3], metrics=Counting(), distractors={"mine": source}, out=folder)
+    assert len(source.asked) == asked
