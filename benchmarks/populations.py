@@ -7,7 +7,7 @@ figures near 0 and near 100, few refusals, many equal values, long tails.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,162 +16,83 @@ Floats = NDArray[np.float64]
 Rng = np.random.Generator
 
 
-def answers(  # noqa: PLR0913 - what makes up a population
-    rng: Rng,
-    size: int,
-    *,
-    answerable: float,
-    answers: float,
-    answers_wrongly: float,
-    correct: float,
-    supported: float,
-    precise: float,
-    whole: bool = False,
-    without_support: float = 0.0,
-) -> Mapping[str, Floats]:
-    """Return the parts of grounding's assessments, as columns.
+@dataclass(frozen=True)
+class Answers:
+    """A population of answers; called, it draws from it.
 
-    Args:
-        answerable: share of questions whose documents hold an answer.
-        answers, answers_wrongly: shares answered of those, and of the others.
-        correct, supported, precise: mean shares of gold answers given, of statements supported and
-            of citations precise; each answer has a share of its own about them.
-        whole: one gold answer, statement and citation an answer, so all is yes or no.
-        without_support: share of answers none of whose statements is supported.
+    answerable: share of questions whose documents hold an answer.
+    answers, answers_wrongly: shares answered of those, and of the others.
+    correct, supported, precise: mean shares of gold answers given, of statements supported and of
+    citations precise; each answer has a share of its own about them.
+    whole: one gold answer, statement and citation an answer, so all is yes or no.
+    without_support: share of answers none of whose statements is supported.
     """
 
-    def own(mean: float) -> Floats:
-        return rng.beta(3 * mean, 3 * (1 - mean), size)
+    answerable: float
+    answers: float
+    answers_wrongly: float
+    correct: float
+    supported: float
+    precise: float
+    whole: bool = False
+    without_support: float = 0.0
 
-    can = rng.random(size) < answerable
-    answered = np.where(can, rng.random(size) < answers, rng.random(size) < answers_wrongly)
-    golds = np.ones(size, int) if whole else rng.integers(1, 6, size)
-    backed = np.where(can, 1 + rng.binomial(golds - 1, 0.7), 0)
-    given = own(correct)
-    backed_hits = np.where(answered, rng.binomial(backed, given), 0)
-    other_hits = np.where(answered, rng.binomial(golds - backed, 0.3 * given), 0)
-    statements = np.ones(size, int) if whole else 1 + rng.binomial(5, 0.4, size)
-    share = np.where(rng.random(size) < without_support, 0.0, own(supported))
-    held = np.where(answered, rng.binomial(statements, share), 0)
-    citations = np.ones(size, int) if whole else rng.binomial(2 * statements, 0.6)
-    exact = rng.binomial(citations, precise * (0.5 + 0.5 * share))
-    hits = backed_hits + other_hits
-    elements = np.maximum(hits, rng.poisson(4, size))
-    columns = {
-        "answered": answered,
-        "answered_stripped": answered,
-        "answerable": can,
-        "words": 5 + rng.poisson(20, size),
-        "blank": np.zeros(size),
-        "golds": golds,
-        "hits": hits,
-        "supported": backed,
-        "supported_hits": backed_hits,
-        "elements": elements,
-        "precise_elements": hits,
-        "supported_elements": backed_hits,
-        "statements": statements,
-        "supported_statements": held,
-        "citations": citations,
-        "precise_citations": np.where(answered & (held > 0), exact, 0),
-        "invalid_citations": np.zeros(size),
-    }
-    return {name: np.asarray(column, dtype=np.float64) for name, column in columns.items()}
+    def __call__(self, rng: Rng, size: int) -> Mapping[str, Floats]:
+        """Return the parts of grounding's assessments, as columns."""
+
+        def own(mean: float) -> Floats:
+            return rng.beta(3 * mean, 3 * (1 - mean), size)
+
+        can = rng.random(size) < self.answerable
+        answered = np.where(
+            can, rng.random(size) < self.answers, rng.random(size) < self.answers_wrongly
+        )
+        golds = np.ones(size, int) if self.whole else rng.integers(1, 6, size)
+        backed = np.where(can, 1 + rng.binomial(golds - 1, 0.7), 0)
+        given = own(self.correct)
+        backed_hits = np.where(answered, rng.binomial(backed, given), 0)
+        other_hits = np.where(answered, rng.binomial(golds - backed, 0.3 * given), 0)
+        statements = np.ones(size, int) if self.whole else 1 + rng.binomial(5, 0.4, size)
+        share = np.where(rng.random(size) < self.without_support, 0.0, own(self.supported))
+        held = np.where(answered, rng.binomial(statements, share), 0)
+        citations = np.ones(size, int) if self.whole else rng.binomial(2 * statements, 0.6)
+        exact = rng.binomial(citations, self.precise * (0.5 + 0.5 * share))
+        hits = backed_hits + other_hits
+        elements = np.maximum(hits, rng.poisson(4, size))
+        columns = {
+            "answered": answered,
+            "answered_stripped": answered,
+            "answerable": can,
+            "words": 5 + rng.poisson(20, size),
+            "blank": np.zeros(size),
+            "golds": golds,
+            "hits": hits,
+            "supported": backed,
+            "supported_hits": backed_hits,
+            "elements": elements,
+            "precise_elements": hits,
+            "supported_elements": backed_hits,
+            "statements": statements,
+            "supported_statements": held,
+            "citations": citations,
+            "precise_citations": np.where(answered & (held > 0), exact, 0),
+            "invalid_citations": np.zeros(size),
+        }
+        return {name: np.asarray(column, dtype=np.float64) for name, column in columns.items()}
 
 
 ANSWERS: Mapping[str, Callable[[Rng, int], Mapping[str, Floats]]] = {
-    "middling": partial(
-        answers,
-        answerable=0.6,
-        answers=0.7,
-        answers_wrongly=0.4,
-        correct=0.6,
-        supported=0.6,
-        precise=0.7,
-    ),
-    "good": partial(
-        answers,
-        answerable=0.7,
-        answers=0.95,
-        answers_wrongly=0.1,
-        correct=0.9,
-        supported=0.92,
-        precise=0.95,
-    ),
-    "excellent": partial(
-        answers,
-        answerable=0.7,
-        answers=0.98,
-        answers_wrongly=0.03,
-        correct=0.97,
-        supported=0.98,
-        precise=0.98,
-    ),
-    "poor": partial(
-        answers,
-        answerable=0.5,
-        answers=0.5,
-        answers_wrongly=0.5,
-        correct=0.1,
-        supported=0.1,
-        precise=0.4,
-    ),
-    "yes or no": partial(
-        answers,
-        answerable=0.7,
-        answers=0.9,
-        answers_wrongly=0.2,
-        correct=0.7,
-        supported=0.7,
-        precise=0.8,
-        whole=True,
-    ),
-    "refuses hardly ever": partial(
-        answers,
-        answerable=0.6,
-        answers=0.98,
-        answers_wrongly=0.95,
-        correct=0.6,
-        supported=0.5,
-        precise=0.7,
-    ),
-    "refuses mostly": partial(
-        answers,
-        answerable=0.6,
-        answers=0.3,
-        answers_wrongly=0.1,
-        correct=0.7,
-        supported=0.7,
-        precise=0.8,
-    ),
-    "few unanswerable": partial(
-        answers,
-        answerable=0.9,
-        answers=0.9,
-        answers_wrongly=0.3,
-        correct=0.7,
-        supported=0.7,
-        precise=0.8,
-    ),
-    "none unanswerable": partial(
-        answers,
-        answerable=1.0,
-        answers=0.9,
-        answers_wrongly=0.3,
-        correct=0.7,
-        supported=0.7,
-        precise=0.8,
-    ),
-    "a tenth unsupported": partial(
-        answers,
-        answerable=0.7,
-        answers=0.95,
-        answers_wrongly=0.1,
-        correct=0.9,
-        supported=0.95,
-        precise=0.97,
-        without_support=0.1,
-    ),
+    # answerable, answers, answers_wrongly, correct, supported, precise
+    "middling": Answers(0.6, 0.7, 0.4, 0.6, 0.6, 0.7),
+    "good": Answers(0.7, 0.95, 0.1, 0.9, 0.92, 0.95),
+    "excellent": Answers(0.7, 0.98, 0.03, 0.97, 0.98, 0.98),
+    "poor": Answers(0.5, 0.5, 0.5, 0.1, 0.1, 0.4),
+    "yes or no": Answers(0.7, 0.9, 0.2, 0.7, 0.7, 0.8, whole=True),
+    "refuses hardly ever": Answers(0.6, 0.98, 0.95, 0.6, 0.5, 0.7),
+    "refuses mostly": Answers(0.6, 0.3, 0.1, 0.7, 0.7, 0.8),
+    "few unanswerable": Answers(0.9, 0.9, 0.3, 0.7, 0.7, 0.8),
+    "none unanswerable": Answers(1.0, 0.9, 0.3, 0.7, 0.7, 0.8),
+    "a tenth unsupported": Answers(0.7, 0.95, 0.1, 0.9, 0.95, 0.97, without_support=0.1),
 }
 """By name, in the order in which they are shown."""
 

@@ -30,6 +30,15 @@ def generating(server: LlmServer, folder: Path, *python: str) -> subprocess.Pope
     )
 
 
+def interrupt(process: subprocess.Popen[str], server: LlmServer, *, after: int) -> float:
+    """Interrupt a process once the server has heard from it so often; return the time."""
+    while server.stats()["received"] < after:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    return time.monotonic()
+
+
 def stored(folder: Path) -> int:
     with closing(sqlite3.connect(folder / "cache" / "calls.sqlite")) as connection:
         found: int = connection.execute("SELECT count(*) FROM calls").fetchone()[0]
@@ -59,11 +68,7 @@ def test_replies_that_are_under_way_have_a_second(tmp_path: Path) -> None:
     questions(tmp_path / "q.jsonl", 500)
     with LlmServer(latency_ms=400) as server:
         process = generating(server, tmp_path)
-        while server.stats()["received"] < 40:
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        interrupted = time.monotonic()
+        interrupted = interrupt(process, server, after=40)
         _, said = process.communicate(timeout=20)
         seconds = time.monotonic() - interrupted
         stats = server.stats()
@@ -80,11 +85,7 @@ def test_a_reply_that_does_not_come_holds_it_up_for_no_more_than_that(
     questions(tmp_path / "q.jsonl", 50)
     with LlmServer(latency_ms=10_000) as server:
         process = generating(server, tmp_path)
-        while server.stats()["received"] < 20:
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        interrupted = time.monotonic()
+        interrupted = interrupt(process, server, after=20)
         if twice:
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)

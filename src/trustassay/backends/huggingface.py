@@ -99,8 +99,7 @@ class HuggingFaceEntailer:
         rows = np.empty((len(inputs), len(self._kind.columns)))
         with torch.inference_mode():
             for batch in batches([len(one["input_ids"]) for one in inputs], self._batch_tokens):
-                arrays = padded([inputs[i] for i in batch], self._kind.tokenizer)
-                tensors = {k: torch.from_numpy(v).to(device) for k, v in arrays.items()}
+                tensors = padded([inputs[i] for i in batch], self._kind.tokenizer, device)
                 rows[batch] = self._kind.logits(tensors).float().cpu().numpy()
         if not np.isfinite(rows).all():
             raise BackendError("the model's outputs are not finite numbers; try ?dtype=float32")

@@ -176,21 +176,22 @@ def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
         raise BackendError(f"{name}: {said}{hint}") from error
 
 
-def padded(inputs: Sequence[Features], tokenizer: Any) -> dict[str, NDArray[np.int64]]:
-    """Return the inputs as arrays (b, longest), padded on the tokenizer's side.
+def padded(inputs: Sequence[Features], tokenizer: Any, device: Any) -> dict[str, Any]:
+    """Return the inputs as tensors (b, longest) on a device, padded on the tokenizer's side.
 
     What ``tokenizer.pad`` does, without its walk over every number in Python.
     """
+    torch, _ = libraries()
     lengths = [len(one["input_ids"]) for one in inputs]
     fills = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
     left = tokenizer.padding_side == "left"
-    arrays = {}
+    tensors = {}
     for key in inputs[0]:
         array = np.full((len(inputs), max(lengths)), fills.get(key, 0), dtype=np.int64)
         for row, one, length in zip(array, inputs, lengths, strict=True):
             row[slice(-length, None) if left else slice(length)] = one[key]
-        arrays[key] = array
-    return arrays
+        tensors[key] = torch.from_numpy(array).to(device)
+    return tensors
 
 
 def batches(lengths: Sequence[int], tokens: int) -> Iterator[NDArray[np.intp]]:

@@ -262,10 +262,8 @@ class HuggingFaceChat:
         decoding.finish()
 
     def _batch(self, prompts: Sequence[list[int]]) -> dict[str, Any]:
-        torch, _ = libraries()
         inputs = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in prompts]
-        arrays = padded(inputs, self._tokenizer)
-        return {k: torch.from_numpy(v).to(self._model.device) for k, v in arrays.items()}
+        return padded(inputs, self._tokenizer, self._model.device)
 
     def _after(
         self, start: list[int], pairs: Sequence[tuple[list[int], list[int]]]

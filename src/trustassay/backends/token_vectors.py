@@ -79,8 +79,7 @@ class HuggingFaceTokenEmbedder:
         """Return the hidden states, shape (n, longest, d), of texts padded on the right."""
         torch, _ = libraries()
         self._tokenizer.padding_side = "right"
-        arrays = padded(inputs, self._tokenizer)
-        batch = {k: torch.from_numpy(v).to(self._model.device) for k, v in arrays.items()}
+        batch = padded(inputs, self._tokenizer, self._model.device)
         with torch.inference_mode():
             if self._layer is None:
                 states = self._model(**batch).last_hidden_state

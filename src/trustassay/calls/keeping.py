@@ -11,7 +11,7 @@ from trustassay.calls.store import Calls, CallStoreError, Keys, StoredCall
 from trustassay.errors import BackendError
 from trustassay.files import DiskFullError
 
-__all__ = ["Codec", "Keeper"]
+__all__ = ["Codec", "Keeper", "text_codec"]
 
 Item = TypeVar("Item")
 Reply = TypeVar("Reply")
@@ -29,6 +29,13 @@ class Codec(Generic[Item, Reply]):
     reply_from_json: Callable[[str], Reply]
     as_stored: Callable[[Reply, str], Reply | None] = lambda _, __: None
     tokens: Callable[[Reply], tuple[int | None, int | None]] = lambda _: (None, None)
+
+
+def text_codec(
+    reply_to_json: Callable[[Reply], str], reply_from_json: Callable[[str], Reply]
+) -> Codec[str, Reply]:
+    """Return the codec of a capability whose request is one text."""
+    return Codec(lambda text: (text,), reply_to_json, reply_from_json)
 
 
 class Keeper(Generic[Item, Reply]):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trustassay.backends import DEFAULT_EMBEDDER, resolve
 from trustassay.calls.capability import Capability, Remote, Shared, numbers
 from trustassay.calls.endpoints import EmbeddingCaller
-from trustassay.calls.keeping import Codec
+from trustassay.calls.keeping import text_codec
 from trustassay.capabilities import Embedder
 from trustassay.errors import BackendError
 
@@ -44,12 +44,11 @@ EMBED: Capability[str, Vector] = Capability(
     name="embed",
     stored_as="embedding",
     backend="embedder",
-    item=lambda text: text,
+    item=str,
     compute=compute,
-    codec=Codec(
-        parts=lambda text: (text,),
-        reply_to_json=lambda vector: numbers(vector.tolist()),
-        reply_from_json=lambda text: np.array(json.loads(text), dtype=np.float32),
+    codec=text_codec(
+        lambda vector: numbers(vector.tolist()),
+        lambda text: np.array(json.loads(text), dtype=np.float32),
     ),
     stand_in=lambda _: np.ones(2, dtype=np.float32) / np.sqrt(np.float32(2)),
     load=resolve.embedder,

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from trustassay.backends import resolve
 from trustassay.calls.capability import Capability
-from trustassay.calls.keeping import Codec
+from trustassay.calls.keeping import text_codec
 from trustassay.calls.replies import cleaned
 from trustassay.capabilities import Entity, EntityLinker
 from trustassay.errors import BackendError
@@ -39,12 +39,11 @@ LINK: Capability[str, Found] = Capability(
     name="link",
     stored_as="linking",
     backend="linker",
-    item=lambda text: text,
+    item=str,
     compute=compute,
-    codec=Codec(
-        parts=lambda text: (text,),
-        reply_to_json=lambda found: json.dumps(cleaned([asdict(one) for one in found])),
-        reply_from_json=lambda text: tuple(Entity(**one) for one in json.loads(text)),
+    codec=text_codec(
+        lambda found: json.dumps(cleaned([asdict(one) for one in found])),
+        lambda text: tuple(Entity(**one) for one in json.loads(text)),
     ),
     stand_in=lambda _: (),
     load=resolve.linker,

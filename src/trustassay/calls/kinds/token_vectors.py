@@ -10,7 +10,7 @@ import numpy as np
 
 from trustassay.backends import resolve
 from trustassay.calls.capability import Capability
-from trustassay.calls.keeping import Codec
+from trustassay.calls.keeping import text_codec
 from trustassay.calls.replies import cleaned
 from trustassay.capabilities import TokenEmbedder, TokenVectors
 from trustassay.errors import BackendError
@@ -59,9 +59,9 @@ TOKEN_VECTORS: Capability[str, TokenVectors] = Capability(
     name="token_vectors",
     stored_as="token vectors",
     backend="token embedder",
-    item=lambda text: text,
+    item=str,
     compute=compute,
-    codec=Codec(parts=lambda text: (text,), reply_to_json=to_json, reply_from_json=from_json),
+    codec=text_codec(to_json, from_json),
     stand_in=lambda _: TokenVectors(("token",), np.ones((1, 2), dtype=np.float32)),
     load=resolve.token_embedder,
     option="--token-embedder",
