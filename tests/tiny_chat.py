@@ -9,9 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch
-import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+from tests.lazily import Lazily
+
+torch: Any = Lazily("torch")
+transformers: Any = Lazily("transformers")
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"

@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-import transformers
-from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from tests.lazily import Lazily
 from trustassay.backends.huggingface import CHECK_PAIRS
+
+torch: Any = Lazily("torch")
+transformers: Any = Lazily("transformers")
+safetensors: Any = Lazily("safetensors.torch")
 
 NLI = ("entailment", "neutral", "contradiction")
 HYPOTHESIS = "Anna owns a red car."
@@ -117,10 +119,10 @@ def copy_with(source: Path, path: Path, order: Sequence[int] | None = None, **co
     settings = json.loads((path / "config.json").read_text()) | config
     (path / "config.json").write_text(json.dumps(settings))
     if order is not None:
-        weights = load_file(path / "model.safetensors")
+        weights = safetensors.load_file(path / "model.safetensors")
         for name in ("classifier.weight", "classifier.bias"):
             weights[name] = weights[name][list(order)].clone()
-        save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+        safetensors.save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
     return path
 
 
@@ -135,7 +137,7 @@ def names(labels: Sequence[str]) -> dict[str, Any]:
 def pickled(source: Path, path: Path) -> Path:
     """Save a copy whose weights are a pickle, as older models' are."""
     shutil.copytree(source, path)
-    torch.save(load_file(path / "model.safetensors"), path / "pytorch_model.bin")
+    torch.save(safetensors.load_file(path / "model.safetensors"), path / "pytorch_model.bin")
     (path / "model.safetensors").unlink()
     return path
 

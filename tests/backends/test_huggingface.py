@@ -16,16 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.lazily import Lazily, needed
 from trustassay.backends import huggingface, loading
 from trustassay.backends.huggingface import CHECK_PAIRS, HuggingFaceEntailer
 from trustassay.capabilities import Entailer
 from trustassay.errors import BackendError
 
 _HF = "needs torch and transformers: pip install 'trustassay[hf]'"
-torch = pytest.importorskip("torch", reason=_HF)
-transformers = pytest.importorskip("transformers", reason=_HF)
-
-from safetensors.torch import load_file, save_file  # noqa: E402
+torch, transformers = needed("torch", _HF), needed("transformers", _HF)
+safetensors = Lazily("safetensors.torch")
 
 from tests.tiny_models import (  # noqa: E402
     HYPOTHESIS,
@@ -93,9 +92,9 @@ def changed(
 ) -> Path:
     """Save a copy of a model with other weights."""
     copy_with(source, path, **config)
-    weights = load_file(path / "model.safetensors")
+    weights = safetensors.load_file(path / "model.safetensors")
     change(weights)
-    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    safetensors.save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
     return path
 
 

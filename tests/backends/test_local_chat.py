@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from tests.lazily import needed
 from trustassay.backends.local_chat import HuggingFaceChat
 from trustassay.capabilities import ChatRequest, LocalChatModel, Message
 from trustassay.errors import BackendError
 
 _HF = "needs torch and transformers: pip install 'trustassay[hf]'"
-torch = pytest.importorskip("torch", reason=_HF)
-transformers = pytest.importorskip("transformers", reason=_HF)
+torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 
 from tests.tiny_chat import NO_SYSTEM, SPECIAL, TEMPLATE, save_gpt2, save_llama, save_t5  # noqa: E402
 from tests.tiny_models import pickled, train_nli  # noqa: E402

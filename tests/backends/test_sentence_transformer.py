@@ -9,15 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.lazily import needed
 from trustassay.backends.sentence_transformer import SentenceTransformerEmbedder
 from trustassay.capabilities import Embedder
 from trustassay.errors import BackendError
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-library = pytest.importorskip(
-    "sentence_transformers", reason="pip install 'trustassay[sentence-transformers]'"
-)
+torch, transformers = needed("torch"), needed("transformers")
+library = needed("sentence_transformers", "pip install 'trustassay[sentence-transformers]'")
 
 from tests.tiny_models import FILLER, pickled, train_nli  # noqa: E402
 

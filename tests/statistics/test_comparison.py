@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.lazily import needed
 from trustassay.statistics.comparison import (
     CELLS,
     difference_of_means,
@@ -15,7 +16,7 @@ from trustassay.statistics.comparison import (
     sign_flip_p,
 )
 
-stats = pytest.importorskip("scipy.stats")
+stats = needed("scipy.stats")
 
 
 def rng(seed: int = 0) -> np.random.Generator:

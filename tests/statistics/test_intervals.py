@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.lazily import needed
 from trustassay.statistics.intervals import (
     FEWEST,
     RowSums,
@@ -24,7 +25,7 @@ from trustassay.statistics.intervals import (
     wilson_interval,
 )
 
-stats = pytest.importorskip("scipy.stats")
+stats = needed("scipy.stats")
 
 Floats = NDArray[np.float64]
 

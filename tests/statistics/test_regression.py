@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.lazily import needed
 from trustassay.statistics.regression import LineSums, Moments, student_t_quantile
 
-stats = pytest.importorskip("scipy.stats")
+stats = needed("scipy.stats")
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
 

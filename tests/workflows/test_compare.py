@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.lazily import needed
 from tests.many import HashedWords, many
 from tests.support import Probe, record
 from trustassay import Sample, score
@@ -16,7 +17,7 @@ from trustassay.capabilities import Models
 from trustassay.errors import RunFolderError
 from trustassay.workflows.compare import compare
 
-stats = pytest.importorskip("scipy.stats")
+stats = needed("scipy.stats")
 
 
 @pytest.fixture(scope="module")
