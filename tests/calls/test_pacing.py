@@ -59,7 +59,7 @@ def loop_seconds(server: Server, sizes: Sequence[int], concurrency: int = 50) ->
 
 
 @pytest.mark.parametrize("after_s", AFTER)
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", range(1, 4))
 @pytest.mark.parametrize(("latency_s", "concurrency"), [(0.1, 50), (0.02, 10), (2.0, 50)])
 def test_noise_costs_no_more_than_in_a_plain_loop(
     after_s: float | None, seed: int, latency_s: float, concurrency: int
@@ -74,7 +74,7 @@ def test_noise_costs_no_more_than_in_a_plain_loop(
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.3])
 def test_much_noise_is_no_limit_either(share: float) -> None:
     """Slowing down in vain is found out, and not gone on with. A plain loop would take as long."""
-    for seed in range(1, 6):
+    for seed in range(1, 4):
         found, took = asked(Server([noise(seed, 1.0, limited=share)]), [0] * 2000, 50, seed)
         assert found.count(OK) >= 1998  # in 2,000 calls, 0.13 fail eight times at 0.3
         loop = loop_seconds(Server([noise(seed, 1.0, limited=share)]), [0] * 2000)
@@ -145,8 +145,7 @@ def test_a_quota_for_each_minute_is_used_and_loses_nothing(tells: bool) -> None:
     assert server.complaints <= 0.15
 
 
-@pytest.mark.parametrize("after_s", AFTER)
-@pytest.mark.parametrize("latency_s", [0.02, 0.1])
+@pytest.mark.parametrize(("after_s", "latency_s"), [(None, 0.1), (1.0, 0.02)])
 @pytest.mark.parametrize(
     ("before", "after", "calls", "ideal"),
     [(200, 100, 2000, 15.0), (300, 100, 4000, 30.0), (100, 200, 4000, 22.5)],

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tests.cli.serving import one_server, server, uri
 from tests.llm_server import LlmServer
-from tests.support import command
+from tests.support import command, quick_embedder
 from trustassay.cli import attack as attack_command
 from trustassay.cli.main import app
 from trustassay.metrics.harmonicity.ascent import Ascent
@@ -265,6 +265,7 @@ def test_what_was_refused_counts_and_is_not_asked_again(server: LlmServer, here:
 def test_killed_at_any_point_it_ends_with_the_files_of_an_unbroken_one(tmp_path: Path) -> None:
     files = ("trace.jsonl", "ascent.html", "session.json")
     arguments = ["--steps", "3", "--candidates", "3", "--perturbations", "4", "--calls", "43"]
+    arguments += quick_embedder(tmp_path)
     environment = os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache")}
     with LlmServer(latency_ms=15) as one:
         words = command("attack", "Say it.", "--model", uri(one, concurrency=2), *arguments)

@@ -128,12 +128,12 @@ def test_real_questions_find_their_passages(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "c.jsonl", [{"id": i, "text": r["knowledge"]} for i, r in enumerate(rows)])
     questions = [
         {"id": i, "question": r["question"], "answers": [r["right_answer"]]}
-        for i, r in enumerate(rows[:100])
+        for i, r in enumerate(rows[:40])
     ]
     jsonl(tmp_path / "q.jsonl", questions)
     said = cli("dataset", "q.jsonl", "--corpus", "c.jsonl", "--out", "d.jsonl", "--cache", "off")
     assert said.status == 0
     found = lines(tmp_path / "d.jsonl")
     hits = sum(row["id"] in {d["id"] for d in row["documents"]} for row in found)
-    assert hits >= 95  # each question was written from the passage of its number
-    assert sum(row["answerable"] for row in found) >= 50
+    assert hits >= 38  # each question was written from the passage of its number
+    assert sum(row["answerable"] for row in found) >= 20

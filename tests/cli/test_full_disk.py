@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.serving import one_server, questions, server, uri
 from tests.llm_server import LlmServer
-from tests.support import command, jsonl, records, results
+from tests.support import command, jsonl, quick_embedder, records, results
 
 __all__ = ["one_server", "server"]
 
@@ -119,6 +119,7 @@ def test_nothing_more_is_asked_when_replies_cannot_be_kept(
     server.change(latency_ms=20)
     questions(tmp_path / "q.jsonl", 60)
     arguments = ["--model", uri(server, concurrency=8), "--cache", "disk/cache" if cache else "off"]
+    arguments += quick_embedder(tmp_path)
     out = "run" if cache else "disk/run"
     metric = "harmonicity:perturbations=3"
     found = on_small_disk(

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.serving import questions, uri
+from tests.cli.serving import one_server, questions, server, uri
 from tests.llm_server import LlmServer
+
+__all__ = ["one_server", "server"]
 
 MAIN = "from trustassay.__main__ import main; main()"
 
@@ -46,20 +48,22 @@ def stored(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0])
-def test_from_the_first_moment_on_it_is_a_sentence_and_130(tmp_path: Path, after_s: float) -> None:
+def test_from_the_first_moment_on_it_is_a_sentence_and_130(
+    server: LlmServer, tmp_path: Path, after_s: float
+) -> None:
     """Counted from the first import of the command: Python's own start is not ours."""
     questions(tmp_path / "q.jsonl", 2000)
-    with LlmServer(latency_ms=50) as server:
-        process = generating(server, tmp_path, "-X", "importtime")
-        assert process.stderr
-        for line in process.stderr:
-            if line.rstrip().endswith("trustassay.__main__"):
-                next(process.stderr)
-                break
-        time.sleep(after_s)
-        process.send_signal(signal.SIGINT)
-        said = [line for line in process.stderr if not line.startswith("import time:")]
-        assert process.wait(20) == 130
+    server.change(latency_ms=50)
+    process = generating(server, tmp_path, "-X", "importtime")
+    assert process.stderr
+    for line in process.stderr:
+        if line.rstrip().endswith("trustassay.__main__"):
+            next(process.stderr)
+            break
+    time.sleep(after_s)
+    process.send_signal(signal.SIGINT)
+    said = [line for line in process.stderr if not line.startswith("import time:")]
+    assert process.wait(20) == 130
     assert re.fullmatch(r"interrupted; .*\n", said[-1])
     assert not re.search("Traceback|KeyboardInterrupt|Abort|ignored", "".join(said))
 

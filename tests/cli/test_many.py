@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,18 @@ def hashed_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolve, "embedder", lambda choice: HashedWords())
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("runs")
     for name, shift in (("before", 1.0), ("after", 1.6)):
         rows = list(many(each=5, shift=shift))
-        score(rows, metrics="harmonicity", embedder=HashedWords(), out=tmp_path / name)
-    return tmp_path
+        score(rows, metrics="harmonicity", embedder=HashedWords(), out=home / name)
+    return home
+
+
+@pytest.fixture
+def runs(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 
 
 def test_two_runs(cli: Cli, runs: Path) -> None:

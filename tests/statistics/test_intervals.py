@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -89,10 +90,10 @@ def test_what_is_no_share_is_refused(x: float, n: float) -> None:
         binomial_interval(x, n)
 
 
-def coverage(share: float, n: int) -> float:
-    """Return how often the interval of n draws holds the share, exactly."""
-    held = [x for x in range(n + 1) if _holds(binomial_interval(x, n), share)]
-    return float(stats.binom.pmf(held, n, share).sum())
+def coverage(share: float, intervals: Sequence[tuple[float, float]]) -> float:
+    """Return how often the interval of n draws, given for 0 to n hits, holds the share, exactly."""
+    held = [x for x, interval in enumerate(intervals) if _holds(interval, share)]
+    return float(stats.binom.pmf(held, len(intervals) - 1, share).sum())
 
 
 def _holds(interval: tuple[float, float], value: float) -> bool:
@@ -101,7 +102,8 @@ def _holds(interval: tuple[float, float], value: float) -> bool:
 
 @pytest.mark.parametrize("n", [20, 50, 150])
 def test_the_interval_of_a_share_holds_any_share(n: int) -> None:
-    found = [coverage(share, n) for share in np.linspace(0.002, 0.998, 250)]
+    intervals = [binomial_interval(x, n) for x in range(n + 1)]
+    found = [coverage(share, intervals) for share in np.linspace(0.002, 0.998, 250)]
     assert min(found) > 0.915
     assert np.mean(np.array(found) < 0.93) < 0.03
     assert np.mean(found) < 0.97

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.llm_server import LlmServer
-from tests.support import command, jsonl, run_command
+from tests.support import command, jsonl, quick_embedder, run_command
 from trustassay import score
 from trustassay.metrics.harmonicity.perturbations import family, perturb
 from trustassay.statistics.randomness import generator
@@ -102,7 +102,7 @@ def test_killed_and_resumed_nothing_is_asked_twice(tmp_path: Path) -> None:
     with LlmServer(latency_ms=150) as server:
         arguments: list[str | Path] = [
             *("score", source, "--out", "run", "--model", f"openai:test@{server.base_url}"),
-            *("--metric", "harmonicity:precision=0.05"),
+            *("--metric", "harmonicity:precision=0.05", *quick_embedder(tmp_path)),
         ]
         environment = os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache")}
         process = subprocess.Popen(
