@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit wheel lowest format clean
+.PHONY: demo test quick lint types unit wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
@@ -17,8 +17,14 @@ lint: $(VENV)/test.stamp
 types: $(VENV)/test.stamp
 	$(BIN)/mypy
 
+# Compiled modules are kept, whatever the environment says: the tests start hundreds of commands.
+PYTEST := PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n auto --dist worksteal
+
 unit: $(VENV)/test.stamp
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest -rs -n auto
+	$(PYTEST)
+
+quick: $(VENV)/test.stamp  ## the tests without the slow ones
+	$(PYTEST) -m "not slow"
 
 wheel: $(VENV)/core.stamp  ## build the wheel, and run the demo from it in an empty environment
 	rm -rf dist $(VENV)-wheel

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import settings
 
 from trustassay import registry
@@ -28,6 +31,16 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     """Give every test a cache of its own, so that none reads or writes the user's."""
     folder = tmp_path_factory.getbasetemp() / "caches" / os.urandom(8).hex()
     monkeypatch.setenv("TRUSTASSAY_CACHE", str(folder))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once() -> Iterator[None]:
+    """Build the command line once; typer would for each command, and most take less time."""
+    built = functools.cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", built)
+        patch.setattr(typer.testing, "_get_command", built)
+        yield
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from benchmarks.reliability.server import Behaviour
 
 from tests.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

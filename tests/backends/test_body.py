@@ -74,6 +74,7 @@ def peak_of(work: Callable[[], object]) -> int:
     ],
     ids=["chunked", "told", "gzip"],
 )
+@pytest.mark.slow
 def test_a_reply_that_is_too_large_is_broken_off(
     pieces: Callable[[], AsyncIterator[bytes]], headers: dict[str, str]
 ) -> None:

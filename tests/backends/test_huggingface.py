@@ -40,7 +40,7 @@ from tests.tiny_models import (  # noqa: E402
     with_slow_tokenizer,
 )
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 LIMIT = 48  # tokens that the tiny classifiers read
 

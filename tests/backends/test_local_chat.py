@@ -25,7 +25,7 @@ torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 from tests.tiny_chat import NO_SYSTEM, SPECIAL, TEMPLATE, save_gpt2, save_llama, save_t5  # noqa: E402
 from tests.tiny_models import pickled, train_nli  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 PROMPTS = [
     "the cat",

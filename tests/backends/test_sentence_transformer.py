@@ -19,7 +19,7 @@ library = needed("sentence_transformers", "pip install 'trustassay[sentence-tran
 
 from tests.tiny_models import FILLER, pickled, train_nli  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 LIMIT = 16  # tokens that the tiny model reads, two of them special
 TEXTS = ["word1", " ".join(FILLER[:6]), "", " ".join(FILLER[3:14]), "Anna owns a red car."]

@@ -109,6 +109,7 @@ except Exception as error:
 
 
 @pytest.mark.torch
+@pytest.mark.slow
 def test_the_hub_is_asked_for_the_named_model_alone(hub: str, tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     environment = {

@@ -196,6 +196,7 @@ def started(server: LlmServer, folder: Path, at: float, calls: int) -> subproces
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_two_processes_that_start_together_pay_once(tmp_path: Path) -> None:
     calls = 550
     with LlmServer(latency_ms=100) as server:
@@ -207,6 +208,7 @@ def test_two_processes_that_start_together_pay_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other_machine", [False, True])
+@pytest.mark.slow
 def test_what_a_killed_process_was_asking_the_other_soon_asks(
     tmp_path: Path, other_machine: bool
 ) -> None:

@@ -172,6 +172,7 @@ def poisonous(tokens: int) -> CallError | None:
     return CallError("boom", "server") if tokens == POISON else None
 
 
+@pytest.mark.slow
 def test_a_call_that_always_fails_fails_alone_and_stalls_nobody() -> None:
     async def work() -> None:
         random.seed(1)

@@ -23,6 +23,8 @@ from tests.virtual_time import now, run
 from trustassay.calls.limits import Endpoint
 from trustassay.capabilities import EndpointLimits
 
+pytestmark = pytest.mark.slow
+
 OK = "ok"
 AFTER = [None, 1.0]
 """With a ``Retry-After`` and without."""

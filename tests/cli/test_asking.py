@@ -198,6 +198,7 @@ def test_a_closed_door_is_knocked_at_by_few(
 # ---- the key ----
 
 
+@pytest.mark.slow
 def test_the_key_is_nowhere_even_if_the_server_repeats_it(tmp_path: Path) -> None:
     key = "sk-secret-ABCDEF0123456789"
     questions(tmp_path / "q.jsonl", 4)
@@ -239,6 +240,7 @@ def asked_questions(server: LlmServer) -> list[str]:
     return [request["body"]["messages"][0]["content"] for request in server.requests()]
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_no_stored_call_is_asked_again(tmp_path: Path) -> None:
     n, at_once, kills = 120, 6, 3
     questions(tmp_path / "q.jsonl", n)
@@ -271,6 +273,7 @@ def test_killed_at_random_moments_no_stored_call_is_asked_again(tmp_path: Path) 
     assert samples[0] == samples[1]
 
 
+@pytest.mark.slow
 def test_interrupted_by_ctrl_c_nothing_is_lost(tmp_path: Path) -> None:
     questions(tmp_path / "q.jsonl", 60)
     with LlmServer(latency_ms=30) as one:

@@ -262,6 +262,7 @@ def test_what_was_refused_counts_and_is_not_asked_again(server: LlmServer, here:
     assert len((here / "asked.txt").read_text()) == received
 
 
+@pytest.mark.slow
 def test_killed_at_any_point_it_ends_with_the_files_of_an_unbroken_one(tmp_path: Path) -> None:
     files = ("trace.jsonl", "ascent.html", "session.json")
     arguments = ["--steps", "3", "--candidates", "3", "--perturbations", "4", "--calls", "43"]

@@ -132,6 +132,7 @@ def entails(premise, hypothesis):
 """
 
 
+@pytest.mark.slow
 def test_killed_at_work_and_started_again_then_what_failed(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     rows = [

@@ -93,6 +93,7 @@ def entails(premise, hypothesis):
 """
 
 
+@pytest.mark.slow
 def test_killed_at_work_and_started_again(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     rows = [
@@ -122,6 +123,7 @@ def test_killed_at_work_and_started_again(corpus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not HALUEVAL.exists(), reason=f"no {HALUEVAL}; set TRUSTASSAY_SHARED")
+@pytest.mark.slow
 def test_real_questions_find_their_passages(cli: Cli, tmp_path: Path) -> None:
     with HALUEVAL.open() as file:
         rows = [json.loads(line) for line in file]

@@ -16,6 +16,8 @@ from tests.support import command, jsonl, quick_embedder, records, results
 
 __all__ = ["one_server", "server"]
 
+pytestmark = pytest.mark.slow
+
 LARGE = "64m"
 ROOM = "what is finished is kept; make room, and the same command goes on"
 

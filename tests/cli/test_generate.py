@@ -216,6 +216,7 @@ def test_where_nothing_is_answered_an_older_file_stays(cli: Cli, tmp_path: Path)
     assert not list(tmp_path.glob(".*part"))
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_it_asks_for_the_rest(tmp_path: Path) -> None:
     questions(tmp_path / "q.jsonl", 60)
     with LlmServer(latency_ms=10) as one:

@@ -18,6 +18,8 @@ from tests.llm_server import LlmServer
 
 __all__ = ["one_server", "server"]
 
+pytestmark = pytest.mark.slow
+
 MAIN = "from trustassay.__main__ import main; main()"
 
 

@@ -22,6 +22,8 @@ from tests.support import ROOT, jsonl, record
 
 __all__ = ["one_server", "server"]
 
+pytestmark = pytest.mark.slow
+
 CACHE = ".cache/trustassay/calls.sqlite"
 """The one file below the user's home that the docs name (docs/asking.md)."""
 

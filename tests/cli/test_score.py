@@ -364,6 +364,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "ascii:strict"])
+@pytest.mark.slow
 def test_a_terminal_that_knows_few_letters(tmp_path: Path, encoding: str) -> None:
     jsonl(tmp_path / "ü.jsonl", [record(1, id="ü→", response=None), record(2)])
     done = run_command("score", "ü.jsonl", *LEXICAL, cwd=tmp_path, PYTHONIOENCODING=encoding)

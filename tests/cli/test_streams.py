@@ -11,6 +11,8 @@ import pytest
 
 from tests.support import command, jsonl, records
 
+pytestmark = pytest.mark.slow
+
 FILES = 7
 """Files in the folder of a finished run."""
 

@@ -21,7 +21,7 @@ from trustassay.workflows.compare import compare
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 CHROMIUM = shutil.which("chromium")
 ARGUMENTS = [

@@ -77,6 +77,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=STEPS,
 )
+@pytest.mark.slow
 def test_interrupted_in_a_step_it_ends_at_once_and_goes_on_later(
     tmp_path: Path, unbroken: Path, module: str, owner: str, name: str, after: int
 ) -> None:

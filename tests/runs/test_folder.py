@@ -352,6 +352,7 @@ def wait_for(there: Callable[[], object], process: subprocess.Popen[str]) -> Non
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_killed_at_ten_random_moments_and_resumed(place: Path) -> None:
     unbroken = run_command(*arguments("unbroken"), cwd=place)
     assert unbroken.returncode == 0, unbroken.stderr
@@ -386,28 +387,40 @@ def test_killed_at_ten_random_moments_and_resumed(place: Path) -> None:
 KILLED = """
 import os, pathlib, signal, sys
 from trustassay import score
+from trustassay.runs import outputs, run  # what a run imports, once for all
 
-moment, after = int(sys.argv[1]), sys.argv[2] == "after"
-calls = 0
 replace = pathlib.Path.replace
 
-def killing(self, target):
-    global calls
-    calls += 1
-    if calls == moment and not after:
-        os.kill(os.getpid(), signal.SIGKILL)
-    replace(self, target)
-    if calls == moment:
-        os.kill(os.getpid(), signal.SIGKILL)
+def work(folder, moment, after):
+    calls = 0
 
-pathlib.Path.replace = killing
-score("in.jsonl", metrics=["grounding"], entailer="python:slow:judge", out="broken", concurrency=7)
+    def killing(self, target):
+        nonlocal calls
+        calls += 1
+        if calls == moment and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(self, target)
+        if calls == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    pathlib.Path.replace = killing
+    os.chdir(folder)
+    entailer = "python:slow:judge"
+    score("in.jsonl", metrics=["grounding"], entailer=entailer, out="broken", concurrency=7)
+
+for moment in range(1, int(sys.argv[1]) + 1):
+    child = os.fork()  # nothing runs here yet but this thread
+    if child == 0:
+        work(str(moment), moment, sys.argv[2] == "after")
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 MOMENTS = 6
 """Files put into place by a run: run.json, samples.jsonl, sorted assessments, three outputs."""
 
 
 @pytest.mark.parametrize("after", ["before", "after"])
+@pytest.mark.slow
 def test_killed_as_any_file_is_put_into_place(
     place: Path, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
@@ -419,15 +432,15 @@ def test_killed_as_any_file_is_put_into_place(
         score("in.jsonl", metrics=METRICS, entailer="python:slow:judge", out=out)
 
     run("unbroken")
-    processes = []
     for moment in range(1, MOMENTS + 1):
         folder = place / str(moment)
         folder.mkdir()
         jsonl(folder / "in.jsonl", records(12))
         (folder / "slow.py").write_text(SLOW)
-        program = [sys.executable, "-c", KILLED, str(moment), after]
-        processes.append(subprocess.Popen(program, cwd=folder))
-    codes = [process.wait(30) for process in processes]
+    program = [sys.executable, "-c", KILLED, str(MOMENTS), after]
+    said = subprocess.run(program, cwd=place, stdout=subprocess.PIPE, timeout=60, check=True).stdout
+    codes = [int(code) for code in said.split()]
+    assert len(codes) == MOMENTS
     # One is not killed where assessments came in input order and needed no sorting.
     assert codes[:2] == [-signal.SIGKILL] * 2
     assert codes.count(-signal.SIGKILL) >= MOMENTS - 1
@@ -440,6 +453,7 @@ def test_killed_as_any_file_is_put_into_place(
         assert states(place / f"{moment}/broken") == before
 
 
+@pytest.mark.slow
 def test_killed_while_the_input_is_checked(tmp_path: Path) -> None:
     program = """
 import sys, time
@@ -477,6 +491,7 @@ score(slowly(), metrics=["grounding"], out="run")
     assert len(lines(tmp_path / "run" / "assessments.jsonl")) == 20
 
 
+@pytest.mark.slow
 def test_a_second_process_is_refused_while_the_first_goes_on(place: Path) -> None:
     first = start(place, "run", PAIR_S="0.02")
     wait_for(lambda: asked(place), first)
@@ -487,6 +502,7 @@ def test_a_second_process_is_refused_while_the_first_goes_on(place: Path) -> Non
     assert second.stderr == "trustassay: run: another process is working in this run\n"
 
 
+@pytest.mark.slow
 def test_interrupted_it_ends_with_130_and_goes_on_later(place: Path) -> None:
     process = start(place, "run", PAIR_S="0.02")
     wait_for(lambda: len(asked(place)) > 10, process)

@@ -299,6 +299,7 @@ def test_no_more_samples_are_in_flight_than_allowed(
     assert max(map(len, recorder.batches)) == concurrency
 
 
+@pytest.mark.slow
 def test_ten_thousand_samples_from_a_generator_are_streamed(probe_installed: Path) -> None:
     alive, most = 0, 0
 

@@ -99,6 +99,7 @@ def test_texts_that_cannot_be_perturbed_are_counted() -> None:
         measure_isotropy([([], [])], Backends.of(embed=Characters()))
 
 
+@pytest.mark.slow
 def test_questions_are_drawn_at_random_with_a_seed(tmp_path: Path) -> None:
     rows = [{"question": f"q {i // 2}"} for i in range(400)]  # each twice
     path = jsonl(tmp_path / "in.jsonl", rows)

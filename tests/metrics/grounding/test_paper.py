@@ -126,6 +126,7 @@ def items(draw: st.DrawFn) -> dict[str, Any]:
     salt=st.integers(0, 3),
     limit=st.sampled_from([1, 2, 3, None]),
 )
+@pytest.mark.slow
 def test_random_data_equals_the_oracle(
     data: list[dict[str, Any]], mode: str, salt: int, limit: int | None
 ) -> None:

@@ -95,6 +95,7 @@ def stored_chats(path: Path) -> int:
         return int(count)
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_nothing_is_asked_twice(tmp_path: Path) -> None:
     source = jsonl(
         tmp_path / "in.jsonl", [{"id": f"{i}", "question": f"Number {i}?"} for i in range(40)]
