@@ -237,12 +237,12 @@ def _train(model: Any, loss: Any, data: list[Example], steps: int, rng: random.R
     """Train until the mean loss is small, ``steps`` at most, on one thread: the models are tiny."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     model.train()
     mean = 1.0
     for _ in range(steps):
         optimizer.zero_grad()
-        now = loss(rng.sample(data, 32))
+        now = loss(rng.sample(data, 16))
         now.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

@@ -10,6 +10,7 @@ import typer
 from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import Spending, with_options
 from trustassay.cli.streams import print_json, say
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 ANSWER_SHOWN = 60
 
 
+@with_options
 def attack(  # noqa: PLR0913 - one argument an option
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="Where the search starts.")],
+    *,
     model: Annotated[
         str,
         typer.Option(help="The model to test, as for score.", metavar="URI", show_default=False),
@@ -63,9 +66,7 @@ def attack(  # noqa: PLR0913 - one argument an option
     ] = None,
     max_tokens: common.MaxTokens = 512,
     seed: common.Seed = 0,
-    cache: common.Cache = "",
-    prices: common.PricesFile = None,
-    budget: common.BudgetText = None,
+    spending: Spending,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the points as JSON on standard output.")
     ] = False,
@@ -108,7 +109,7 @@ def attack(  # noqa: PLR0913 - one argument an option
         backends = Backends.of(
             embed=resolve.embedder(embedder), chat={"model": resolve.chat(model)}
         )
-        options = SessionOptions(common.call_options(cache, prices, budget), calls)
+        options = SessionOptions(spending.read(), calls)
         try:
             found = attacking.attack(
                 prompt, backends, out, how, options, lambda point: say(line(prompt, point))

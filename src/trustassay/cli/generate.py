@@ -9,11 +9,14 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import Answers, Spending, with_options
 from trustassay.cli.streams import one_line, say
 
 
+@with_options
 def generate(  # noqa: PLR0913 - one argument an option
     source: common.Source,
+    *,
     model: Annotated[
         str,
         typer.Option(
@@ -26,11 +29,7 @@ def generate(  # noqa: PLR0913 - one argument an option
     out: Annotated[
         Path, typer.Option(help="The answered questions, JSON Lines.", show_default=False)
     ],
-    style: common.Style = "auto",
-    prompt: common.PromptFile = None,
-    examples: common.Examples = None,
-    temperature: common.Temperature = 0.0,
-    max_tokens: common.MaxTokens = 300,
+    answers: Answers,
     repeats: Annotated[int, typer.Option(help="Answers to each question.", min=1)] = 1,
     again: Annotated[
         bool, typer.Option("--again", help="Answer questions that have an answer already, too.")
@@ -46,9 +45,7 @@ def generate(  # noqa: PLR0913 - one argument an option
     ] = None,
     field: common.Fields = [],  # noqa: B006
     skip_bad: common.SkipBad = False,
-    cache: common.Cache = "",
-    prices: common.PricesFile = None,
-    budget: common.BudgetText = None,
+    spending: Spending,
 ) -> None:
     """Answer a file of questions. A stopped command goes on where it was: replies are cached.
 
@@ -62,7 +59,7 @@ def generate(  # noqa: PLR0913 - one argument an option
         from trustassay.workflows import generate as generating
 
         options = generating.GenerateOptions(
-            answering=common.answering(style, prompt, examples, temperature, max_tokens),
+            answering=answers.read(),
             fields=common.pairs(field, "--field"),
             limit=limit,
             skip_bad=skip_bad,
@@ -70,7 +67,7 @@ def generate(  # noqa: PLR0913 - one argument an option
             again=again,
             concurrency=concurrency,
             progress=True,
-            calls=common.call_options(cache, prices, budget),
+            calls=spending.read(),
         )
         done = generating.generate(source, model, out, options)
         common.show_endpoints(done.endpoints)
@@ -78,7 +75,7 @@ def generate(  # noqa: PLR0913 - one argument an option
             say(one_line(f"  {sample_id}: {error}"))
         asked = done.written + len(done.failed)
         if done.cut:
-            words = f"answers were cut at {max_tokens} tokens (--max-tokens)"
+            words = f"answers were cut at {answers.max_tokens} tokens (--max-tokens)"
             say(f"{done.cut:,} of {asked:,} {words}")
         if done.empty:
             say(f"{done.empty:,} of {asked:,} answers were empty")

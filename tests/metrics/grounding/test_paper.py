@@ -119,7 +119,7 @@ def items(draw: st.DrawFn) -> dict[str, Any]:
     return {"question": "Which?", "answers": golds, "docs": documents, "output": draw(TEXTS)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     data=st.lists(items(), min_size=1, max_size=6),
     mode=st.sampled_from(["em", "cm", "em5"]),
