@@ -151,5 +151,5 @@ def test_named_ones_alone_are_tried() -> None:
     assert "works" in result.output and "replay:FILE" not in result.output
     result = models("lexical", "python:tried_backends:fails")
     assert result.exit_code == 1
-    assert "broken" in result.output and "1 of them should work here" in result.output
+    assert "broken" in result.output and "1 of these failed but should work here" in result.output
     assert models("opnai:x").exit_code == 2

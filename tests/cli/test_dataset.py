@@ -53,8 +53,8 @@ def test_from_texts_to_a_score(cli: Cli, corpus: Path, tmp_path: Path) -> None:
         (["--corpus", "nowhere"], "nowhere: no such file or folder"),
         (["--corpus", "empty"], "empty: holds no file of a known kind"),
         (["--corpus", "bad.jsonl"], "bad.jsonl:1: text: is missing"),
-        ([], "by just one"),
-        (["--corpus", "texts", "--retriever", "bm25:texts"], "by just one"),
+        ([], "give either --corpus"),
+        (["--corpus", "texts", "--retriever", "bm25:texts"], "give either --corpus"),
         (["--retriever", "bm52:texts"], "unknown retriever 'bm52:texts'; known: bm25:PATH"),
         (["--corpus", "texts", "--claims", "sentence"], "did you mean"),
         (["--corpus", "texts", "--claims", "model"], "claims of a model need a model"),
@@ -116,7 +116,7 @@ def test_killed_at_work_and_started_again(corpus: Path, tmp_path: Path) -> None:
         done = subprocess.run(
             arguments(out), cwd=tmp_path, env=environment, capture_output=True, check=True
         )
-        assert (b"were done already" in done.stderr) == (out == "d.jsonl")
+        assert (b"were already done" in done.stderr) == (out == "d.jsonl")
     assert (tmp_path / "d.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert len(lines(tmp_path / "d.jsonl")) == 120
 

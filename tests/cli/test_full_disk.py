@@ -17,7 +17,7 @@ from tests.support import command, jsonl, records, results
 __all__ = ["one_server", "server"]
 
 LARGE = "64m"
-ROOM = "what is finished is kept; make room, and the same command goes on"
+ROOM = "finished work is kept; free some space and run the same command again to continue"
 
 
 @functools.cache

@@ -193,7 +193,7 @@ def test_what_was_not_answered_is_left_out_and_asked_for_again(cli: Cli, tmp_pat
         assert "counts as gone" in said.err
         written = len(lines(tmp_path / "a.jsonl"))
         assert written == 12
-        assert "failed: 18; the same command asks for these alone" in said.err
+        assert "failed: 18; run the same command again to retry only these" in said.err
         mortal.revive()
         mortal.reset()
         assert cli(*asking).status == 0
@@ -209,7 +209,7 @@ def test_where_nothing_is_answered_an_older_file_stays(cli: Cli, tmp_path: Path)
             "generate", "q.jsonl", "--model", uri(closed), "--repeats", "2", "--out", "a.jsonl"
         )
     assert said.status == 1
-    assert "nothing was answered; a.jsonl was not written" in said.err
+    assert "no question was answered; a.jsonl was not written" in said.err
     assert "failed: 6;" in said.err
     assert "q2#2: openai:test@" in said.err
     assert (tmp_path / "a.jsonl").read_text() == "mine\n"

@@ -52,7 +52,7 @@ def test_of_few_samples_no_change_is_claimed(cli: Cli, runs: Path) -> None:
         score(rows, metrics="harmonicity", embedder=HashedWords(), out=runs / name)
     said = cli("compare", "few", "worse", "--out", "page.html")
     assert said.status == 0
-    assert "cannot be said (too few pairs: 19; 40 would do)" in said.err
+    assert "is unknown (too few pairs: 19; 40 would do)" in said.err
     assert said.err.count("too few") == 5  # four figures, and the sentence
     assert "too few" in (runs / "page.html").read_text(encoding="utf-8")
 
@@ -128,7 +128,7 @@ def test_by_default_each_perturbation_has_a_row_and_what_is_not_seen_is_told(
         "embedded sees typo, synonym; sees that unicode changed something, but not what; "
         "does not see control, codes, whitespace." in said.err
     )
-    assert "mind: control, codes, whitespace: No perturbed text has another vector" in said.err
+    assert "note: control, codes, whitespace: Every perturbed text has the same vector" in said.err
     for name, seen in (("control", "no"), ("typo", "yes"), ("unicode", "not what")):
         assert re.search(rf"^{name} +{seen} ", said.err, re.MULTILINE)
     found = json.loads(said.out)
@@ -147,7 +147,7 @@ def test_a_perturbation_that_fits_no_question_is_told_beside_the_others(
     jsonl(tmp_path / "q.jsonl", [{"question": f"{i} + {i}?"} for i in range(4)])
     said = cli("isotropy", "q.jsonl", "--json")
     assert said.status == 0
-    assert "synonym: none of the questions can be perturbed so" in said.err
+    assert "synonym: cannot be applied to any of the questions" in said.err
     names = [one["perturbation"] for one in json.loads(said.out)["families"]]
     assert names == ["control", "codes", "unicode", "whitespace"]
     said = cli("isotropy", "q.jsonl", "--perturbation", "typo")

@@ -47,7 +47,7 @@ def test_too_few_samples_for_an_interval_are_told_on_terminal_and_page(
 ) -> None:
     said = cli("score", SOUND, *LEXICAL, "--out", "run")
     reason = "too few scored answers: 3; 20 would do"
-    assert f"no interval of answered_citation_f1: {reason}" in said.err
+    assert f"no interval for answered_citation_f1: {reason}" in said.err
     found = summary_of(tmp_path / "run")["metrics"]["grounding"]
     assert found["intervals"] == {}
     assert found["without_interval"]["answered_citation_f1"] == reason
@@ -150,7 +150,7 @@ def test_all_faults_with_file_line_and_field_at_once(cli: Cli, tmp_path: Path) -
         "bad.jsonl:6: column 2: is not JSON",
     ):
         assert line in said.err
-    assert "4 faulty records; nothing was started (--skip-bad goes on without them)" in said.err
+    assert "4 faulty records; nothing was started (--skip-bad skips them)" in said.err
     assert not (tmp_path / "run").exists()
 
 
@@ -173,7 +173,7 @@ def test_skip_bad_goes_on_and_counts(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "bad.jsonl", [record(0), {"id": 1}, record(2)])
     said = cli("score", "bad.jsonl", *LEXICAL, "--skip-bad", "--out", "run")
     assert said.status == 0
-    assert "left out as faulty: 1" in said.err
+    assert "skipped as faulty: 1" in said.err
     assert summary_of(tmp_path / "run")["skipped"] == 1
     assert [line["id"] for line in lines(tmp_path / "run" / "assessments.jsonl")] == ["q0", "q2"]
 

@@ -49,5 +49,5 @@ def end(status: object) -> None:
 
 def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
     with suppress(OSError):
-        os.write(2, b"interrupted; nothing was begun\n")
+        os.write(2, b"interrupted; nothing was started\n")
     os._exit(INTERRUPTED)
