@@ -40,7 +40,7 @@ def metric_class(name: str) -> type[Metric]:
             f"metric {name} is installed, but cannot be loaded ({reason})"
         ) from error
     if not (isinstance(loaded, type) and issubclass(loaded, Metric)):
-        raise UnknownNameError(f"entry point {name!r} of {ENTRY_POINT_GROUP} is no Metric class")
+        raise UnknownNameError(f"entry point {name!r} of {ENTRY_POINT_GROUP} is not a Metric class")
     return loaded
 
 

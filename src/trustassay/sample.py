@@ -248,7 +248,7 @@ class _Parser:
             for index, document in enumerate(documents):
                 if document.supports is None:
                     where = f"documents[{index}].supports"
-                    self.problems.append(Problem(where, "is missing, other documents have it"))
+                    self.problems.append(Problem(where, "is missing, but other documents have it"))
         return documents
 
     def document(self, item: Any, index: int, answers: int, claims: int) -> Document | None:
@@ -351,7 +351,7 @@ def _shown(value: Any) -> str:
     kind = {
         dict: "an object",
         list: "a list",
-        bool: "a truth value",
+        bool: "a boolean",
         type(None): "null",
     }.get(type(value))
     if kind and not isinstance(value, bool | type(None)):

@@ -94,7 +94,7 @@ def test_a_ready_entailer_of_a_module() -> None:
         ("python:own_missing:judge", "a_library_that_is_not_there"),
         ("python:own_entailers:number", "not 3"),
         ("python:own_entailers:Whole", "Whole is a class"),
-        ("python:own_entailers:later", "not a coroutine"),
+        ("python:own_entailers:later", "got a coroutine function"),
         ("hf:", "needs a model"),
     ],
 )
@@ -124,7 +124,7 @@ def test_unknown_names_are_answered_with_the_nearest(choice: str, words: str) ->
 
 @pytest.mark.parametrize("choice", [3, None, [], {"a": 1}, LexicalEntailer])
 def test_what_is_no_entailer_at_all(choice: Any) -> None:
-    with pytest.raises(BackendError, match="entailer is an object or a function"):
+    with pytest.raises(BackendError, match="expected an entailer"):
         entailer(choice)
 
 
@@ -259,7 +259,7 @@ def test_embedders_that_are_none() -> None:
     with pytest.raises(UnknownNameError, match="unknown option of hf 'template'"):
         embedder("hf:x?template=none")
     for wrong in (3, Vectors, str.upper):
-        with pytest.raises(BackendError, match="an embedder is an object with name and vectors"):
+        with pytest.raises(BackendError, match="expected an embedder with name and vectors"):
             embedder(wrong)  # type: ignore[arg-type]
 
 

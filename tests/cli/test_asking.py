@@ -307,7 +307,7 @@ def test_a_budget_in_tokens_is_kept_and_a_larger_one_goes_on(
     asking += ["--max-tokens", "50"]
     said = cli(*asking, "--budget", "4000")
     assert said.status == 1
-    assert "the budget of 4,000 tokens is reached; the same command with a larger" in said.err
+    assert "the budget of 4,000 tokens is reached; to continue, run the same command" in said.err
     used = summary_of(tmp_path / "run")["usage"]["models"][uri(server)]
     assert 1500 < used["prompt_tokens"] + used["reply_tokens"] <= 4000
     first = server.stats()["received"]

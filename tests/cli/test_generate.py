@@ -190,7 +190,7 @@ def test_what_was_not_answered_is_left_out_and_asked_for_again(cli: Cli, tmp_pat
         asking = ("generate", "q.jsonl", "--model", model, "--out", "a.jsonl")
         said = cli(*asking)
         assert said.status == 1
-        assert "counts as gone" in said.err
+        assert "so no more requests are sent" in said.err
         written = len(lines(tmp_path / "a.jsonl"))
         assert written == 12
         assert "failed: 18; run the same command again to retry only these" in said.err
@@ -238,7 +238,7 @@ def test_no_questions(cli: Cli, tmp_path: Path) -> None:
         "generate", "q.jsonl", "--model", "openai:x@http://127.0.0.1:9/v1", "--out", "a.jsonl"
     )
     assert said.status == 2
-    assert "q.jsonl: no records in it" in said.err
+    assert "q.jsonl: contains no records" in said.err
 
 
 def test_so_many_calls_at_once_as_the_command_says(

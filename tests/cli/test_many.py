@@ -52,7 +52,7 @@ def test_of_few_samples_no_change_is_claimed(cli: Cli, runs: Path) -> None:
         score(rows, metrics="harmonicity", embedder=HashedWords(), out=runs / name)
     said = cli("compare", "few", "worse", "--out", "page.html")
     assert said.status == 0
-    assert "is unknown (too few pairs: 19; 40 would do)" in said.err
+    assert "is unknown (too few pairs: 19; at least 40 are needed)" in said.err
     assert said.err.count("too few") == 5  # four figures, and the sentence
     assert "too few" in (runs / "page.html").read_text(encoding="utf-8")
 
@@ -80,7 +80,7 @@ def test_errors_are_for_people(cli: Cli, runs: Path) -> None:
         (("isotropy", "nowhere.jsonl"), "nowhere.jsonl"),
         (("isotropy", "q.jsonl", "--perturbation", "paraphrase"), "asked of a model"),
         (("isotropy", "q.jsonl", "--perturbation", "typos"), "did you mean typo"),
-        (("isotropy", "q.jsonl", "--perturbation", "typo", "--range", "99"), "goes with the pert"),
+        (("isotropy", "q.jsonl", "--perturbation", "typo", "--range", "99"), "applies to the pert"),
     ):
         said = cli(*arguments)
         assert said.status == 2
@@ -152,7 +152,7 @@ def test_a_perturbation_that_fits_no_question_is_told_beside_the_others(
     assert names == ["control", "codes", "unicode", "whitespace"]
     said = cli("isotropy", "q.jsonl", "--perturbation", "typo")
     assert (said.status, said.out) == (2, "")
-    assert "no text can be perturbed so" in said.err
+    assert "cannot be applied to any text" in said.err
 
 
 def test_length_and_range_of_the_isotropy_command(cli: Cli, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_too_few_samples_for_an_interval_are_told_on_terminal_and_page(
     cli: Cli, tmp_path: Path
 ) -> None:
     said = cli("score", SOUND, *LEXICAL, "--out", "run")
-    reason = "too few scored answers: 3; 20 would do"
+    reason = "too few scored answers: 3; at least 20 are needed"
     assert f"no interval for answered_citation_f1: {reason}" in said.err
     found = summary_of(tmp_path / "run")["metrics"]["grounding"]
     assert found["intervals"] == {}
@@ -84,7 +84,7 @@ def test_exactly_twenty_failures_are_no_more_than_twenty(cli: Cli, tmp_path: Pat
 
 BAD_ARGUMENTS = [
     (["nothing.jsonl"], "nothing.jsonl: no such file"),
-    (["."], "is a folder, but not one that save_to_disk"),
+    (["."], "is a folder, but not one written by save_to_disk"),
     ([SOUND, "--entailer", "lexicl"], "unknown entailer 'lexicl'; did you mean lexical?"),
     ([SOUND, "--entailer", "python:nope:f"], "No module named 'nope'"),
     ([SOUND, "--entailer", "hf:"], "hf: needs a model"),
@@ -274,7 +274,7 @@ def test_zero_items_are_an_error(cli: Cli, tmp_path: Path, name: str, content: s
     (tmp_path / name).write_text(content)
     said = cli("score", name, *LEXICAL)
     assert said.status == 2
-    assert f"trustassay: {name}: no records in it" in said.err
+    assert f"trustassay: {name}: contains no records" in said.err
 
 
 @pytest.mark.parametrize("kind", ["em", "em5", "cm"])

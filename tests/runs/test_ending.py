@@ -154,7 +154,7 @@ def test_lines_that_are_not_in_their_place_are_named(finished: Path, change: str
         "missing": [first, *rest],
     }[change]
     path.write_bytes(b"".join(changed))
-    with pytest.raises(RunFolderError, match="is not there once for each metric, in input order"):
+    with pytest.raises(RunFolderError, match="does not occur once per metric in input order"):
         write_report(RunFolder(finished))
     (finished / "summary.json").unlink()
     score(records(4), metrics="grounding", entailer="lexical", out=finished)

@@ -106,7 +106,7 @@ def test_several_where_there_may_be_one() -> None:
 
 
 def test_whom_nobody_asks_is_refused() -> None:
-    with pytest.raises(ValueError, match="--judge is given, but asks does not ask for it"):
+    with pytest.raises(ValueError, match="--judge is given, but asks does not use it"):
         settled(Need("compare"), judge=Chat("a"))
 
 

@@ -86,8 +86,8 @@ def test_other_settings_are_said(runs: Path, tmp_path: Path) -> None:
     score(rows, metrics=metric, embedder=Other(), out=tmp_path / "run")
     found = compare(runs / "before", tmp_path / "run")
     assert found.warnings == [
-        "harmonicity ran with stable_below 0.05 and 0.1",
-        "the embedder was hashed-words and other-words",
+        "harmonicity: stable_below was 0.05, then 0.1",
+        "the embedder was hashed-words, then other-words",
     ]
     assert found.stable is None
 
@@ -103,10 +103,10 @@ def test_samples_without_a_score_are_left_out_of_the_pairs(tmp_path: Path) -> No
         score(rows, metrics=[Probe(by_number)], entailer="lexical", out=tmp_path / failing)
     found = compare(tmp_path / "q3", tmp_path / "q5")
     assert found.pairs == 18
-    assert found.paired == (0.0, None, "too few pairs: 18; 40 would do")
+    assert found.paired == (0.0, None, "too few pairs: 18; at least 40 are needed")
     told = found.to_dict()["paired"]
     assert told["interval"] is None
-    assert told["without_interval"] == "too few pairs: 18; 40 would do"
+    assert told["without_interval"] == "too few pairs: 18; at least 40 are needed"
     assert any("q3: 1 sample without a score" in warning for warning in found.warnings)
 
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_compared(runs: Path, tmp_path: Path) -> None:
         compare(runs / "before", runs / "after", metric="harmonicty")
     single = next(many(each=1))
     score([single], metrics="harmonicity", embedder=HashedWords(), out=tmp_path / "one")
-    with pytest.raises(RunFolderError, match="one sample alone has a score"):
+    with pytest.raises(RunFolderError, match="only one sample has a score"):
         compare(runs / "before", tmp_path / "one")
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()

@@ -48,7 +48,7 @@ class AnthropicChat(EndpointChat):
     def parameters(self, request: ChatRequest) -> dict[str, Any]:
         """Return the parameters as Anthropic calls them; raises :class:`CallError` for n > 1."""
         if request.n > 1:
-            raise self.failed("gives one reply to a request; ask again, with another repeat")
+            raise self.failed("returns one reply per request; ask again, with another repeat")
         heat = request.temperature
         return {
             "max_tokens": MAX_TOKENS if request.max_tokens is None else request.max_tokens,

@@ -32,7 +32,9 @@ class FunctionChat:
 
     def __init__(self, function: Callable[[Any], Any], name: str | None = None) -> None:
         if not callable(function) or isinstance(function, type):
-            raise BackendError(f"a chat model is an object or a function, not {function!r:.60}")
+            raise BackendError(
+                f"expected a chat model (an object or a function), got {function!r:.60}"
+            )
         self._function = function
         self._whole = _wants_request(function)
         called = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
@@ -52,7 +54,7 @@ class FunctionChat:
         if given >= request.n:
             return first
         if given > 1:
-            raise BackendError(f"{self.name} gave {given} replies in place of {request.n}")
+            raise BackendError(f"{self.name} returned {given} replies instead of {request.n}")
         others = await asyncio.gather(*(self._called(request) for _ in range(request.n - 1)))
         return replace(first, others=tuple(other.text for other in others))
 

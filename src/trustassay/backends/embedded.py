@@ -120,8 +120,8 @@ def _pair_tokens(reader: Encoder, pairs: Sequence[tuple[str, str]]) -> list[Toke
     ):
         if len(encoded.ids) > LONGEST:
             raise BackendError(
-                f"a statement of {len(hypothesis.split())} words and a window of its premise are "
-                f"{len(encoded.ids)} tokens; the embedded entailer reads {LONGEST}"
+                f"a statement of {len(hypothesis.split())} words and a window of its premise have "
+                f"{len(encoded.ids)} tokens; the embedded entailer reads at most {LONGEST}"
             )
         premise = {i for i, part in zip(encoded.ids, encoded.type_ids, strict=True) if part == 0}
         kinds = [

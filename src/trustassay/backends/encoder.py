@@ -48,7 +48,7 @@ class Encoder:
             onnxruntime = telemetry.import_onnxruntime()
         except ImportError as error:
             raise BackendError(
-                f"the embedded models need what trustassay was installed with, and {error}: "
+                f"a package that the embedded models need cannot be imported ({error}); "
                 "install trustassay again"
             ) from error
         options = onnxruntime.SessionOptions()

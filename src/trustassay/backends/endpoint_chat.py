@@ -132,9 +132,9 @@ class EndpointChat(ABC):
         try:
             reply = self.read(found)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-            raise CallError(f"{self.name}: a reply without text", "malformed") from None
+            raise CallError(f"{self.name}: the reply has no text", "malformed") from None
         if (given := 1 + len(reply.others)) < request.n:
-            raise self.failed(f"{given} replies in place of {request.n}")
+            raise self.failed(f"{given} replies instead of {request.n}")
         gone = [n for n in wanted if self._known_as.get(n, n) is None]
         dropped = {self.reported[name] for name in gone} | {*self.unsupported(request)}
         if request.logprobs is not None and reply.logprobs is None:

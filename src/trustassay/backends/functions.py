@@ -30,9 +30,11 @@ class FunctionEntailer:
 
     def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
         if not callable(function):
-            raise BackendError(f"an entailer is an object or a function, not {function!r:.60}")
+            raise BackendError(
+                f"expected an entailer (an object or a function), got {function!r:.60}"
+            )
         if inspect.iscoroutinefunction(function):
-            raise BackendError("an entailer function is a plain function, not a coroutine")
+            raise BackendError("expected a plain function as entailer, got a coroutine function")
         self._function = function
         self.name = name or function_name(function)
 
@@ -52,7 +54,7 @@ class FunctionEntailer:
             entailment, neutral, contradiction = map(float, value)
         except (TypeError, ValueError):
             raise BackendError(
-                f"{self.name} returned {value!r:.60}; expected a truth value, a probability, or "
+                f"{self.name} returned {value!r:.60}; expected a bool, a probability, or "
                 "three probabilities"
             ) from None
         return entailment, neutral, contradiction

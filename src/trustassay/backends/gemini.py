@@ -49,7 +49,7 @@ class GeminiChat(EndpointChat):
         super().__init__(address, HttpEndpoint(address, "x-goog-api-key"))
         parts = address.model.split("/")
         if not all(part.strip(".") for part in parts):
-            raise BackendError(f"gemini: {address.model!r} is no name of a model")
+            raise BackendError(f"gemini: {address.model!r} is not the name of a model")
         parts = parts if parts[0] in COLLECTIONS else ["models", *parts]
         self._path = "/".join(quote(part, safe="") for part in parts)
 
@@ -90,7 +90,7 @@ class GeminiChat(EndpointChat):
         candidates = found.get("candidates") if feedback else found["candidates"]
         if not candidates:
             raise self.failed(
-                f"blocked the prompt ({feedback.get('blockReason', 'no reason told')})"
+                f"blocked the prompt ({feedback.get('blockReason', 'no reason given')})"
             )
         first, reason = candidates[0], candidates[0].get("finishReason")
         text = _text(first)

@@ -132,7 +132,9 @@ class Address:
 
 def _checked_base(base: str) -> str:
     if "@" in base.partition("://")[2].partition("/")[0]:
-        raise BackendError("the address holds a password; put the key into the environment")
+        raise BackendError(
+            "the address contains a password; put the key in an environment variable"
+        )
     try:
         parts = urlsplit(base)
         known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
@@ -262,7 +264,7 @@ class HttpEndpoint:
         except BodyError as error:
             raise self._error(f"the reply is {error}", "malformed") from None
         except aiohttp.ClientPayloadError:
-            raise self._error("the reply broke off", "connection") from None
+            raise self._error("the connection broke off during the reply", "connection") from None
         except (aiohttp.ClientError, OSError) as error:
             cause = getattr(error, "os_error", error)
             words = getattr(cause, "strerror", None) or str(cause) or type(error).__name__

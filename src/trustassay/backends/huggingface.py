@@ -164,12 +164,12 @@ class _Classifier:
         if 4 * room < available:
             raise BackendError(
                 f"a hypothesis of {len(other)} tokens leaves room for {max(room, 0)} tokens of its "
-                f"premise, which has {len(own)}; this model reads {self.limit} in all, and a "
-                "quarter is kept for the premise"
+                f"premise, which has {len(own)}; this model reads {self.limit} in total, and a "
+                "quarter is reserved for the premise"
             )
         begin = next((i for i in range(8) if ids[i : i + len(own)] == own), None)
         if begin is None:
-            raise BackendError("its tokenizer writes a long premise differently beside another")
+            raise BackendError("its tokenizer encodes a long premise differently in a pair")
         end = begin + len(own)
         return [
             {k: row[:begin] + row[begin + a : begin + b] + row[end:] for k, row in whole.items()}
@@ -227,7 +227,7 @@ def _open(
         auto = transformers.AutoModelForSequenceClassification
         return _Classifier(*load(folder, auto, device, dtype, check), labels)
     if labels:
-        raise BackendError("labels= is for classifiers; this model writes its verdict")
+        raise BackendError("labels= is for classifiers; this model generates its verdict as text")
     return _OneOrZero(*load(folder, transformers.AutoModelForSeq2SeqLM, device, dtype, check))
 
 
@@ -253,7 +253,7 @@ def label_columns(labels: Sequence[str]) -> tuple[int, ...]:
     distinct = len(columns) == len(set(columns)) == len(labels)
     if not distinct or len(labels) < 2 or 0 not in columns:
         raise BackendError(
-            f"its labels are called {', '.join(labels)}; say what they mean, in the model's own "
+            f"its labels are called {', '.join(labels)}; give their meaning, in the model's own "
             "order, with ?labels=entailment,neutral,contradiction or "
             "?labels=entailment,not_entailment"
         )

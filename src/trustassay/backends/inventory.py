@@ -135,7 +135,7 @@ def _test_embedded_entailer(backend: Any) -> None:
     check_labels(backend)
     for name, digest in card()["sha256"].items():
         if hashlib.sha256((weights_folder() / name).read_bytes()).hexdigest() != digest:
-            raise BackendError(f"{name} is not the file that was shipped")
+            raise BackendError(f"{name} differs from the file that was shipped")
 
 
 def _test_embedder(backend: Any) -> None:
@@ -145,4 +145,4 @@ def _test_embedder(backend: Any) -> None:
     if not np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-4):
         raise BackendError("its vectors are not of length 1")
     if vectors[0] @ vectors[1] <= vectors[0] @ vectors[2]:
-        raise BackendError("its vectors do not tell subjects apart")
+        raise BackendError("its vectors do not distinguish subjects")

@@ -124,7 +124,7 @@ def safetensors_only() -> Iterator[None]:
             raise
         raise BackendError(
             "it has no safetensors weights, and pickled ones (.bin), which can run code, are not "
-            "loaded; save it again with save_pretrained(...) of a recent transformers"
+            "loaded; save it again with save_pretrained(...) of a recent version of transformers"
         ) from error
 
 
@@ -171,8 +171,8 @@ def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = re.sub(r"\bhf_\w{8,}", "hf_***", (lines or [type(error).__name__])[0])[:300]
         if "trust_remote_code" in str(error):
-            said = "it brings code of its own, which is not run here"
-        hint = "; a smaller ?batch_tokens= may help" if "out of memory" in said else ""
+            said = "it contains its own code, which trustassay does not run"
+        hint = "; try a smaller ?batch_tokens=" if "out of memory" in said else ""
         raise BackendError(f"{name}: {said}{hint}") from error
 
 

@@ -82,7 +82,7 @@ class HuggingFaceChat:
         architectures = config.architectures or ()
         if not any(kind.endswith(_WRITES) for kind in architectures):
             raise BackendError(
-                f"it is no model that writes: {', '.join(architectures) or 'unknown'}"
+                f"it is not a model that generates text: {', '.join(architectures) or 'unknown'}"
             )
         self._encodes = bool(config.is_encoder_decoder)
         auto = (
@@ -196,7 +196,7 @@ class HuggingFaceChat:
         except TemplateError as error:
             roles = [message.role for message in messages]
             if roles[:2] != ["system", "user"]:
-                raise BackendError(f"its chat template refuses this chat: {error}") from error
+                raise BackendError(f"its chat template rejects this chat: {error}") from error
         # Some templates know no system: its words come first in what the user says.
         system, user, *others = messages
         merged = Message("user", f"{system.content}\n\n{user.content}")

@@ -128,7 +128,9 @@ class OpenAIEmbedder:
             if vectors.ndim != 2 or len(vectors) != len(texts):
                 raise ValueError
         except (KeyError, TypeError, ValueError, binascii.Error):
-            raise CallError(f"{self.name}: a reply without the vectors", "malformed") from None
+            raise CallError(
+                f"{self.name}: the reply does not have a vector for each text", "malformed"
+            ) from None
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 

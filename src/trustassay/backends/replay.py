@@ -81,7 +81,7 @@ class ReplayChat:
             raise BackendError(f"replay:{file}: {error.strerror or error}") from None
         if not self._found:
             of = f" of {model}" if model else ""
-            raise BackendError(f"replay:{file}: no replies{of} in it")
+            raise BackendError(f"replay:{file}: contains no replies{of}")
         self.name = f"replay:{file}#{digest.hexdigest()}"
 
     def _add(self, stored: _Stored) -> None:
@@ -89,7 +89,7 @@ class ReplayChat:
         for other in known:
             if stored.parameters is None and other.reply != stored.reply:
                 raise BackendError(
-                    f"{stored.where}: reply: another one to the same prompt stands in "
+                    f"{stored.where}: reply: differs from the reply to the same prompt in "
                     f"{other.where}; number them with repeat"
                 )
         known.append(stored)
@@ -108,7 +108,7 @@ class ReplayChat:
             raise self._failed(request, f"{len(replies)} different replies, of {models}, to")
         (reply,) = replies
         if (given := 1 + len(reply.others)) < request.n:
-            raise self._failed(request, f"{given} replies, and not {request.n}, to")
+            raise self._failed(request, f"{given} replies instead of {request.n} to")
         return reply
 
     def _missing(self, request: ChatRequest) -> BackendError:
@@ -162,7 +162,7 @@ def _of_a_run(path: Path) -> Iterator[_Stored]:
             repeat = int(asked.get("repeat", 0))
             yield _Stored(where, messages, repeat, told, model, _parameters(asked))
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
-        raise BackendError(f"{path}: not a run's file of calls ({error})") from None
+        raise BackendError(f"{path}: is not a run's file of calls ({error})") from None
     finally:
         connection.close()
 
@@ -176,7 +176,7 @@ def _json(text: str | bytes, where: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BackendError(f"{where}: no JSON ({error})") from None
+        raise BackendError(f"{where}: is not JSON ({error})") from None
     if not isinstance(found, dict):
         raise _fault(where, "an object", found)
     return found

@@ -123,7 +123,9 @@ def _unknown(what: str, name: str, choice: str, schemes: Collection[str]) -> Unk
     It offers the scheme that the choice tells, else those that ``name`` is near to.
     """
     if choice.startswith(("http://", "https://")) and "openai" in schemes:
-        words = f"unknown {what}: an address names no model; did you mean openai:MODEL@{choice}?"
+        words = (
+            f"unknown {what}: an address does not name a model; did you mean openai:MODEL@{choice}?"
+        )
         return UnknownNameError(words)
     for pattern, scheme in _TELLING:
         if scheme in schemes and re.match(pattern, choice, re.IGNORECASE):
@@ -181,7 +183,7 @@ def retriever(choice: str | Retriever) -> Retriever:
 
             return bm25_retriever_of(choice)
         found = imported(choice.removeprefix("python:"))
-    checked: Retriever = _of_type(found, Retriever, "a retriever has name and search")
+    checked: Retriever = _of_type(found, Retriever, "expected a retriever with name and search")
     return checked
 
 
@@ -197,7 +199,7 @@ def linker(choice: str | EntityLinker) -> EntityLinker:
         if not choice.startswith("python:"):
             raise UnknownNameError(did_you_mean("linker", choice, ["python:MODULE:OBJECT"]))
         found = imported(choice.removeprefix("python:"))
-    checked: EntityLinker = _of_type(found, EntityLinker, "a linker has name and link")
+    checked: EntityLinker = _of_type(found, EntityLinker, "expected a linker with name and link")
     return checked
 
 
@@ -222,14 +224,14 @@ def token_embedder(choice: str | TokenEmbedder) -> TokenEmbedder:
         if scheme != "python":
             raise UnknownNameError(did_you_mean("token embedder", choice, ["hf:ID", "python:..."]))
         found = imported(rest)
-    words = "an embedder of tokens has name and token_vectors"
+    words = "expected a token embedder with name and token_vectors"
     checked: TokenEmbedder = _of_type(found, TokenEmbedder, words)
     return checked
 
 
 def _of_type(found: Any, kind: Any, words: str) -> Any:
     if isinstance(found, type) or not isinstance(found, kind):
-        raise BackendError(f"{words}, not {found!r:.60}")
+        raise BackendError(f"{words}, got {found!r:.60}")
     return found
 
 
@@ -249,7 +251,7 @@ def _embedded_threads(rest: str) -> int | None:
     """Read what may stand behind ``embedded``: a version, and the number of threads."""
     version, _, query = rest.partition("?")
     if version not in ("", carried := str(card()["version"])):
-        raise BackendError(f"embedded:{version} is not here; this installation carries {carried}")
+        raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")
     options = dict(parse_qsl(query, keep_blank_values=True))
     threads = options.pop("threads", None)
     if options:
@@ -358,13 +360,13 @@ def _chat_from_object(found: Any, name: str | None = None) -> ChatModel | LocalC
     from trustassay.backends.chat_functions import FunctionChat
 
     if isinstance(found, type):
-        raise BackendError(f"{found.__name__} is a class; a chat model is an object or a function")
+        raise BackendError(f"{found.__name__} is a class; expected an object or a function")
     return found if isinstance(found, ChatModel | LocalChatModel) else FunctionChat(found, name)
 
 
 def _checked_embedder(found: Any) -> Embedder:
     if isinstance(found, type) or not (hasattr(found, "vectors") or hasattr(found, "avectors")):
-        raise BackendError(f"an embedder is an object with name and vectors, not {found!r:.60}")
+        raise BackendError(f"expected an embedder with name and vectors, got {found!r:.60}")
     checked: Embedder = found
     return checked
 
@@ -375,7 +377,7 @@ def _python(rest: str) -> Entailer:
 
 def _from_object(found: Any, name: str | None = None) -> Entailer:
     if isinstance(found, type):
-        raise BackendError(f"{found.__name__} is a class; an entailer is an object or a function")
+        raise BackendError(f"{found.__name__} is a class; expected an object or a function")
     return found if isinstance(found, Entailer) else FunctionEntailer(found, name)
 
 

@@ -56,7 +56,7 @@ def tried(uri: str) -> Found:
         known = isinstance(error, BackendError)
         reason = str(error) if known else f"{type(error).__name__}: {error}"
         return Found(uri, capability, f"broken: {reason}", broken=True)
-    speed = f"{asked - loaded:.2f} s a call" if ask else ""
+    speed = f"{asked - loaded:.2f} s per call" if ask else ""
     return Found(uri, capability, f"works{remark}", f"{loaded - started:.2f} s", speed)
 
 
@@ -132,7 +132,7 @@ def _entailer(entailer: Any) -> str:
 
 def _embedder(embedder: Any) -> str:
     (vector,) = resolve.blocking(embedder).vectors([CHECK_PAIRS[0][0]])
-    return f", {len(vector)} numbers a text"
+    return f", {len(vector)} dimensions"
 
 
 class _Kind(NamedTuple):

@@ -127,8 +127,8 @@ class RequestCounter:
         """
         if self._most is not None and self._left >= self._most:
             raise BudgetReachedError(
-                f"the budget of {self._most:,} calls is reached; the same command with a larger "
-                "one goes on"
+                f"the budget of {self._most:,} calls is reached; to continue, run the same command "
+                "with a larger one"
             )
         self._left += 1
 

@@ -142,7 +142,7 @@ class Gatherers:
         if which and names:
             return f"this run has no {role} {which!r} (it has {', '.join(filter(None, names))})"
         if names and "" not in names:
-            return f"this run has several of {role}: name one of {', '.join(names)}"
+            return f"this run has several models as {role}: name one of {', '.join(names)}"
         return f"this run has no {role or capability(name).backend}"
 
 

@@ -304,7 +304,7 @@ class Gatherer(Generic[Item, Reply]):
     def _counted(self, replies: Any, items: list[Item]) -> Sequence[Reply]:
         if len(replies) != len(items):
             raise BackendError(
-                f"{self.backend} gave {len(replies)} replies to {len(items)} requests"
+                f"{self.backend} returned {len(replies)} replies to {len(items)} requests"
             )
         return replies  # type: ignore[no-any-return]
 

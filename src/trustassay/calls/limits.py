@@ -273,10 +273,10 @@ class Endpoint:
             return
         after_s = error.retry_after_s or 0.0
         if error.kind == "limited" and after_s > self.limits.deadline_s:
-            self._give_up(f"{error}; it asks to wait {after_s:,.0f} s", error.kind)
+            self._give_up(f"{error}; the endpoint asks to wait {after_s:,.0f} s", error.kind)
         elif self._outage.over(call, error, now):
             patience_s = self._outage.patience_s(error)
-            self._lose_patience(f"{error}; nothing else came for {patience_s:g} s", error.kind)
+            self._lose_patience(f"{error}; no other reply came for {patience_s:g} s", error.kind)
 
     def _lose_patience(self, words: str, kind: CallFault) -> None:
         """Let all fail that waited in vain; the endpoint is gone if others have yet to be tried.
@@ -294,7 +294,7 @@ class Endpoint:
 
     def _give_up(self, words: str, kind: CallFault) -> None:
         """Let all fail that wait for their turn, or for another try."""
-        self._gone = (f"{words}, so it counts as gone", kind)
+        self._gone = (f"{words}, so no more requests are sent", kind)
         while self._waiting:
             _, place = self._waiting.popleft()
             if not place.done():

@@ -112,7 +112,7 @@ def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | No
         most = f" ({request.max_tokens:,})" if request.max_tokens else ""
         words += f": it was cut before an answer began; raise max_tokens{most}"
     else:
-        words += " but for its reasoning" if read.reasoning else ""
+        words += " except for its reasoning" if read.reasoning else ""
         words += f" (finish: {read.finish})" if read.finish not in (None, "stop") else ""
     return CallError(f"{name}: {words}", "empty")
 

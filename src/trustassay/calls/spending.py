@@ -84,7 +84,7 @@ class Prices:
         try:
             found = json.loads(path.read_bytes())
         except ValueError as error:
-            raise ValueError(f"{path}: no JSON ({error})") from None
+            raise ValueError(f"{path}: is not JSON ({error})") from None
         if not isinstance(found, dict):
             raise ValueError(f"{path}: expected an object of prices by model")
         table = {}
@@ -95,7 +95,7 @@ class Prices:
                     raise ValueError
             except (TypeError, KeyError, ValueError):
                 raise ValueError(
-                    f'{path}: {model}: expected {{"prompt": USD, "reply": USD}} for a million '
+                    f'{path}: {model}: expected {{"prompt": USD, "reply": USD}} per million '
                     f"tokens, got {json.dumps(price)[:60]}"
                 ) from None
             table[model] = pair
@@ -197,8 +197,8 @@ class BudgetLedger:
             while self._spent + self._reserved + worth > self._budget.amount:
                 if self._reserved <= 0:
                     raise BudgetReachedError(
-                        f"the budget of {self._budget} is reached; the same command with a larger "
-                        "one goes on"
+                        f"the budget of {self._budget} is reached; to continue, run the same "
+                        "command with a larger one"
                     )
                 await self._settled.wait()
             self._reserved += worth

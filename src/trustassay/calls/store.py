@@ -198,7 +198,7 @@ def _is_full(error: sqlite3.Error, path: Path) -> bool:
 
 
 def _no_store(path: Path, error: sqlite3.Error) -> OSError:
-    words = "remove it, and what it held is asked again"
+    words = "remove it; its calls are then made again"
     return OSError(f"{path}: not a store of model calls ({error}); {words}")
 
 

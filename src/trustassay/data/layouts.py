@@ -201,7 +201,7 @@ def _short_answers(pairs: Any) -> Any:
 def _one_question(value: Any) -> Any:
     """Refuse the messages of a conversation; all else is for the parser to judge."""
     if isinstance(value, list | tuple):
-        message = "expected one question, got a list of messages (multi-turn data are not read)"
+        message = "expected one question, got a list of messages (multi-turn is not supported)"
         raise SampleError([Problem("", message)])
     return value
 

@@ -109,7 +109,7 @@ def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator
                 unseen = {k: v for k, v in unseen.items() if reach(raw.record, v) is ABSENT}
             yield _sample(raw, fields)
     if not count:
-        raise InputError(f"{name}: no records in it")
+        raise InputError(f"{name}: contains no records")
     if keys:
         for canonical, theirs in unseen.items():
             raise missing_source(name, canonical, theirs, keys)
@@ -124,7 +124,7 @@ def _checked(where: str, sample: Sample) -> Located | Fault:
 
 
 def _not_a_record(value: Any) -> Problem:
-    names = {type(None): "null", list: "a list", str: "text", bool: "a truth value"}
+    names = {type(None): "null", list: "a list", str: "text", bool: "a boolean"}
     kind = names.get(type(value)) or ("a number" if isinstance(value, int | float) else None)
     return Problem("record", f"expected an object, got {kind or type(value).__name__}")
 

@@ -135,7 +135,7 @@ def _result(
             problem = column.metric.problem(assessment)
             template = column.template
         except Exception as error:  # of another package's metric: its evidence is listed
-            problem = f"its evidence could not be drawn: {type(error).__name__}: {error}"
+            problem = f"the evidence could not be shown: {type(error).__name__}: {error}"
     if assessment.error is not None:
         problem = assessment.error
     return Result(

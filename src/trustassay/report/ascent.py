@@ -216,7 +216,7 @@ def _told(point: Tried) -> str:
         return f"step {point.step}, failed: {cut(point.error or '', TOLD)}"
     words = f"step {point.step}, gamma {score_text(point.gamma)}"
     if point.angle_degrees is not None and point.angle_degrees > 90:
-        words += f", {point.angle_degrees:.0f}° apart, where gamma falls again"
+        words += f", angle {point.angle_degrees:.0f}°, where gamma falls again"
     return f"{words}: {cut(point.answer, TOLD)}"
 
 

@@ -152,13 +152,13 @@ def histogram_text(histogram: Histogram) -> str:
     """Say in one sentence what the drawing shows."""
     scope = f"{score_text(histogram.low)} to {score_text(histogram.high)}"
     if not histogram.n:
-        return f"No scores on the range {scope}."
+        return f"No scores in the range {scope}."
     counts = histogram.counts
     fullest = max(range(BINS), key=counts.__getitem__)
     low, high = histogram.edges(fullest)
     verdicts = ", ".join(f"{one.name} {one.total:,}" for one in Series.all_of(histogram))
     return (
-        f"Distribution of {amount(histogram.n, 'score')} from {scope}: the fullest of {BINS} bins "
+        f"Distribution of {amount(histogram.n, 'score')} from {scope}: the largest of {BINS} bins "
         f"is {score_text(low)} to {score_text(high)} with {counts[fullest]:,}. By verdict: "
         f"{verdicts}."
     )

@@ -136,7 +136,9 @@ class PerturbationSection:
             places = np.linspace(0, 1, len(reached))
             curves.append(Curve(kind, list(zip(places.tolist(), reached.tolist(), strict=True))))
         half = int(np.searchsorted(np.cumsum(self.found.shape.spectrum.shares), 0.5)) + 1
-        label = f"{amount(half, 'direction')} of {self.eigenvalues:,} hold half of the displacement"
+        label = (
+            f"{amount(half, 'direction')} of {self.eigenvalues:,} contain half of the displacement"
+        )
         return curves_svg(curves, label)
 
     @property

@@ -71,13 +71,15 @@ class Bm25:
         """
         content = manifest_of(folder)
         if content is None:
-            raise BackendError(f"{folder}: is no finished index (it has no {MANIFEST}); build it")
+            raise BackendError(
+                f"{folder}: is not a finished index (it has no {MANIFEST}); build it"
+            )
         if content["analysis"] != ANALYSIS:
-            raise BackendError(f"{folder}: was made by other rules ({content['analysis']})")
+            raise BackendError(f"{folder}: was built with other rules ({content['analysis']})")
         for name, size in content["files"].items():
             path = folder / name
             if not path.is_file() or path.stat().st_size != size:
-                raise _damaged(folder, f"{name} is not whole")
+                raise _damaged(folder, f"{name} is not complete")
         try:
             index = _tantivy().Index.open(str(folder))
             index.register_tokenizer("words", _analyzer())
@@ -152,7 +154,9 @@ def build_index(
         BackendError: ``folder`` holds something else.
     """
     if folder.exists() and not (folder.is_dir() and (_is_index(folder) or _is_empty(folder))):
-        raise BackendError(f"{folder}: holds something that is no index; name another folder")
+        raise BackendError(
+            f"{folder}: contains something that is not an index; choose another folder"
+        )
     part = folder.with_name(f"{folder.name}{UNFINISHED}")
     with _alone_in(part):
         if is_current(folder, corpus):

@@ -44,10 +44,12 @@ def bm25_retriever(
     path = Path(path)
     if manifest_of(path) is not None:
         if index is not None or words is not None:
-            raise BackendError(f"{path}: is an index already; index and words are for a corpus")
+            raise BackendError(
+                f"{path}: is already an index; index and words are options for a corpus"
+            )
         return _opened(path)
     if path.name.endswith(UNFINISHED) and (path / "meta.json").exists():
-        raise BackendError(f"{path}: is an index whose building was stopped; name the corpus")
+        raise BackendError(f"{path}: is an unfinished index; name the corpus to build it")
     corpus = _mark(path, words)
     if index is None and corpus_size(path) <= IN_MEMORY_BYTES:
         return Bm25.of(_passages(path, words, progress=progress), f"bm25:{corpus}")

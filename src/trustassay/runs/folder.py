@@ -57,12 +57,12 @@ def nothing() -> None:
 
 
 REPAIRS = {
-    "summary": "the command that made the run writes it again",
+    "summary": "run the command that made the run to write it again",
     "run": "restore it, or choose another --out",
 }
 """What a user can do about a damaged file."""
 SAMPLES_REPAIR = (
-    "remove samples.jsonl and assessments.jsonl and score again; what models replied is stored"
+    "remove samples.jsonl and assessments.jsonl and score again; model replies are stored"
 )
 
 
@@ -144,7 +144,7 @@ class RunFolder:
         content = self.read_json(name)
         for part, kind in parts.items():
             if content is not None and not isinstance(content.get(part), kind):
-                raise self._damaged(name, f"no {part} in it")
+                raise self._damaged(name, f"{part} is missing")
         return content
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:

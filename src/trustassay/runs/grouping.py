@@ -130,8 +130,8 @@ def _rows(
 
 def _out_of_order(folder: RunFolder, sample_id: str) -> RunFolderError:
     return RunFolderError(
-        f"{folder.assessments_path}: {sample_id!r} is not there once for each metric, in input "
-        "order; delete summary.json and give the command of this run again"
+        f"{folder.assessments_path}: {sample_id!r} does not occur once per metric in input "
+        "order; delete summary.json and run the command of this run again"
     )
 
 

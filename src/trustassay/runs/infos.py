@@ -33,7 +33,7 @@ def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricI
         try:
             found[name] = MetricInfo.from_dict(told)
         except (KeyError, TypeError, ValueError):
-            words = f"damaged (what {name} says of itself cannot be read)"
+            words = f"damaged (the description of {name} cannot be read)"
             raise RunFolderError(f"{folder.path / 'run.json'}: {words}") from None
     return found
 

@@ -327,10 +327,10 @@ def _shown(
 
 
 def _facts(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a reader wants to know first; all settings stand below the figures."""
+    """Return what a reader needs first; all settings are below the figures."""
     facts = {"input": Path(run["input"]).name}
     if run.get("skipped"):
-        facts["left out as faulty"] = f"{run['skipped']:,}"
+        facts["skipped as faulty"] = f"{run['skipped']:,}"
     facts |= {name: str(backend) for name, backend in run["backends"].items()}
     for metric, options in run["metrics"].items():
         if "profile" in options:

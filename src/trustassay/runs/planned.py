@@ -192,7 +192,7 @@ class Part:
         )
 
     def _basis(self) -> str:
-        """Say in words what the tokens and the time of a chat model are based on."""
+        """Return in words what the tokens and the time of a chat model are based on."""
         if not self.new:
             return "everything is cached"
         if self.sources["none"]:
@@ -200,7 +200,7 @@ class Part:
                 return "guess: no reply of this model is stored yet"
             are = "reply of this model is" if self.replies == 1 else "replies of this model are"
             return f"guess: only {self.replies} {are} stored yet"
-        words = f"learnt from {self.replies:,} stored replies"
+        words = f"based on {self.replies:,} stored replies"
         if others := self.sources["other"]:
             words += " to other prompts"
             if self.sources["like"]:

@@ -150,7 +150,7 @@ async def _begin(
     folder: RunFolder,
     options: RunOptions,
 ) -> _Run:
-    """Check the input and write ``run.json``, or check that the folder holds this very run."""
+    """Check the input and write ``run.json``, or check that the folder holds this run."""
     before = folder.read_run()
     if before is None and any(p for p in folder.path.iterdir() if not p.name.startswith(".")):
         raise RunFolderError(f"{folder.path}: is not empty and holds no run; choose another --out")
@@ -196,7 +196,7 @@ async def _begin(
     elif changes := list(_differences(before, {**_unchecked(before), **settings})):
         part.unlink()
         raise RunFolderError(
-            f"{folder.path}: holds another run; choose another --out, or go on with the same "
+            f"{folder.path}: holds another run; choose another --out, or use the same "
             "settings. Different: " + "; ".join(changes)
         )
     if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():

@@ -31,7 +31,7 @@ def compute(linker: EntityLinker, texts: list[str]) -> Sequence[Found]:
         for entity in entities:
             if not 0 <= entity.start <= entity.end <= len(text):
                 span = f"{entity.start} to {entity.end}"
-                raise BackendError(f"{linker.name} returned a span outside of its text ({span})")
+                raise BackendError(f"{linker.name} returned a span outside its text ({span})")
     return [tuple(entities) for entities in lists]
 
 

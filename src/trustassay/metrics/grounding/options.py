@@ -55,7 +55,7 @@ class GroundingOptions(Metric):
         if self.at_most_citations is not None and self.at_most_citations < 1:
             raise ValueError("at_most_citations: expected 1 or more, or none")
         if not self.rules.lists and (self.trailing or self.lines):
-            raise ValueError("trailing and lines need lists=yes: the paper's reading has neither")
+            raise ValueError("trailing and lines need lists=yes: the paper's rules have neither")
         if not 0 < self.threshold < 1:
             raise ValueError("threshold: expected a probability between 0 and 1")
         _ = self.split, self.refusal_words  # an unknown name is to fail here

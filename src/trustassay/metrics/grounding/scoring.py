@@ -18,11 +18,11 @@ def scored(parts: Mapping[str, float], correctness: str) -> tuple[float | None, 
     answerable = parts.get("answerable")
     if not parts["answered"]:
         if answerable is None:
-            return None, "refused; without gold answers nobody can say whether rightly"
+            return None, "refused; whether rightly is unknown without gold answers"
         right = "rightly: no document supports" if not answerable else "though a document supports"
         return 1.0 - answerable, f"refused {right} a gold answer"
     if parts["blank"]:
-        return 0.0, "the response says nothing"
+        return 0.0, "the response is blank"
     recall = share(parts["supported_statements"], parts["statements"])
     precision = share(parts["precise_citations"], parts["citations"])
     applicable = [share(2 * recall * precision, recall + precision)]

@@ -96,13 +96,13 @@ class Ascent:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected 1 or more")
         if self.max_calls is not None and self.max_calls < self.price:
-            raise ValueError(f"a budget of calls: one gamma takes {self.price} of them")
+            raise ValueError(f"max_calls: one gamma needs {self.price} calls")
         if self.step_rule not in STEP_RULES:
             raise UnknownNameError(did_you_mean("step rule", self.step_rule, STEP_RULES))
         if self.candidate == "ball" and self.candidates > self.perturbations:
             raise ValueError(
-                f"candidates: the ball has {self.perturbations} prompts (perturbations), "
-                f"fewer than {self.candidates}"
+                f"candidates: ball has only {self.perturbations} prompts (perturbations), "
+                f"expected at least {self.candidates}"
             )
         _ = self._families  # an unknown name is to fail here
 

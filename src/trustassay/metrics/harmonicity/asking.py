@@ -41,7 +41,7 @@ def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
         AssessmentError: the response is blank, or more resamples are than are not.
     """
     if sample.response is None:
-        raise AssessmentError("has resamples, but no response to hold them against")
+        raise AssessmentError("has resamples, but no response to compare them with")
     if is_blank(sample.response):
         raise AssessmentError("the response is blank", "empty")
     answers = [Answer(text) for text in sample.resamples if not is_blank(text)]
@@ -117,7 +117,7 @@ class Asking:
             raise error
         (self.empty if kind == "empty" else self.refused).append(change)
         if len(self.refused) + len(self.empty) > self.metric.perturbations:
-            how = "answered without a word" if kind == "empty" else "refused"
+            how = "answered with an empty reply" if kind == "empty" else "refused"
             raise AssessmentError(f"perturbed prompts are {how}: {error}", kind)
 
     async def _changed(self, n: int) -> list[str]:
@@ -178,7 +178,7 @@ class Asking:
     async def _reply(self, question: str) -> Reply:
         text, name = self._prompt(question)
         if question != self.sample.question and text == self._prompt(self.sample.question)[0]:
-            raise AssessmentError(f"the prompt {name} shows nothing of the perturbation")
+            raise AssessmentError(f"the prompt {name} does not contain the perturbation")
         return await self.models.chat(
             text,
             temperature=self.metric.temperature,

@@ -265,7 +265,7 @@ async def _entails(models: Models, premise: str, hypothesis: str) -> float:
 
 def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned: bool) -> str:
     n, same = len(answers), sum(answer.text.strip() == original.strip() for answer in answers)
-    words = f"{same} of {n} answers to perturbed prompts are the original answer, word for word"
+    words = f"{same} of {n} answers to perturbed prompts are identical to the original answer"
     if asking.refused:
         words += f"; {len(asking.refused)} perturbed prompts were refused and replaced"
     if asking.empty:
@@ -274,7 +274,7 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
     if cut := asking.cut(answers):
         words += f"; {cut} were cut at {asking.metric.max_tokens} tokens"
     if unseen := sum(not answer.seen for answer in answers):
-        words += f"; {unseen} may have been stripped on their way"
+        words += f"; {unseen} may have been stripped by the endpoint"
     if turned:
         words += "; the angle is beyond 90 degrees, where gamma falls again"
     return words

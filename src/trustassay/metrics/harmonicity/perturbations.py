@@ -75,12 +75,12 @@ def perturb(text: str, how: Family, rng: np.random.Generator, taken: Collection[
     for _ in range(DRAWS):
         changed = how.apply(text, rng)
         if not isinstance(changed, str):
-            raise NoPerturbationError(f"{how.name} returned {changed!r:.60} in place of a text")
+            raise NoPerturbationError(f"{how.name} returned {changed!r:.60} instead of a text")
         if changed != text and changed not in taken:
             return changed
         repeated = changed if changed != text else repeated
     if repeated is None:
-        raise NoPerturbationError(f"{how.name} leaves this text as it is")
+        raise NoPerturbationError(f"{how.name} does not change this text")
     return repeated
 
 
@@ -121,7 +121,7 @@ def check_reach(name: str, length: int, last: int) -> None:
     if not 0 <= last <= sys.maxunicode:
         raise ValueError(f"range: expected 0 to {sys.maxunicode}")
     if last != LAST_CONTROL and name != "codes":
-        raise ValueError(f"range: goes with the perturbation codes, not with {name}")
+        raise ValueError(f"range: applies to the perturbation codes, not to {name}")
 
 
 def _function(choice: str | Perturb) -> Family:
@@ -135,7 +135,7 @@ def _function(choice: str | Perturb) -> Family:
         except Exception as error:  # a module may raise anything
             raise UnknownNameError(f"perturbation {choice}: {error}") from None
         if not callable(function):
-            raise UnknownNameError(f"perturbation {choice}: {name} is no function")
+            raise UnknownNameError(f"perturbation {choice}: {name} is not a function")
         return Family(choice, function)
     raise UnknownNameError(did_you_mean("perturbation", choice, [*FAMILIES, "paraphrase"]))
 
@@ -198,7 +198,7 @@ def _typo(length: int) -> Perturb:
             if places:
                 _mistype(letters, int(rng.choice(places)), rng)
             elif count == 0:
-                raise NoPerturbationError("typo: the text has no word of three letters or more")
+                raise NoPerturbationError("typo: the text has no word with three letters or more")
         return "".join(letters)
 
     return apply

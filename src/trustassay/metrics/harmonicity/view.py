@@ -100,7 +100,7 @@ def problem_in(assessment: Assessment) -> str | None:
     """Return what is wrong with an answer, in one sentence: it does not stay put."""
     if assessment.verdict != "unstable":
         return None
-    return "the answer changes when the prompt is nudged without meaning"
+    return "the answer changes when the prompt is perturbed without changing its meaning"
 
 
 def view_of(sample: Sample, assessment: Assessment) -> View:

@@ -127,7 +127,7 @@ def build(
     """
     options = options or BuildOptions()
     if (options.claims == "model") != (model is not None):
-        raise ValueError("claims of a model need a model, and only they do")
+        raise ValueError("claims=model needs a model, and other claims take none")
     return run_anywhere(lambda: _build(source, Path(out), retriever, entailer, model, options))
 
 
