@@ -102,10 +102,10 @@ def test_the_search_of_the_authors_goes_on_from_the_extremum_and_tells_the_best(
     assert [len(point["prompt"]) - len("Say it.") for point in kept] == [0, 2, 4, 6, 8, 10, 12]
     assert any("\x7f" < c <= "\u0fff" for c in found["end"]["prompt"])
     best = f"gamma {found['best']['gamma']:.3f} at step {found['best']['step']}"
-    assert f"best seen: {best}" in result.stderr
+    assert f"best prompt found: {best}" in result.stderr
     page = (here / "one" / "ascent.html").read_text("utf-8")
     assert f"The best prompt found has gamma {found['best']['gamma']:.3f}, at step" in page
-    assert page.count("<b>best seen</b>") == 1
+    assert page.count("<b>best found</b>") == 1
     assert "codes 0 to 4095" in page
     # Each step asks about N prompts for each of two candidates; what they answer is known.
     assert found["requests"] == len((here / "asked.txt").read_text()) <= 4 + 6 * 2 * 3

@@ -78,7 +78,7 @@ def test_errors_are_for_people(cli: Cli, runs: Path) -> None:
         (("compare", "before", "nowhere"), "nowhere: holds no run"),
         (("compare", "before", "after", "--metric", "gamma"), "unknown metric of this run 'gamma'"),
         (("isotropy", "nowhere.jsonl"), "nowhere.jsonl"),
-        (("isotropy", "q.jsonl", "--perturbation", "paraphrase"), "asked of a model"),
+        (("isotropy", "q.jsonl", "--perturbation", "paraphrase"), "paraphrases need a model"),
         (("isotropy", "q.jsonl", "--perturbation", "typos"), "did you mean typo"),
         (("isotropy", "q.jsonl", "--perturbation", "typo", "--range", "99"), "applies to the pert"),
     ):

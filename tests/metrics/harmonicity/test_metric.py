@@ -291,7 +291,8 @@ def test_silence_at_a_perturbed_prompt_is_noted_and_the_prompt_replaced() -> Non
 def test_a_model_that_is_silent_at_every_perturbed_prompt_fails_the_sample() -> None:
     found = only(asked(Model(lambda text: "Paris." if text.isprintable() else "")))
     assert found.fault == "empty"
-    words = "perturbed prompts are answered with an empty reply: told: the reply is empty (after 2 tries)"
+    words = "perturbed prompts are answered with an empty reply: told: the reply is empty"
+    words += " (after 2 tries)"
     assert found.error == words
 
 
