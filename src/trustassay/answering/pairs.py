@@ -64,7 +64,7 @@ class Pairing:
     """Asks for the pairs of a sample.
 
     pairs: how many are asked for in one call; fewer are taken.
-    prompt: a file in place of our own; filled with ``question``, ``sample`` and ``pairs``.
+    prompt: a file instead of our own; filled with ``question``, ``sample`` and ``pairs``.
     """
 
     pairs: int = 25

@@ -38,7 +38,7 @@ class Answering:
 
     style: one of :data:`STYLES`; ``auto`` takes rag-refusal for a sample with documents, and
         closed-book for others.
-    prompt: a file in place of the style's own; see :class:`~trustassay.prompts.Prompt`.
+    prompt: a file instead of the style's own; see :class:`~trustassay.prompts.Prompt`.
     examples: samples with responses, shown before the question; with documents for rag.
     """
 

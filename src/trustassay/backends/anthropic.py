@@ -1,6 +1,6 @@
 """``anthropic:MODEL[@BASE_URL]``: Anthropic's Messages wire.
 
-The key stands in ``ANTHROPIC_API_KEY``, or in the variable that ``?key=NAME`` names. The wire has
+The key is in ``ANTHROPIC_API_KEY``, or in the variable that ``?key=NAME`` names. The wire has
 no seed, no log-probabilities and one reply to a request, and it wants to be told the longest
 reply: ``max_tokens`` is 1,024 where a request leaves it open.
 """

@@ -59,7 +59,7 @@ class FunctionChat:
         return replace(first, others=tuple(other.text for other in others))
 
     async def close(self) -> None:
-        """Let the threads go; what is under way in them goes on, unheard."""
+        """Let the threads go; what is in progress in them goes on, unheard."""
         if self._threads:
             self._threads.shutdown(wait=False, cancel_futures=True)
         self._threads = None

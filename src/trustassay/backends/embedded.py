@@ -2,7 +2,7 @@
 
 The entailer reads a premise in overlapping windows of whole sentences with a small cross-encoder
 and takes the window that speaks most for entailment. A logistic combination, whose inputs and
-weights stand in ``entailer.json``, adds what no window sees: the words that the whole premise
+weights are in ``entailer.json``, adds what no window sees: the words that the whole premise
 shares. ``docs/embedded-models.md`` says how far that agrees with people; ``training/`` makes it.
 """
 
@@ -51,7 +51,7 @@ class EmbeddedEntailer:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
 
         Raises:
-            BackendError: a hypothesis is too long to be read beside any of its premise.
+            BackendError: a hypothesis is too long to be read next to any of its premise.
         """
         if not pairs:
             return np.zeros((0, 3))
@@ -93,7 +93,7 @@ class EmbeddedEmbedder:
         self._encoder = encoder("embedder", threads)
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, shape (n, 384), for n texts; an empty text has one, too."""
+        """Return unit vectors, shape (n, 384), for n texts; an empty text has one as well."""
         encoded = self._encoder.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         pieces = [[tuple(p) for p in _pieces(one.ids, EMBEDDED_AT_ONCE - 2)] for one in encoded]
         first, last = self._encoder.tokenizer.encode("").ids

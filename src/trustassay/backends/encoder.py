@@ -75,7 +75,7 @@ class Encoder:
     def run(self, tokens: Sequence[Tokens]) -> Floats:
         """Return the graph's output, shape (n, width), in the order of ``tokens``.
 
-        Every item runs by itself, several at a time: int8 activations are scaled by what stands in
+        Every item runs by itself, several at a time: int8 activations are scaled by what is in
         the same batch, so that in a batch a result would depend on its company.
         """
         rows = list(self._workers.map(self._one, tokens))

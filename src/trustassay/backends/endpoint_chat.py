@@ -54,7 +54,7 @@ class EndpointChat(ABC):
 
     @abstractmethod
     def parameters(self, request: ChatRequest) -> dict[str, Any]:
-        """Return a request's parameters as the wire calls them; ``None`` where there is none.
+        """Return a request's parameters as the wire calls them; ``None`` if there is none.
 
         Raises:
             CallError: the wire cannot express the request.

@@ -1,6 +1,6 @@
 """``gemini:MODEL[@BASE_URL]``: Google's ``generateContent`` wire.
 
-The key stands in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable that
+The key is in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable that
 ``?key=NAME`` names; it travels in a header and never in an address.
 """
 

@@ -1,6 +1,6 @@
 """Entailment by a model of the Hugging Face hub, or of a folder in its layout, run on this machine.
 
-Two kinds are known, told apart by the model's config:
+Two kinds are known, distinguished by the model's config:
 
 * Sequence classification (``...ForSequenceClassification``), the usual NLI models. A pair longer
   than the model reads is never cut: the premise is read in overlapping windows, each with the
@@ -81,7 +81,7 @@ class HuggingFaceEntailer:
     def scores(self, pairs: Pairs) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
 
-        Rows sum to 1 and stand in the order of the pairs; no pairs give shape (0, 3). Raises
+        Rows sum to 1 and are in the order of the pairs; no pairs give shape (0, 3). Raises
         :class:`BackendError` for a hypothesis that leaves too little room for its premise, and
         when the model fails. May be called from several threads.
         """

@@ -1,7 +1,7 @@
 """``lexical``: entailment guessed from shared words, numbers and negation. No model at all.
 
 It knows nothing of meaning: a paraphrase looks unsupported, and words shuffled into a falsehood
-look supported. What it is worth on data that people labelled stands in ``docs/entailers.md``.
+look supported. What it is worth on data that people labelled is in ``docs/entailers.md``.
 """
 
 from __future__ import annotations

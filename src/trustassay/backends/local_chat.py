@@ -55,7 +55,7 @@ class HuggingFaceChat:
         """Load a model; raises :class:`BackendError`, in one line, where that is not possible.
 
         ``batch_tokens`` is the size of a batch: prompts with padding and the longest replies.
-        ``template`` is ``auto`` or ``none``, the plain layout even where there is a template.
+        ``template`` is ``auto`` or ``none``, the plain layout even if there is a template.
         ``max_tokens`` bounds replies whose request does not. ``device`` and ``dtype`` have
         torch's names.
         """
@@ -172,7 +172,7 @@ class HuggingFaceChat:
             yield Row(request, prompt, most, float(heat), index)
 
     def _room(self, prompt: Sequence[int], request: ChatRequest) -> int:
-        """Return how many tokens a reply may have; raises where there is no room for them."""
+        """Return how many tokens a reply may have; raises if there is no room for them."""
         most = self._max_tokens if request.max_tokens is None else request.max_tokens
         if self._limit is None:
             return most

@@ -1,7 +1,7 @@
 """``openai:MODEL[@BASE_URL]``: every endpoint that speaks OpenAI's wire.
 
 OpenAI itself, Azure (``.../openai/v1``), vLLM, SGLang, llama.cpp, Ollama, OpenRouter and others.
-The key stands in ``OPENAI_API_KEY``, or in the variable that ``?key=NAME`` names.
+The key is in ``OPENAI_API_KEY``, or in the variable that ``?key=NAME`` names.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _reasoning(message: Mapping[str, Any]) -> str | None:
-    """Return what servers of open models tell beside the content, under either name."""
+    """Return what servers of open models tell next to the content, under either name."""
     told = message.get("reasoning_content") or message.get("reasoning")
     return told if isinstance(told, str) and told else None
 

@@ -53,7 +53,7 @@ class ReplayChat:
     """Looks replies up by messages and repeat.
 
     Where a run's file has several for one, those asked with the request's own parameters count
-    first; ``model`` narrows the choice to one model's replies. An empty one counts where there is
+    first; ``model`` narrows the choice to one model's replies. An empty one counts if there is
     no other: then it was asked for once more.
     """
 
@@ -95,7 +95,7 @@ class ReplayChat:
         known.append(stored)
 
     async def reply(self, request: ChatRequest) -> Reply:
-        """Return the stored reply; raises :class:`BackendError` where there is none."""
+        """Return the stored reply; raises :class:`BackendError` if there is none."""
         known = self._found.get((request.messages, request.repeat), [])
         parameters = _parameters({name: getattr(request, name) for name in _PARAMETERS})
         known = [stored for stored in known if not says_nothing(stored.reply)] or known

@@ -64,7 +64,7 @@ class Backends:
         return tuple(place.name for place in self.held if role and place.role == role)
 
     def names(self) -> dict[str, Any]:
-        """Return the backends' names as they stand in ``run.json``: by who serves, or by role.
+        """Return the backends' names as they are in ``run.json``: by who serves, or by role.
 
         Several models of a role stand there by their own names.
         """

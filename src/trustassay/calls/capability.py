@@ -1,6 +1,6 @@
 """What the calls need to know of one thing that a metric may ask for.
 
-Everything about a capability stands in one file of :mod:`trustassay.calls.kinds`: how it is asked,
+Everything about a capability is in one file of :mod:`trustassay.calls.kinds`: how it is asked,
 batched, stored, checked, planned and shown, and which backends serve it.
 """
 

@@ -55,7 +55,7 @@ async def choose(
 
 
 def letter_of(text: str, letters: str) -> str | None:
-    """Return the letter that a reply names; ``None`` where it names none, or several.
+    """Return the letter that a reply names; ``None`` if it names none, or several.
 
     A reply that begins with a letter by itself ("B", "(b)", "B. Paris") names it; else one behind
     "answer", "choice" or "option"; else the only capital letter that stands by itself. "A" at the

@@ -1,9 +1,9 @@
 """How many requests to chat models have left, failed ones too, and the most that may.
 
-What was replied stands in the folder's ``calls.sqlite``; what failed in its ``failures.jsonl``, a
+What was replied is in the folder's ``calls.sqlite``; what failed in its ``failures.jsonl``, a
 line a try: ``request`` (its key), ``kind``, ``error``. So a search that goes on after it was killed
 counts as one that was not. Replies taken from the shared file count nothing. A request that was
-under way when the process ended is asked again, and counts once. An empty reply stands in both.
+in progress when the process ended is asked again, and counts once. An empty reply is in both.
 """
 
 from __future__ import annotations

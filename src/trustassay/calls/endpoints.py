@@ -124,7 +124,7 @@ class _Caller:
         self._stopped = True
 
     async def idle(self) -> None:
-        """Return when no request is under way any more; after :meth:`stop`."""
+        """Return when no request is in progress any more; after :meth:`stop`."""
         if self._sent:
             await self._idle.wait()
 

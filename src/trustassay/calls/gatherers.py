@@ -35,7 +35,7 @@ class Asking:
 
 
 GRACE_S = 1.0
-"""So long calls that are under way may go on when all else has ended."""
+"""So long calls that are in progress may go on when all else has ended."""
 
 
 class Gatherers:
@@ -97,7 +97,7 @@ class Gatherers:
     async def close(self) -> None:
         """Stop all, and close the connections.
 
-        Nothing more is asked. What is under way has a second to be replied, and is stored then,
+        Nothing more is asked. What is in progress has a second to be replied, and is stored then,
         since it is paid for.
         """
         for caller in self._callers:

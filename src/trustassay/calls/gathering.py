@@ -1,6 +1,6 @@
 """From single requests to batches: asked once, gathered, sorted by length, run in a thread.
 
-Where the backend is an endpoint, the batches (of one, for text) are under way together instead.
+Where the backend is an endpoint, the batches (of one, for text) are in progress together instead.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ Compute: TypeAlias = (
 class Gatherer(Generic[Item, Reply]):
     """Stands between a metric's single requests and a backend that works on batches.
 
-    A request that equals one under way or a remembered one is not asked again; who asked has a
+    A request that equals one in progress or a remembered one is not asked again; who asked has a
     future of its own all the same, so that giving up on it takes no one along. The others are
     piled up until no sample can go on without a reply, looked up in the store, sorted by length,
     cut into batches and computed in a thread.
@@ -155,7 +155,7 @@ class Gatherer(Generic[Item, Reply]):
         return key, None if stored is None else self._keeper.read(stored)
 
     async def close(self) -> None:
-        """Stop working; a batch under way is let finish, who still waits is told to give up.
+        """Stop working; a batch in progress is let finish, who still waits is told to give up.
 
         A call to an endpoint is given up, too; what it has replied by now is stored.
         """

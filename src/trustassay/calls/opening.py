@@ -24,7 +24,7 @@ class CallOptions:
     cache: folder of the file of calls that runs share; ``None`` for no such file.
     prices: what models cost. budget: the most that may be spent.
     policy: what is done to be fast.
-    at_once: calls to one endpoint under way at once, in place of what its backend says.
+    at_once: calls to one endpoint in progress at once, instead of what its backend says.
     """
 
     cache: Path | None = field(default_factory=default_cache)

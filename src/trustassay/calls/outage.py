@@ -58,7 +58,7 @@ class Outage:
 
     A row that consists of calls that failed twice before, while others were answered, opens no
     outage: they may be at fault themselves. Complaints (429) are a row, too, save those of calls
-    that were already under way when the first one came. Where there is nothing but complaints,
+    that were already in progress when the first one came. If there is nothing but complaints,
     probes go out without waiting for each other, since a reply may take long.
     """
 

@@ -91,7 +91,7 @@ class Pace:
     """
 
     def __init__(self, most: int, now: float) -> None:
-        """``most``: calls under way at once."""
+        """``most``: calls in progress at once."""
         self._most = most
         self._rate: float | None = None  # calls a second; None is full speed
         self._latency_s, self._known = LATENCY_S, False

@@ -137,7 +137,7 @@ def allowed(request: ChatRequest, reply: Reply) -> Reply:
 def checked_replies(
     model: LocalChatModel, keep: Keep
 ) -> Callable[[list[ChatRequest]], Sequence[Reply | CallError]]:
-    """Return the model's function of a batch, which returns an error in place of an empty reply.
+    """Return the model's function of a batch, which returns an error instead of an empty reply.
 
     It is not asked again: a local model gives the same reply to the same request.
     """

@@ -102,7 +102,7 @@ class Prices:
         return cls(table)
 
     def of(self, backend: str) -> Price | None:
-        """Return the price of a backend's model; ``None`` where the table does not say."""
+        """Return the price of a backend's model; ``None`` if the table does not say."""
         model = re.split(r"@(?=https?://)|\?", backend.partition(":")[2])[0]
         for name in (backend, model):
             if name in self.table:
@@ -113,7 +113,7 @@ class Prices:
         return None
 
     def usd(self, backend: str, tokens: Tokens) -> float | None:
-        """Return what so many tokens of a backend cost; ``None`` where nobody knows."""
+        """Return what so many tokens of a backend cost; ``None`` if nobody knows."""
         price = self.of(backend)
         return None if price is None else price.of(tokens)
 
@@ -149,10 +149,10 @@ class Budget:
 
 
 class BudgetLedger:
-    """Keeps a budget: a call under way is counted with what it may cost until it is known.
+    """Keeps a budget: a call in progress is counted with what it may cost until it is known.
 
     spent: what this run has paid for already, by backend.
-    paid: the backends that are paid for; the others' tokens are no matter.
+    paid: the backends that are paid for; the others' tokens are not relevant.
 
     Raises:
         BackendError: a budget in US dollars, and a model without a price.
@@ -188,7 +188,7 @@ class BudgetLedger:
         """Set aside what a call may cost, and return it.
 
         Raises:
-            BudgetReachedError: that is more than is left, whatever the calls under way will cost.
+            BudgetReachedError: that is more than is left, whatever the calls in progress will cost.
         """
         if self._budget is None:
             return 0.0

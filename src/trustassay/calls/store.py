@@ -1,6 +1,6 @@
 """Every model call and its reply in a SQLite file that any tool can read.
 
-A run has such a file, ``calls.sqlite``; what endpoints replied stands in a shared one besides,
+A run has such a file, ``calls.sqlite``; what endpoints replied is in a shared one besides,
 from which other runs take it. Schema, version 3 (``PRAGMA user_version``):
 
     calls(key           BLOB PRIMARY KEY  -- 16 bytes, see request_key
@@ -206,7 +206,7 @@ class CallStore:
     """One file of calls; safe to use from several threads, and from several processes.
 
     Raises:
-        OSError: the file is no call store, or one of a later version.
+        OSError: the file is not a call store, or one of a later version.
         CallStoreError: by all methods, when the file cannot be used any more; DiskFullError.
     """
 
@@ -353,7 +353,7 @@ class CallStore:
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     self._connection.execute("PRAGMA journal_mode = DELETE")
             except sqlite3.Error:
-                pass  # damaged, or read by another after all: then the journal stays beside it
+                pass  # damaged, or read by another after all: then the journal stays next to it
             finally:
                 self._connection.close()
 
@@ -391,7 +391,7 @@ class Calls:
         return Claimed(*self.find(keys))
 
     def end(self, keys: Sequence[bytes]) -> None:
-        """Say that calls are under way no more."""
+        """Say that calls are no longer in progress."""
 
     def peek(self, key: bytes) -> str | None:
         """Return the reply at hand, if any; writes nothing."""
@@ -419,7 +419,7 @@ def copy_calls(source: Path, target: Path) -> None:
     In the copy every call counts as taken from elsewhere.
 
     Raises:
-        OSError: ``source`` is no call store, or the disk of ``target`` is full.
+        OSError: ``source`` is not a call store, or the disk of ``target`` is full.
     """
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)

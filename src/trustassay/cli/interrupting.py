@@ -27,7 +27,7 @@ def begin() -> None:
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """Let an interruption raise ``KeyboardInterrupt``, so that what is under way is stored."""
+    """Let an interruption raise ``KeyboardInterrupt``, so that what is in progress is stored."""
     if signal.getsignal(signal.SIGINT) is not _leave:
         yield
         return

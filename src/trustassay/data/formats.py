@@ -48,7 +48,7 @@ class InputError(ValueError):
 class Raw(NamedTuple):
     """A record as it was found; with ``problems`` and no ``record``, one that was unreadable.
 
-    A record ``of_table`` has every column of its table, ``None`` where its cell is empty.
+    A record ``of_table`` has every column of its table, ``None`` if its cell is empty.
     """
 
     where: str

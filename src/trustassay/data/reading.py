@@ -1,6 +1,6 @@
 """Samples from a file, a folder or an iterable, one at a time, each told where it stood.
 
-A record that is no sample becomes a :class:`Fault` in its place: one bad line does not keep a
+A record that is not a sample becomes a :class:`Fault` in its place: one bad line does not keep a
 million good ones from being read, and a user sees all faults in one go.
 """
 
@@ -25,7 +25,7 @@ _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A record that is no sample: where it stands, and everything that is wrong with it.
+    """A record that is not a sample: where it stands, and everything that is wrong with it.
 
     ``where`` reads ``answers.jsonl:12`` (a line), ``x.parquet: row 3``, ``x.json: item 3`` or
     ``sample 3`` (of an iterable); all count from one. Fields bear the names that the record uses.
@@ -40,7 +40,7 @@ class Fault:
 
 
 class Located(NamedTuple):
-    """A sample, where it stands in the input, and whether it brought its id along."""
+    """A sample, where it is in the input, and whether it brought its id along."""
 
     where: str
     sample: Sample
@@ -54,7 +54,7 @@ def read_samples(
 ) -> Iterator[Located | Fault]:
     """Read samples in the layout of this project, Trust-Eval, ALCE, Ragas or DeepEval.
 
-    ``source`` is a path or an iterable of records and samples. Paths are told apart by suffix:
+    ``source`` is a path or an iterable of records and samples. Paths are distinguished by suffix:
     ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with ``.gz``), ``.parquet``,
     or a folder that ``save_to_disk`` of Hugging Face ``datasets`` wrote. All are read bit by bit,
     except ``.json``, which is loaded whole. ``fields`` maps canonical names to the record's own,

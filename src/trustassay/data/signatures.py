@@ -36,7 +36,7 @@ ZEROS = {
 
 
 def other_than_text(start: bytes) -> str | None:
-    """Return what a file is and what to do about it, ``None`` where it may be text in UTF-8.
+    """Return what a file is and what to do about it, ``None`` if it may be text in UTF-8.
 
     ``start`` are its first bytes, :data:`LONGEST` of them or all that there are.
     """

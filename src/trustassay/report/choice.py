@@ -22,9 +22,9 @@ __all__ = ["Choice", "Finding", "Kind", "KindCount", "Level", "Selection", "find
 Where = TypeVar("Where")
 
 MOST_VERDICTS = 20
-"""Verdicts of one metric and level that are told apart; what comes later counts as ``OTHER``."""
+"""Verdicts of one metric and level that are distinguished; what comes later counts as ``OTHER``."""
 MOST_DETAILS = 12
-"""Reasons of one verdict that are told apart; where there are more, none is."""
+"""Reasons of one verdict that are distinguished; if there are more, none is."""
 FAILED = "failed"
 OTHER = "other"
 NO_VERDICT = "no verdict"
@@ -188,7 +188,7 @@ class Choice(Generic[Where]):
         self._position += 1
 
     def _place(self, kind: Kind) -> Kind:
-        """Return the kind that an answer of ``kind`` counts as; a new one is told apart if there
+        """Return the kind that an answer of ``kind`` counts as; a new one is distinguished if there
         are not too many yet.
         """
         verdict = kind._replace(detail="")
@@ -228,7 +228,7 @@ class Choice(Generic[Where]):
         """Return where the chosen answers are, the most important first.
 
         Of each kind of failure and problem one is taken in turn, its worst that is left, of equal
-        ones the earliest; kinds take turns as :meth:`selection` lists them. Where there is room
+        ones the earliest; kinds take turns as :meth:`selection` lists them. If there is room
         left, the worst of the rest follow.
         """
         return [entry.where for entry in self._chosen()]

@@ -1,7 +1,7 @@
 """Distributions and intervals: streaming counts, and their drawing as inline SVG.
 
 A drawing stretches to the width that the style sheet gives it, so it holds shapes only; numbers
-and words stand beside it as HTML. Colours come from classes, so that both themes fit.
+and words is next to it as HTML. Colours come from classes, so that both themes fit.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _bin_text(histogram: Histogram, series: Sequence[Series], index: int) -> str
 
 
 def histogram_text(histogram: Histogram) -> str:
-    """Say in one sentence what the drawing shows."""
+    """Return a sentence on what the drawing shows."""
     scope = f"{score_text(histogram.low)} to {score_text(histogram.high)}"
     if not histogram.n:
         return f"No scores in the range {scope}."
@@ -183,7 +183,7 @@ def interval_svg(value: float, interval: tuple[float, float] | None) -> Markup:
 
 
 def meter_svg(score: float, low: float, high: float) -> Markup:
-    """Draw one score as a short bar; the number stands beside it."""
+    """Draw one score as a short bar; the number is next to it."""
     share = min(1.0, max(0.0, (score - low) / (high - low)))
     return Markup(
         '<svg class="meter" viewBox="0 0 40 6" preserveAspectRatio="none" aria-hidden="true">'

@@ -74,7 +74,7 @@ def cut(text: str, length: int) -> str:
 def split_long(text: str) -> tuple[str, str]:
     """Return ``text`` in two parts, the second one empty unless the text is long.
 
-    The cut falls on white space where there is some; the two parts joined are the text.
+    The cut falls on white space if there is some; the two parts joined are the text.
     """
     if len(text) <= LONG_TEXT:
         return text, ""

@@ -1,6 +1,6 @@
 """A corpus as a stream of passages: a folder of texts, JSON Lines, CSV, TSV, Parquet.
 
-Nothing is held but the record at hand, so that a dump of tens of millions of passages can be read.
+Only the current record is in memory, so that a dump of tens of millions of passages can be read.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def read_corpus(source: str | os.PathLike[str], *, words: int | None = None) -> 
     """Yield the passages of a corpus, files in the order of their names.
 
     A record has ``text`` (also ``contents`` or ``passage``) and may have ``title`` and ``id``
-    (also ``_id`` or ``docid``); without an id it is known by where it stands. The title of a file
-    of plain text is its name. ``words`` cuts every document into passages of about as many words,
-    see :func:`cut`; by default plain text is cut at 100, and records stay whole.
+    (also ``_id`` or ``docid``); without an id it gets one from its place. The title of a file
+    of plain text is its name. ``words`` cuts every document into passages of about that many
+    words, see :func:`cut`; by default plain text is cut at 100, and records are not cut.
 
     Raises:
         InputError: at once, for a path that is not there or of no known kind; while iterating,
@@ -92,7 +92,7 @@ def cut(text: str, words: int) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[list[str]]:
-    """Yield each sentence's words; a word is never parted, whatever the segmenter says."""
+    """Yield each sentence's words; a word is never split, whatever the segmenter says."""
     import sentencex
 
     for paragraph in text.split("\n\n"):

@@ -30,11 +30,11 @@ def bm25_retriever(
     words: int | None = None,
     progress: bool = False,
 ) -> Bm25:
-    """Return the retriever over a corpus, or over an index that was built before.
+    """Return the retriever over a corpus, or over an existing index.
 
-    A small corpus is indexed in memory; a large one, or any where ``index`` names a folder, on
-    disk, by default in ``PATH.bm25`` beside it. An index of just these files is used again; one of
-    files that have changed since is built anew. ``words``: see
+    A small corpus is indexed in memory; a large one, or any if ``index`` names a folder, on
+    disk, by default in ``PATH.bm25`` next to it. An index of the same files is used again; if the
+    files have changed, it is built again. ``words``: see
     :func:`~trustassay.retrieval.corpus.read_corpus`.
 
     Raises:

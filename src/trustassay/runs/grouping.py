@@ -67,7 +67,7 @@ def count(
 ) -> Counted:
     """Count a folder whose assessments are sorted.
 
-    A sample's model is the one it names, else the one that the run asked; its domain stands in the
+    A sample's model is the one it names, else the one that the run asked; its domain is in the
     field ``domain_field``, where dots reach inside, or in the one of that name under ``metadata``.
 
     Raises:
@@ -136,7 +136,7 @@ def _out_of_order(folder: RunFolder, sample_id: str) -> RunFolderError:
 
 
 def _domain(sample: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a field; ``None`` where there is none."""
+    """Return the value of a field; ``None`` if there is none."""
     for outer in (sample, sample.get("metadata")):
         value: Any = outer
         for part in name.split("."):

@@ -1,4 +1,4 @@
-"""What the metrics of a stored run say of themselves."""
+"""The descriptions of the metrics of a stored run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ABOUT = "about"
 
 
 def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricInfo]:
-    """Return, by name, what the metrics of a run say of themselves.
+    """Return, by name, the descriptions of the metrics of a run.
 
     Raises:
         RunFolderError: ``run.json`` is damaged.
-        UnknownNameError: the run does not say it, and the metric is not installed.
+        UnknownNameError: the run has no description, and the metric is not installed.
     """
     found = {}
     for name, settings in run["metrics"].items():

@@ -1,7 +1,7 @@
 """What fills samples before they are scored: responses, references, pairs of answers, documents.
 
-A stage asks for what a sample lacks. What it is told is written into the run's samples; from then
-on they are samples like others: scored, planned, taken up again and scored anew without asking.
+A stage requests what a sample lacks. The replies are written into the run's samples. From then on
+they are samples like others: scored, planned, resumed, and scored again without new calls.
 """
 
 from __future__ import annotations
@@ -275,9 +275,9 @@ class Documents(Stage):
 def stages_of(
     metrics: Collection[Metric], backends: Backends, filling: Filling
 ) -> tuple[Stage, ...]:
-    """Return the stages that metrics want and backends can do, in the order of their work.
+    """Return the stages that metrics want and backends can do, in their order.
 
-    Documents come first, since responses may be asked for with them.
+    Documents come first, since responses may need them.
     """
     wanted = {name for metric in metrics for name in metric.fills}
     found: list[Stage] = []
@@ -294,10 +294,10 @@ def stages_of(
 
 
 def _closed_book(answering: Answering) -> Answering:
-    """Return how references are asked: from what they know, where the user named no style."""
+    """Return how references are asked: closed-book, unless the user chose a style."""
     return replace(answering, style="closed-book") if answering.style == "auto" else answering
 
 
 def settings_of(stages: Sequence[Stage]) -> dict[str, Any]:
-    """Return what decides the results of stages, by field, as it stands in ``run.json``."""
+    """Return the settings that determine the results of stages, by field, as in ``run.json``."""
     return {stage.field: stage.settings() for stage in stages}

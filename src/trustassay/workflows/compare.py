@@ -145,7 +145,7 @@ def compare(
     """Compare the scores of a metric in two finished runs.
 
     Raises:
-        RunFolderError: one is no finished run, or lacks the metric, or two scores of it.
+        RunFolderError: one is not a finished run, or lacks the metric, or two scores of it.
         ValueError: the runs share several metrics, and none is named.
         UnknownNameError: a run of an earlier version, and the metric is not installed.
     """
@@ -255,7 +255,7 @@ def _paired(a: Side, b: Side) -> Floats:
 
 
 def _warnings(name: str, a: Side, b: Side) -> list[str]:
-    """Say what differs between the runs beside their answers."""
+    """Say what differs between the runs besides their answers."""
     found = []
     options = [side.run["metrics"][name] for side in (a, b)]
     for option in dict.fromkeys([*options[0], *options[1]]):

@@ -33,7 +33,7 @@ class Failure(NamedTuple):
 
 
 class UnfinishedFile:
-    """Results of items, in their order, in ``.NAME.part`` beside the file that they become.
+    """Results of items, in their order, in ``.NAME.part`` next to the file that they become.
 
     The first line holds the settings, each other line the place of an item and its record or its
     failure. Doing the same work again continues after the last line and tries the failed items

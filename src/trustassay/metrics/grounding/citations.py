@@ -95,7 +95,7 @@ def rest_of(indices: Sequence[int], position: int) -> list[int]:
 
 
 def covers_the_same(coverage: Sequence[Sequence[int]], index: int, rest: Sequence[int]) -> bool:
-    """Whether document ``index`` supports a gold answer that a document of ``rest`` does, too."""
+    """Return whether ``index`` and a document of ``rest`` support the same gold answer."""
     return any(
         mine and any(coverage[other][gold] for other in rest)
         for gold, mine in enumerate(coverage[index] if coverage else ())
@@ -115,7 +115,7 @@ def judged(
     Args:
         citations: from :func:`cited`.
         joint: do the passages of the open citations together entail the statement? ``None``
-            where there is none.
+            if there is none.
         alone: does the passage at this position among the open citations, alone?
         rest: do the other open citations entail it without this one?
         coverage: for each document its flags, one for each gold answer; empty where unknown.

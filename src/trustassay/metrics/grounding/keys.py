@@ -198,7 +198,7 @@ FIGURES: dict[str, Figure] = {
 """Every key in the order in which it is shown."""
 
 LATER_NAMES = {f"reject_{kind}": f"refuse_{kind}" for kind in ("rec", "prec", "f1")}
-"""The names that trust_eval gave these keys from 0.1.6 on; both stand in a summary."""
+"""The names that trust_eval gave these keys from 0.1.6 on; both are in a summary."""
 
 FIGURES |= {
     later: Figure(later, f"Another name of {key}.", "%", "Refusals")

@@ -24,7 +24,7 @@ class Grounding(GroundingOptions):
 
     Args:
         profile: ``default``, or ``paper`` for the numbers of trust_eval 0.1.6, oddities included.
-        correctness: ``em`` (short gold answers stand in the response), ``em5`` (the response is a
+        correctness: ``em`` (short gold answers are in the response), ``em5`` (the response is a
             list), ``cm`` (gold claims that the response entails), ``none``; ``auto`` takes ``cm``
             where samples bring claims or their answers are whole sentences, else ``em``.
         splitter: sentence splitter by name (``sentencex``, ``punkt``, ``lines``; a language may
@@ -58,7 +58,7 @@ class Grounding(GroundingOptions):
         return (Need("entail"), Need("search", optional=True))
 
     async def assess(self, context: Context) -> Assessment:
-        """Score one answer; the trace of every decision stands in the evidence."""
+        """Score one answer; the trace of every decision is in the evidence."""
         return await Assessing(self, context.sample, context.models).result()
 
     def problem(self, assessment: Assessment) -> str | None:

@@ -169,7 +169,7 @@ _COUNTS_OF_ALL = frozenset({"num_samples", "answered_num", "invalid_citations"})
 
 
 def _not_applicable(key: str, support: Mapping[str, int], value: float) -> str | None:
-    """Return why a figure has no value, in words, or ``None`` where it has one."""
+    """Return why a figure has no value, in words, or ``None`` if it has one."""
     calibrated = key.startswith(("calib_", "parametric_", "qampari_"))
     if not support["answered_ratio"] and key not in _COUNTS_OF_ALL:
         return "no sample was scored"

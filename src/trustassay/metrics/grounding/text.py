@@ -57,7 +57,7 @@ def normalise(text: str) -> str:
 
 
 def contains_words(text: str, answer: str) -> bool:
-    """Whether normalised ``answer`` stands in normalised ``text`` as whole words."""
+    """Whether normalised ``answer`` is in normalised ``text`` as whole words."""
     return bool(answer) and f" {answer} " in f" {text} "
 
 

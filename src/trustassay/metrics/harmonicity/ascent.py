@@ -41,7 +41,7 @@ class Point:
     """A prompt that was tried: its answer, and how far that moves when the prompt is nudged.
 
     ``step`` 0 is the start; ``kept`` marks where the search went on from. ``error`` says why there
-    is no gamma. ``calls`` are the requests that the search had taken at the end of its step.
+    is not a gamma. ``calls`` are the requests that the search had taken at the end of its step.
     """
 
     step: int
@@ -67,7 +67,7 @@ class Ascent:
         candidate: what makes candidates: ``unicode``, ``words`` (appended), another family, or
             ``ball``: the first of the nudged prompts behind gamma of where the search stands, as
             in the authors' program.
-        descend: search for small gamma in place of large: prompts that are hard to move.
+        descend: search for small gamma instead of large: prompts that are hard to move.
         max_calls: the most requests to the chat model, failed ones too; ``None`` for no such
             limit.
         temperature, max_tokens: of every call. seed: of candidates and perturbations.

@@ -45,7 +45,7 @@ class Perturbing(PerturbingOptions):
         return []
 
     async def assess(self, context: Context) -> Assessment:
-        """Ask, compare, and tell; every answer stands in the evidence."""
+        """Ask, compare, and tell; every answer is in the evidence."""
         sample, models = context.sample, context.models
         asking = Asking(self, sample, models)
         if sample.resamples:
@@ -78,7 +78,7 @@ class Perturbing(PerturbingOptions):
         return problem_in(assessment)
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
-        """Return the answers to perturbed prompts beside the original one."""
+        """Return the answers to perturbed prompts next to the original one."""
         return view_of(sample, assessment)
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:

@@ -1,7 +1,7 @@
 """Families of perturbations: changes of a prompt that mean nothing, or as little as possible.
 
 Each takes the text and a generator and returns a changed text; the same generator state gives the
-same text. ``paraphrase`` is asked of a model and stands in ``asking.py``.
+same text. ``paraphrase`` is asked of a model and is in ``asking.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Evidence of harmonicity, read into views: answers to perturbed prompts beside the original.
+"""Evidence of harmonicity, read into views: answers to perturbed prompts next to the original.
 
 Every reader is total: what has the wrong type counts as absent.
 """

@@ -32,7 +32,7 @@ from trustassay.workflows.unfinished import UnfinishedFile
 __all__ = ["CiteOptions", "Cited", "cite", "cited_answer"]
 
 TOGETHER = 64
-"""Answers whose sentences are under way at once."""
+"""Answers whose sentences are in progress at once."""
 _METRIC = Grounding()
 """Reads answers: checks them, finds their sentences and refusals."""
 

@@ -192,7 +192,7 @@ async def _build(
 async def _outcomes(
     questions: Iterator[tuple[int, Sample]], gatherers: Gatherers, options: BuildOptions
 ) -> AsyncIterator[tuple[tuple[int, Sample], Sample | Exception]]:
-    """Yield each question with what became of it, in order, several under way at once."""
+    """Yield each question with what became of it, in order, several in progress at once."""
     models = cast(Models, SampleModels(gatherers))
 
     async def ask(prompt: str) -> str:
