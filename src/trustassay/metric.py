@@ -313,8 +313,8 @@ class Metric(ABC):
         return None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
-        """Return what the report needs to know of an assessment's evidence, which stands as data
-        if there is not a template.
+        """Return what the report needs to show an assessment's evidence. Without a template the
+        evidence is listed as data.
         """
         return View()
 

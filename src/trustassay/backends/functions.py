@@ -22,7 +22,7 @@ __all__ = ["FunctionEntailer", "function_name", "imported"]
 class FunctionEntailer:
     """Wraps ``function(premise, hypothesis)`` as an entailer; it is called one pair at a time.
 
-    The function returns a truth value, a probability of entailment, or the three probabilities
+    The function returns a bool, a probability of entailment, or the three probabilities
     of entailment, neutral and contradiction.
     """
 
@@ -42,7 +42,7 @@ class FunctionEntailer:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
 
         Raises:
-            BackendError: the function returned something else than it should.
+            BackendError: the function returned a wrong type.
         """
         return np.array([self._row(self._function(*pair)) for pair in pairs]).reshape(-1, 3)
 
@@ -86,7 +86,7 @@ def _mark(function: Callable[..., Any]) -> str:
 def imported(path: str) -> Any:
     """Return the object that ``package.module:name`` names.
 
-    Modules of the working folder are found, too, as ``python -m`` would find them.
+    Modules in the working folder are also found, as with ``python -m``.
 
     Raises:
         BackendError: there is none, or its module cannot be imported.

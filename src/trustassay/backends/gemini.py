@@ -1,7 +1,7 @@
-"""``gemini:MODEL[@BASE_URL]``: Google's ``generateContent`` wire.
+"""``gemini:MODEL[@BASE_URL]``: Google's ``generateContent`` API.
 
 The key is in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable that
-``?key=NAME`` names; it travels in a header and never in an address.
+``?key=NAME`` names; it is sent in a header and never in an address.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class GeminiChat(EndpointChat):
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the body of a request; the system's words stand apart."""
+        """Return the body of a request; the system message is separate."""
         system, turns = split_system(messages)
         roles = {"assistant": "model"}
         return {

@@ -4,8 +4,8 @@ Two kinds are known, distinguished by the model's config:
 
 * Sequence classification (``...ForSequenceClassification``), the usual NLI models. A pair longer
   than the model reads is never cut: the premise is read in overlapping windows, each with the
-  whole hypothesis, and the window with the highest P(entailment) speaks for the pair. So a fact
-  is found wherever it stands, while a contradiction in one window yields to support in another.
+  whole hypothesis, and the window with the highest P(entailment) decides. So a fact is found
+  anywhere, and support in one window outweighs a contradiction in another.
 * Encoder-decoder models of the TRUE kind (Honovich et al. 2022, google/t5_xxl_true_nli_mixture):
   asked ``premise: P hypothesis: H`` they write "1" or "0". P(entailment) is P("1") against P("0"),
   the rest is neutral. Their positions are relative: a pair of any length is read in one piece.

@@ -64,7 +64,7 @@ def config_of(name: str) -> tuple[str, Any]:
 
 
 def only_local(folder: str) -> dict[str, bool]:
-    """Return the option with which a folder is loaded without a look at the hub."""
+    """Return the option with which a folder is loaded without contacting the hub."""
     return {"local_files_only": True} if Path(folder).is_dir() else {}
 
 
@@ -81,7 +81,7 @@ def load(
     With ``pad_with_end`` a tokenizer without a padding token pads with its end token.
 
     Raises :class:`BackendError` without safetensors weights and, with ``check``, for weights that
-    the class needs and the files lack: a head that nobody trained.
+    the class needs and the files lack: an untrained head.
     """
     _, transformers = libraries()
     where, options = dtype_options(device, dtype)
@@ -116,7 +116,7 @@ def dtype_options(device: str | None, dtype: str | None) -> tuple[Any, dict[str,
 
 @contextmanager
 def safetensors_only() -> Iterator[None]:
-    """Say in words what it means that a model has no safetensors weights."""
+    """Replace the error of a model without safetensors weights by a clear one."""
     try:
         yield
     except OSError as error:
@@ -147,7 +147,7 @@ def _dtype(torch: Any, device: Any, dtype: str | None) -> Any:
 
 
 def longest_input(model: Any, tokenizer: Any) -> int | None:
-    """Return how many tokens the model reads, or None where nothing sets an end."""
+    """Return how many tokens the model reads, or None if there is no limit."""
     positions = getattr(model.config, "max_position_embeddings", None) or 0
     # RoBERTa and its kin count positions from behind the padding token's.
     offsets = [

@@ -4,10 +4,10 @@ Decoder-only and encoder-decoder models. A chat is laid out by the tokenizer's c
 it has one, else as :func:`~trustassay.backends.layout.plain` says. A prompt that does not fit the
 model is an error and is never cut.
 
-A reply depends on its request alone: chance is seeded by messages, ``seed``, ``repeat`` and the
-reply's number, and each row of a batch draws for itself. What remains of a row's neighbours is
-rounding: padding can change the last digits of the logits, and with them, rarely, a choice
-between tokens that are all but equally likely.
+A reply only depends on its request: the random generator is seeded by messages, ``seed``,
+``repeat`` and the reply's number, and each row of a batch has its own. The only influence of
+other rows is rounding: padding can change the last digits of the logits, and so, rarely, a choice
+between tokens with almost the same probability.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
 
 class HuggingFaceChat:
-    """Writes with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
+    """Generates text with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""``openai:MODEL[@BASE_URL]``: every endpoint that speaks OpenAI's wire.
+"""``openai:MODEL[@BASE_URL]``: every endpoint with OpenAI's API.
 
 OpenAI itself, Azure (``.../openai/v1``), vLLM, SGLang, llama.cpp, Ollama, OpenRouter and others.
 The key is in ``OPENAI_API_KEY``, or in the variable that ``?key=NAME`` names.

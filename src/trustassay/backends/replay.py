@@ -1,4 +1,4 @@
-"""``replay:FILE``: a chat model that gives the replies stored in a file, and asks nobody.
+"""``replay:FILE``: a chat model that returns the replies stored in a file, without any calls.
 
 The file is a run's ``calls.sqlite`` (or the run's folder), or JSON Lines, one reply a line:
 
@@ -52,9 +52,8 @@ class _Stored:
 class ReplayChat:
     """Looks replies up by messages and repeat.
 
-    Where a run's file has several for one, those asked with the request's own parameters count
-    first; ``model`` narrows the choice to one model's replies. An empty one counts if there is
-    no other: then it was asked for once more.
+    If a run's file has several replies to one request, those with the same parameters come first;
+    ``model`` selects one model's replies. An empty reply is only used if there is no other.
     """
 
     shared = False  # the file is at hand

@@ -1,6 +1,6 @@
-"""From what a user names to a backend: ``embedded``, ``openai:MODEL``, ``hf:ID``, ``python:...``.
+"""From a URI to a backend: ``embedded``, ``openai:MODEL``, ``hf:ID``, ``python:...``.
 
-A backend's module, and what it needs, is imported when it is named.
+A backend's module and its dependencies are imported when it is used.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _TELLING = (
     (r"gemini-", "gemini"),
     (r"[\w.-]+/[\w.-]+(\?|$)", "hf"),
 )
-"""Beginnings of names that tell who serves a model, and the form of names on the hub."""
+"""Prefixes of model names that identify the service, and the form of names on the hub."""
 
 ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]
 EmbedderChoice = str | Embedder
@@ -120,7 +120,7 @@ def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
 def _unknown(what: str, name: str, choice: str, schemes: Collection[str]) -> UnknownNameError:
     """Return the error for a choice of no known scheme.
 
-    It offers the scheme that the choice tells, else those that ``name`` is near to.
+    It suggests the scheme that the choice indicates, else those similar to ``name``.
     """
     if choice.startswith(("http://", "https://")) and "openai" in schemes:
         words = (
@@ -248,7 +248,7 @@ def _embedded_embedder(rest: str) -> Embedder:
 
 
 def _embedded_threads(rest: str) -> int | None:
-    """Read what may stand behind ``embedded``: a version, and the number of threads."""
+    """Read the part after ``embedded``: a version, and the number of threads."""
     version, _, query = rest.partition("?")
     if version not in ("", carried := str(card()["version"])):
         raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")
@@ -291,7 +291,7 @@ def _hugging_face_embedder(rest: str) -> Embedder:
 def _model_and_options(
     rest: str, known: Mapping[str, Callable[[str], Any]]
 ) -> tuple[str, dict[str, Any]]:
-    """Read what stands behind ``hf:``."""
+    """Read the part after ``hf:``."""
     model, _, query = rest.partition("?")
     if not model:
         raise BackendError("hf: needs a model, as in hf:ID or hf:PATH")

@@ -33,10 +33,10 @@ class Found:
 
 
 def tried(uri: str) -> Found:
-    """Ask the backend that a URI names one small thing, and say how long that took.
+    """Send a small request to the backend of a URI, and return how long it took.
 
-    ``chat=``, ``embedder=`` or ``entailer=`` before the URI says what it is to be tried as; else
-    an address is a chat model, and a local model or an object is what it can do.
+    ``chat=``, ``embedder=`` or ``entailer=`` before the URI chooses what it is tried as. Otherwise
+    an address is a chat model, and for a local model or an object it depends on what it can do.
 
     Raises:
         UnknownNameError: no such scheme or option.

@@ -1,7 +1,7 @@
 """Each kind of file as a stream of raw records: JSON Lines, JSON, CSV, Parquet, `datasets` folders.
 
-Nothing here knows what a sample is. A record that cannot be read is passed on with its problems; a
-file that cannot be read raises.
+This module does not know about samples. A record that cannot be read is passed on with its
+problems; a file that cannot be read raises an error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class InputError(ValueError):
 
 
 class Raw(NamedTuple):
-    """A record as it was found; with ``problems`` and no ``record``, one that was unreadable.
+    """A record as read; with ``problems`` and no ``record`` if it was unreadable.
 
     A record ``of_table`` has every column of its table, ``None`` if its cell is empty.
     """
@@ -381,10 +381,10 @@ def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
-    """Open a plain or gzipped text for reading, whatever its name says of that.
+    """Open a plain or gzipped text for reading, whatever its name.
 
     Raises:
-        InputError: it cannot be read, is no text in UTF-8, or its packing is broken.
+    InputError: it cannot be read, is not UTF-8 text, or its compression is damaged.
     """
     try:
         with path.open("rb") as file:

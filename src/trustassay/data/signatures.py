@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, where it is no text in UTF-8."""
+"""The kind of a file by its first bytes, if it is not UTF-8 text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["GZIP", "LONGEST", "other_than_text"]
 
 GZIP = b"\x1f\x8b"
 LONGEST = 16
-"""First bytes that are looked at."""
+"""Number of first bytes that are checked."""
 
 PACKED = {
     b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -d"),
