@@ -24,7 +24,7 @@ def check_labels(entailer: Entailer, *, labels: int = 3, advice: str = "") -> No
     With two ``labels`` contradiction is not checked.
 
     Raises:
-    BackendError: it has not; the message has the probabilities, and ``advice``.
+        BackendError: it has not; the message has the probabilities, and ``advice``.
     """
     rows = entailer.scores(CHECK_PAIRS)
     for label, column in (("entailment", 0), ("contradiction", 2)):

@@ -57,7 +57,7 @@ class EndpointChat(ABC):
         """Return a request's parameters by their names in the API; ``None`` if there is none.
 
         Raises:
-        CallError: the API does not support the request.
+            CallError: the API does not support the request.
         """
 
     @abstractmethod

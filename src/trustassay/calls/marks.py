@@ -1,10 +1,10 @@
-"""Which calls are in progress in which process, told in the file that runs share.
+"""Marks for calls in progress, in the file that runs share.
 
-Before a process asks, it looks into the file once more and marks what it is going to ask, both in
-one transaction. Another one that finds a mark waits for the reply and takes it. A mark lasts for
-some seconds and is renewed while its call is in progress, so that what a killed process has marked
-is soon asked by another one; on the same machine it is asked at once. Where the file cannot be
-written for a moment, calls go out unmarked: at worst two processes then pay for the same reply.
+Before a process makes calls, it looks into the file once more and marks them, both in one
+transaction. Another process that finds a mark waits for the reply and uses it. A mark lasts for
+some seconds and is renewed while its call is in progress, so that another process soon makes the
+calls that a killed one has marked; on the same machine at once. While the file cannot be
+written, calls are sent unmarked: at worst two processes then pay for the same reply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What asking costs: tokens, money by a table of prices, and a budget that is kept."""
+"""What calls cost: tokens, money by a table of prices, and a budget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MILLION = 1_000_000
 
 
 class BudgetReachedError(BackendError):
-    """The call was not made, since it might have cost more than is left."""
+    """The call was not made, since it might cost more than is left."""
 
 
 class Tokens(NamedTuple):
@@ -113,7 +113,7 @@ class Prices:
         return None
 
     def usd(self, backend: str, tokens: Tokens) -> float | None:
-        """Return what so many tokens of a backend cost; ``None`` if nobody knows."""
+        """Return what tokens of a backend cost; ``None`` if the price is unknown."""
         price = self.of(backend)
         return None if price is None else price.of(tokens)
 
@@ -149,10 +149,10 @@ class Budget:
 
 
 class BudgetLedger:
-    """Keeps a budget: a call in progress is counted with what it may cost until it is known.
+    """Keeps a budget: a call in progress counts with its maximum cost until its cost is known.
 
-    spent: what this run has paid for already, by backend.
-    paid: the backends that are paid for; the others' tokens are not relevant.
+    spent: what this run has already paid for, by backend.
+    paid: the backends that cost money; tokens of others are not counted.
 
     Raises:
         BackendError: a budget in US dollars, and a model without a price.
@@ -185,10 +185,10 @@ class BudgetLedger:
         return usd
 
     async def reserve(self, backend: str, tokens: Tokens) -> float:
-        """Set aside what a call may cost, and return it.
+        """Reserve what a call may cost, and return it.
 
         Raises:
-            BudgetReachedError: that is more than is left, whatever the calls in progress will cost.
+            BudgetReachedError: that is more than is left when no call is in progress.
         """
         if self._budget is None:
             return 0.0
@@ -205,7 +205,7 @@ class BudgetLedger:
         return worth
 
     async def settle(self, reserved: float, backend: str, tokens: Tokens | None) -> None:
-        """Put back what was set aside, and pay what the call took; ``None``: it took nothing."""
+        """Release the reserved amount, and pay for the tokens used; ``None``: none were."""
         if self._budget is None:
             return
         async with self._settled:

@@ -384,7 +384,7 @@ def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
     """Open a plain or gzipped text for reading, whatever its name.
 
     Raises:
-    InputError: it cannot be read, is not UTF-8 text, or its compression is damaged.
+        InputError: it cannot be read, is not UTF-8 text, or its compression is damaged.
     """
     try:
         with path.open("rb") as file:

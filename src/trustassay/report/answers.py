@@ -1,4 +1,4 @@
-"""One answer of the list: the sample, what each metric said of it, and how the two connect."""
+"""One answer of the list: the sample, the metrics' results, and the links between them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Gold(NamedTuple):
 class Passage:
     """A document of the sample with what the metrics found out about it.
 
-    The two ``known`` tell "none" from "nobody looked".
+    The two ``known`` distinguish "none" from "not checked".
     """
 
     number: int
@@ -50,10 +50,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one metric said; ``place`` counts from 0 in the answer, ``metric`` in the run.
+    """The result of one metric; ``place`` counts from 0 in the answer, ``metric`` in the run.
 
     ``metric`` is ``None`` for a metric that the run does not list. ``problem`` is what a reader
-    should look at. ``shown_above`` is the title of an earlier metric that shows the very same.
+    should look at. ``shown_above`` is the title of an earlier metric that shows the same.
     """
 
     place: int

@@ -1,6 +1,6 @@
-"""How values become text that is safe and honest to look at.
+"""How values become text that is safe to show.
 
-Every text on the page was written by somebody else. Characters that a browser would hide, or that
+Every text on the page may be hostile. Characters that a browser would hide, or that
 would reorder the text around them, are spelled out as ``U+202E``.
 """
 

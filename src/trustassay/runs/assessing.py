@@ -62,7 +62,7 @@ def _check(found: Any, sample: Sample, metric: Metric) -> None:
     """Check that the return value of a metric follows the contract.
 
     Raises:
-    AssessmentError: it does not; no part of it may reach the summary or the files.
+        AssessmentError: it does not; no part of it may reach the summary or the files.
     """
     name = metric.name
     if not isinstance(found, Assessment):

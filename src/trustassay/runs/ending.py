@@ -61,7 +61,7 @@ async def run_in_thread(work: Callable[[threading.Event], T]) -> T:
     ``work`` receives the event that is then set.
 
     Raises:
-    asyncio.CancelledError: cancelled, even if the work was finished meanwhile.
+        asyncio.CancelledError: cancelled, even if the work was finished meanwhile.
     """
     stop = threading.Event()
     running = asyncio.ensure_future(asyncio.to_thread(work, stop))

@@ -1,4 +1,4 @@
-"""One cited answer on its way to an assessment: read, ask, judge, and write down why."""
+"""The assessment of one cited answer: read, query entailment, judge, record the evidence."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Assessing:
     # reading
 
     def block(self, document: Document) -> str:
-        """Return a passage as entailment reads it."""
+        """Return the premise for a passage."""
         text = document.text if document.excerpt is None else document.excerpt
         if not document.title and self.rules.untitled:
             return text

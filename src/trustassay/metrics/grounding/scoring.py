@@ -8,10 +8,10 @@ __all__ = ["scored"]
 
 
 def scored(parts: Mapping[str, float], correctness: str) -> tuple[float | None, str]:
-    """Return the score of one answer in 0..1, as far as it can be known, and the words for it.
+    """Return the score of one answer in 0..1, if it is known, and its reason.
 
-    A refusal scores 1 where the documents support no gold answer, else 0; a response that says
-    nothing scores 0. An answer scores the mean of what applies: the share of the supported gold
+    A refusal scores 1 if the documents support no gold answer, else 0; a blank response
+    scores 0. An answer scores the mean of the parts that apply: the share of the supported gold
     answers that it gives, 1 or 0 for whether the question could be answered, and the F1 of its
     citation recall and precision. These are the three parts of the trust score, for one answer.
     """

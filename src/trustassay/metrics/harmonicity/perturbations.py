@@ -1,7 +1,7 @@
-"""Families of perturbations: changes of a prompt that mean nothing, or as little as possible.
+"""Families of perturbations: changes of a prompt with no meaning, or as little as possible.
 
 Each takes the text and a generator and returns a changed text; the same generator state gives the
-same text. ``paraphrase`` is asked of a model and is in ``asking.py``.
+same text. ``paraphrase`` needs a model and is in ``asking.py``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = [
 
 Perturb = Callable[[str, np.random.Generator], str]
 MOST = 3
-"""Characters that are added, or words that are changed, at most (Section 3: one to three)."""
+"""Maximum number of characters added or words changed (Section 3: one to three)."""
 LAST_CONTROL = 31
-"""The last code of the control characters, and the last that ``codes`` draws unless told."""
+"""The last code of the control characters, and the default limit of ``codes``."""
 DRAWS = 50
 SURROGATES = range(0xD800, 0xE000)
-"""Codes that no text may hold alone: none of them can be sent."""
+"""Surrogates, which no text may contain alone and which cannot be sent."""
 
 CONTROL = "".join(map(chr, range(LAST_CONTROL + 1)))
 WHITESPACE = " \t\n\r\u00a0\u2002\u2003\u2009\u200a\u202f\u205f\u3000"
@@ -53,12 +53,12 @@ _NEIGHBOURS = {
 
 
 class NoPerturbationError(ValueError):
-    """The text cannot be perturbed so; the message says why."""
+    """The text cannot be perturbed by this family; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A named way to perturb; ``appends`` where the text stays as it is and gets a tail."""
+    """A named way to perturb; ``appends`` if it only adds text at the end."""
 
     name: str
     apply: Perturb
@@ -69,7 +69,7 @@ def perturb(text: str, how: Family, rng: np.random.Generator, taken: Collection[
     """Return a text that differs from ``text``, and from those ``taken`` if there is one.
 
     Raises:
-        NoPerturbationError: fifty draws left the text as it is, or the family cannot work on it.
+        NoPerturbationError: fifty draws did not change the text, or it does not suit the family.
     """
     repeated = None
     for _ in range(DRAWS):
@@ -94,7 +94,7 @@ def family(choice: str | Perturb, length: int = MOST, last: int = LAST_CONTROL) 
 
     Raises:
         UnknownNameError: there is none of that name.
-        ValueError: ``length`` or ``last`` cannot be, or the family does not go by it.
+        ValueError: ``length`` or ``last`` is invalid, or does not apply to the family.
     """
     if callable(choice) or choice not in FAMILIES:
         found = _function(choice)

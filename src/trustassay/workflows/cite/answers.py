@@ -44,7 +44,7 @@ class CiteOptions:
     by: ``entailment``, ``embedding`` or ``bm25``.
     threshold: a document is cited if its support is at least this, and above 0; ``None``: 0.5,
         and 0 for bm25.
-        only_uncited: leave answers unchanged that have a citation anywhere.
+    only_uncited: leave answers unchanged that have a citation anywhere.
     """
 
     by: str = "entailment"
