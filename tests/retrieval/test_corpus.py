@@ -103,7 +103,7 @@ def test_bad_files(tmp_path: Path) -> None:
     assert "contains no file of a known kind" in faults(tmp_path)
     picture = tmp_path / "x.png"
     picture.write_bytes(b"")
-    assert "is no corpus" in faults(picture)
+    assert "is not a corpus" in faults(picture)
     empty = lines(tmp_path / "e.jsonl", [])
     assert "contains no passage" in faults(empty)
     table = tmp_path / "t.tsv"
@@ -115,7 +115,7 @@ def test_bad_files(tmp_path: Path) -> None:
     assert "is not UTF-8" in faults(table)
     text = tmp_path / "l.txt"
     text.write_bytes(b"good\n\xff\n")
-    assert faults(text) == f"{text}:2: byte 1: is not UTF-8"
+    assert faults(text) == f"{text}:2: byte 1 is not UTF-8"
 
 
 def test_the_mark_changes_with_the_files(tmp_path: Path) -> None:

@@ -52,9 +52,9 @@ def settled(*needs: Need, **named: Any) -> Backends:
 
 
 def test_a_need_without_a_default_is_refused_with_the_option_that_meets_it() -> None:
-    with pytest.raises(ValueError, match=r"asks: needs a model that judges to ask \(--judge\)"):
+    with pytest.raises(ValueError, match=r"asks: needs a model that judges \(--judge\)"):
         settled(Need("chat", "judge"))
-    with pytest.raises(ValueError, match=r"asks: needs a retriever to ask \(--retriever\)"):
+    with pytest.raises(ValueError, match=r"asks: needs a retriever \(--retriever\)"):
         settled(Need("search"))
 
 

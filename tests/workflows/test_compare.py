@@ -67,7 +67,7 @@ def test_runs_of_different_samples(runs: Path) -> None:
     assert (found.pairs, found.paired, found.paired_p) == (0, None, None)
     assert found.distribution.p > 0.01
     (warning,) = found.warnings
-    assert "0 ids are in both of 120 and 120" in warning
+    assert "0 ids are in both, of 120 and 120" in warning
 
 
 def test_the_same_seed_gives_the_same_numbers(runs: Path) -> None:
