@@ -71,7 +71,7 @@ def _mark(function: Callable[..., Any]) -> str:
     """Return a mark of the code of a function without a name of its own, else nothing.
 
     Replies are stored under a backend's name, and all lambdas of a module share one. The plain
-    values that a function was made with count, too; objects do not.
+    values that a function was made with also count; objects do not.
     """
     code = getattr(function, "__code__", None)
     if code is None or "<" not in function.__qualname__:

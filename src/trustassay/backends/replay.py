@@ -56,7 +56,7 @@ class ReplayChat:
     ``model`` selects one model's replies. An empty reply is only used if there is no other.
     """
 
-    shared = False  # the file is at hand
+    shared = False  # the file is local
 
     def __init__(self, file: str, model: str | None = None) -> None:
         """Read a file.

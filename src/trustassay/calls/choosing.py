@@ -73,7 +73,7 @@ def letter_of(text: str, letters: str) -> str | None:
 
 
 def _first_token(reply: Reply, letters: str) -> list[float]:
-    """Return the log-probability of each letter as the first token; minus infinity if untold."""
+    """Return the log-probability of each letter as the first token; minus infinity if unknown."""
     found = [-math.inf] * len(letters)
     if not reply.logprobs:
         return found

@@ -199,7 +199,7 @@ class Counted:
     def sending(self) -> Iterator[None]:
         """Count every further request that leaves on behalf of a try that was admitted.
 
-        What :class:`CallError` ends is counted by :meth:`failed`, which also hears of timeouts.
+        What :class:`CallError` ends is counted by :meth:`failed`, which also counts timeouts.
         """
         first = True
 

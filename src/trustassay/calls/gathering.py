@@ -157,7 +157,7 @@ class Gatherer(Generic[Item, Reply]):
     async def close(self) -> None:
         """Stop working; a batch in progress is let finish, who still waits is told to give up.
 
-        A call to an endpoint is given up, too; what it has replied by now is stored.
+        A call to an endpoint is also given up; replies received so far are stored.
         """
         ending = [self._pump, *self._under_way]
         ending += self._elsewhere.tasks() if self._elsewhere else []

@@ -138,7 +138,7 @@ class Endpoint:
                 await self._sleep(delay)
 
     def took(self, more: int) -> None:
-        """Say that a call took so many tokens more than was thought (or fewer)."""
+        """Record that a call took more tokens than estimated (or fewer, if negative)."""
         if self._tokens:
             self._tokens.take(more, self._loop.time())
 

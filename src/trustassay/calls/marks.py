@@ -24,7 +24,7 @@ from trustassay.calls.store import LOOKUP, Calls, CallStore, Claimed, StoredCall
 __all__ = ["Elsewhere", "MarkedCalls", "Marks"]
 
 MARK_S = 8.0
-"""So long a mark lasts that nobody renews."""
+"""How long a mark lasts if it is not renewed."""
 RENEW_EVERY_S = 2.0
 TICK_S = 0.25
 """How often marks are removed whose calls have ended."""
@@ -203,7 +203,7 @@ class MarkedCalls(Calls):
         self._marks = marks
 
     def claim(self, keys: Sequence[bytes]) -> Claimed:
-        """Return the replies at hand, and mark what is to be asked; see :class:`Marks`."""
+        """Return the stored replies, and mark the calls to be made; see :class:`Marks`."""
         return self._found(keys, self._marks.claim)
 
     def look(self, keys: Sequence[bytes]) -> Claimed:

@@ -58,7 +58,7 @@ class Price(NamedTuple):
     reply: float
 
     def of(self, tokens: Tokens) -> float:
-        """Return the price of so many tokens in US dollars."""
+        """Return the price of tokens in US dollars."""
         return (self.prompt * tokens.prompt + self.reply * tokens.reply) / MILLION
 
 

@@ -31,7 +31,7 @@ class Histogram:
 
     Memory does not grow with the number of scores: of more than 50 different verdicts, later ones
     count as ``other``. A score outside the range counts in the bin at that end. ``verdicts`` come
-    first, in their order, also those that nobody has: so each keeps its colour.
+    first, in their order, even without scores, so that each keeps its colour.
     """
 
     def __init__(self, low: float = 0.0, high: float = 1.0, verdicts: Sequence[str] = ()) -> None:
