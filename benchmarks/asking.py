@@ -232,7 +232,9 @@ def table(cases: Sequence[Case], repeats: int) -> None:
         runs = [
             [measured(c.name, server, c.calls, c.at_once) for c in cases] for _ in range(repeats)
         ]
-    print("| who asks | calls | at a time | seconds | over ideal | CPU ms a call | peak MB |")
+    print(
+        "| client | calls | at a time | seconds | relative to ideal | CPU ms per call | peak MB |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for case, found in zip(cases, zip(*runs, strict=True), strict=True):
         print(case.row(found))
@@ -248,7 +250,7 @@ def cpu(repeats: int) -> None:
         runs = [
             [measured(name, server, CALLS, AT_ONCE).cpu_s for name in names] for _ in range(repeats)
         ]
-    print("| who asks | CPU ms a call | over the bare loop | of each round |")
+    print("| client | CPU ms per call | relative to the bare loop | in each round |")
     print("| --- | --- | --- | --- |")
     for name, found, bare_found in zip(names, zip(*runs, strict=True), repeat(runs), strict=False):
         ratios = [cpu_s / of_round[0] for cpu_s, of_round in zip(found, bare_found, strict=True)]

@@ -7,7 +7,7 @@
 Each population is a made-up data set of 50,000 samples, whose figures are the true ones. Samples
 of n are drawn from it again and again, summed up as a run would be, and each headline figure's
 interval is looked at: does it hold the true figure? A cell says how often, in per cent of the
-draws that have an interval; in brackets stands the percentage of draws without one, if any.
+draws that have an interval; the percentage of draws without one, if any, is in brackets.
 """
 
 from __future__ import annotations

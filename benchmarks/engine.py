@@ -118,7 +118,7 @@ def main() -> None:
         ("one chat call a sample", OneCall("chat"), {"model": instant}),
         ("harmonicity, two answers given", Harmonicity(), {"embedder": InstantEmbedder()}),
     ]
-    print("| what is scored | CPU ms a sample |\n| --- | --- |")
+    print("| what is scored | CPU ms per sample |\n| --- | --- |")
     for what, metric, models in kinds:
         cpu = min(measured(options.samples, metric, **models)[1] for _ in range(options.repeats))
         print(f"| {what} | {cpu / options.samples * 1000:.2f} |", flush=True)

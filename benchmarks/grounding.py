@@ -111,7 +111,7 @@ def compare(what: str, source: Path, entailer: HuggingFaceEntailer) -> None:
     for pair in asked:
         entailer.scores([pair])
     plain = time.perf_counter() - started
-    print(f"\n{what}: {len(asked)} pairs asked for\n")
+    print(f"\n{what}: {len(asked)} pairs requested\n")
     print("| how | pairs computed | seconds | pairs a second | times faster |")
     print("| --- | --- | --- | --- | --- |")
     print(row("one pair at a time, plain loop", len(asked), len(asked), plain, plain))
@@ -154,7 +154,7 @@ def main() -> None:
         seconds, _ = timed(distinct, Instant(), Policy())
         print(
             "\nengine and metric with a model that answers at once: "
-            f"{1000 * seconds / count:.2f} ms a sample"
+            f"{1000 * seconds / count:.2f} ms per sample"
         )
 
 

@@ -86,7 +86,7 @@ def main() -> None:
     if options.child:
         score(*options.child)
         return
-    print("| samples | scoring, s | peak, MB | ending, s | of that CPU, s | peak, MB |")
+    print("| samples | scoring, s | peak, MB | end, s | of that CPU, s | peak, MB |")
     print("| --- | --- | --- | --- | --- | --- |")
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:

@@ -133,7 +133,7 @@ def main() -> int:
     parser.add_argument("--disk", type=int, default=0, help="passages of an index on disk")
     args = parser.parse_args()
     asked = queries(args.queries)
-    print("| engine | passages | index, s | ms a query | peak memory, MB |")
+    print("| engine | passages | index, s | ms per query | peak memory, MB |")
     print("| --- | --- | --- | --- | --- |", flush=True)
     if args.passages:
         mine, peak = measured(ours, args.passages, asked)
@@ -147,9 +147,9 @@ def main() -> int:
                 for p in passages(args.disk):
                     file.write(json.dumps({"id": p.id, "title": p.title, "text": p.text}) + "\n")
             built, peak = measured(on_disk, str(corpus), asked)
-            row("bm25, on disk, building and asking", args.disk, built, args.queries, peak)
+            row("bm25, on disk, building and searching", args.disk, built, args.queries, peak)
             again, peak = measured(on_disk, str(corpus), asked)
-            row("bm25, on disk, opening and asking", args.disk, again, args.queries, peak)
+            row("bm25, on disk, opening and searching", args.disk, again, args.queries, peak)
     if args.passages:
         print()
         for name, ranking in (("its own idf", other[2]), ("our idf", other[3])):

@@ -94,7 +94,7 @@ def searches(path: Path) -> None:
         started = time.perf_counter()
         page.goto(path.absolute().as_uri())
         loaded = time.perf_counter() - started
-        rows = {"the first, as soon as the page is there": [measure(page, "long")]}
+        rows = {"the first, as soon as the page is loaded": [measure(page, "long")]}
         page.reload()
         page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 9000)))")
         rows["the first, some seconds later"] = [measure(page, "ba ce")]

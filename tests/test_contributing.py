@@ -79,5 +79,5 @@ def test_the_capability(tmp_path: Path) -> None:
     run = score(SAMPLES, metrics=English(), detector=Detector(), out=tmp_path / "run")
     assert [a.verdict for a in run.assessments] == ["en", "fr"]
     assert [dict(a.calls) for a in run.assessments] == [{"language": 1}] * 2
-    with pytest.raises(ValueError, match="english: needs a detector to ask"):
+    with pytest.raises(ValueError, match="english: needs a detector"):
         score(SAMPLES, metrics=English())

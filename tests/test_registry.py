@@ -90,7 +90,7 @@ def test_a_strange_name_is_answered_with_all(name: str) -> None:
     ("name", "words"),
     [
         ("no-module", "No module named 'does'"),
-        ("no-class", "is no Metric class"),
+        ("no-class", "is not a Metric class"),
         ("broken", "ZeroDivisionError"),
     ],
 )

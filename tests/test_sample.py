@@ -100,7 +100,7 @@ def test_every_record_is_a_sample_or_a_list_of_problems(raw: dict[str, Any]) -> 
         ({"references": ["a"]}, ["references: expected answers by model name, got a list"]),
         (
             {"documents": [{"text": "a", "supports": [1]}, {"text": "b"}]},
-            ["documents[1].supports: is missing, other documents have it"],
+            ["documents[1].supports: is missing, but other documents have it"],
         ),
         (
             {"answers": ["x", "y"], "documents": [{"text": "a", "supports": [1]}]},

@@ -56,7 +56,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for, and only then; ``trustassay --help`` stays fast that way."""
+    """Import a name when it is first used; this keeps ``trustassay --help`` fast."""
     if name not in _HOMES:
         raise AttributeError(f"module 'trustassay' has no attribute {name!r}")
     return getattr(importlib.import_module(f"trustassay.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""The Python door: ``score`` and ``ascore``, and the run that they return."""
+"""The Python interface: ``score`` and ``ascore``, and the run that they return."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Metrics = Metric | str | Sequence[Metric | str]
 
 
 class Run:
-    """A finished run; everything is read from its folder when it is asked for."""
+    """A finished run; everything is read from its folder when it is used."""
 
     def __init__(self, folder: RunFolder, outcome: RunOutcome) -> None:
         self._folder = folder
@@ -47,8 +47,8 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """The run's folder; without ``out`` it is temporary, and goes when nobody holds this object
-        or its assessments any more.
+        """The run's folder; without ``out`` it is temporary, and is removed when this object and
+        its assessments are no longer referenced.
         """
         return self._folder.path
 
@@ -73,7 +73,7 @@ class Run:
         return self._folder.assessments()
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the assessments as a table; needs pandas and a Parquet engine for it."""
+        """Return the assessments as a table; needs pandas and a Parquet engine."""
         import arro3.io
         import pandas
 
@@ -116,7 +116,7 @@ async def ascore(
 
 
 def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the backends that are named among the options, and the other options."""
+    """Split the options into backends and other options."""
     words = set(backend_words())
     named = {name: value for name, value in options.items() if name in words}
     return named, {name: value for name, value in options.items() if name not in words}
@@ -129,7 +129,7 @@ def plan(
     out: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Plan:
-    """Return what :func:`score` with the same arguments would ask; nothing is asked or written.
+    """Return the calls that :func:`score` would make with the same arguments; make none.
 
     Raises:
         As :func:`score`.
@@ -180,30 +180,30 @@ def score(samples: Source, *, metrics: Metrics, **options: Any) -> Run:
         samples: a path, or an iterable of samples or of mappings in any recognised layout.
         metrics: metrics or their names as on the command line, a list or a single one
             (``"grounding:profile=paper"``).
-        out: the run's folder; a second call with the same settings goes on where the first
-            stopped. Without it the folder is temporary, and no report is written until asked for.
-        options: who is asked, and fields of :class:`~trustassay.runs.options.RunOptions`,
+        out: the run's folder; a second call with the same settings continues where the first
+            stopped. Without it the folder is temporary, and a report is only written on request.
+            options: backends, and fields of :class:`~trustassay.runs.options.RunOptions`,
             :class:`~trustassay.runs.stages.Filling` and
             :class:`~trustassay.calls.opening.CallOptions`.
 
-    Who is asked, each a URI or an object of the right protocol:
+    The backends, each a URI or an object of the right protocol:
 
     ``entailer`` (or a function of premise and hypothesis), ``embedder``, ``similarity``
     (``cosine``, ``consistency``, ``lexical``), ``retriever``, ``linker``, ``token_embedder``; and
     chat models (or functions of the prompt): ``model``, the one under assessment, which is asked
-    for the response of samples that have none, ``judge``, ``generator``, ``references``. Several
-    judges or references come as a list, or as a mapping by name. Without an option the default is
-    taken where there is one: ``embedded``, and ``cosine``.
+    for the response of samples that have none, ``judge``, ``generator``, ``references``. Give
+    several judges or references as a list, or as a mapping by name. If an option is not given, the
+    default is used, if there is one: ``embedded``, and ``cosine``.
 
     The other options: ``fields``, ``limit``, ``seed``, ``skip_bad``, ``concurrency``, ``progress``,
     ``pool``; ``answering``, ``pairing``, ``documents``; ``cache``, ``prices``, ``budget``.
 
-    Works in a notebook, too: where an event loop is running, the work is done in a thread.
+    Also works in a notebook: if an event loop is running, the work is done in a thread.
 
     Raises:
         InputError, BadInputError: the input has faults; nothing was started.
         UnknownNameError: no metric, option or backend of that name.
-        ValueError: a metric asks for a backend that nobody named, or none asks for one that is.
+        ValueError: a backend that a metric needs is not given, or one is given that none needs.
         BackendError: a backend cannot be loaded.
         RunFolderError: ``out`` holds another run.
     """
@@ -220,8 +220,8 @@ def rescore(
 ) -> Run:
     """Score the samples of a stored run with other settings, into the folder ``out``.
 
-    The new run starts with a copy of the old one's calls, so a model is asked only for what it
-    was not asked before. Backends and seed that are not given are the run's own.
+    The new run starts with a copy of the old one's calls, so a model is only asked what it was
+    not asked before. Backends and a seed that are not given are the run's own.
 
     Raises:
         RunFolderError: ``run`` holds no run.
@@ -232,7 +232,9 @@ def rescore(
     if settings is None or not old.samples_path.exists():
         raise RunFolderError(f"{old.path}: holds no run")
     if old.path.resolve() == new.path.resolve():
-        raise RunFolderError(f"{new.path}: a run is not scored into its own folder")
+        raise RunFolderError(
+            f"{new.path}: a run cannot be scored into its own folder; choose another out"
+        )
     chosen = _chosen(metrics)
     if old.pool_path.exists() and any(metric.pool for metric in chosen):
         options.setdefault("pool", old.pool_path)
@@ -247,7 +249,7 @@ def rescore(
 
 
 def _recorded(backends: Mapping[str, Any], metrics: Sequence[Metric]) -> dict[str, Any]:
-    """Return the backends that a run names, those that the metrics ask for, and the model."""
+    """Return the backends of a run that the metrics need, and the model."""
     wanted = {MODEL, *asked_words(metrics)}
     found: dict[str, Any] = {}
     for word, name in backends.items():
@@ -287,8 +289,8 @@ class _AbsentSource:
 
 
 def _chat(name: str) -> resolve.ChatChoice:
-    """Return the chat model of a name, or, where it cannot be had here, one that only bears its
-    name: what it replied then is stored under it.
+    """Return the chat model of a name. If it cannot be loaded here, return one that has only the
+    name, under which its earlier replies are stored.
     """
     try:
         return resolve.chat(name)
@@ -297,19 +299,19 @@ def _chat(name: str) -> resolve.ChatChoice:
 
 
 class _Absent:
-    """A chat model of which only the stored replies are here."""
+    """A chat model of which only the stored replies are available."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.name, self._reason = name, reason
 
     async def reply(self, request: ChatRequest) -> Reply:  # noqa: ARG002
         """Refuse; raises :class:`CallError`."""
-        words = f"the run's model {self.name} cannot be asked here ({self._reason}); give --model"
+        words = f"the run's model {self.name} cannot be used here ({self._reason}); give --model"
         raise CallError(words, "closed")
 
 
 def _chosen(metrics: Metrics) -> list[Metric]:
-    """Return the metrics, built where they are given by name."""
+    """Return the metrics; those given by name are built."""
     given = [metrics] if isinstance(metrics, str | Metric) else metrics
     chosen = [metric_from_text(m) if isinstance(m, str) else m for m in given]
     _check_metrics(chosen)

@@ -1,7 +1,7 @@
-"""What a metric may ask of a model: small protocols and the values they exchange.
+"""The capabilities that a metric may use: small protocols and the values they exchange.
 
-A backend implements one of them for batches; a metric sees :class:`Models`, which asks for one
-item at a time and answers with an awaitable. The engine stands between the two.
+A backend implements one of them for batches. A metric uses :class:`Models`, which takes one
+item at a time and returns an awaitable. The engine connects the two.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Probabilities = NDArray[np.float64]
 
 
 on_sending: ContextVar[Callable[[], None] | None] = ContextVar("on_sending", default=None)
-"""What is called before each request of the present task leaves; it may call it off by raising."""
+"""Called before each request of the current task is sent; it may cancel the request by raising."""
 
 
 class Entailment(NamedTuple):
@@ -69,12 +69,12 @@ class Message(NamedTuple):
 class ChatRequest:
     """One request to a chat model.
 
-    temperature: 0 for the likeliest reply; ``None`` leaves it to the model.
-    n: how many replies to this one request.
-    logprobs: how many alternatives to tell for each token of the reply; 0 tells the token alone.
+    temperature: 0 for the most likely reply; ``None`` leaves it to the model.
+    n: number of replies to this request.
+    logprobs: number of alternatives to return for each token of the reply; 0 for the token only.
     repeat: numbers otherwise equal requests, so that thirty repeats are thirty calls.
     prompt: name and version of the prompt's file, as in ``judge/1``.
-    may_be_empty: a reply without words is an answer, and not a failure of the kind ``empty``.
+    may_be_empty: an empty reply is an answer, and not a failure of the kind ``empty``.
     """
 
     messages: tuple[Message, ...]
@@ -96,7 +96,7 @@ class ChatRequest:
 
 
 class TokenLogprob(NamedTuple):
-    """A token of a reply, its log-probability (natural), and its likeliest alternatives."""
+    """A token of a reply, its log-probability (natural), and its most likely alternatives."""
 
     token: str
     logprob: float
@@ -105,13 +105,13 @@ class TokenLogprob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A chat model's answer; what the backend does not tell is ``None``.
+    """A chat model's answer; fields that the backend does not report are ``None``.
 
-    ``others`` are the further replies where the request's ``n`` was more than one; ``dropped``
-    names parameters that the endpoint refused and the call went without. ``reasoning`` is what the
-    model wrote before its answer, where the endpoint tells it; a backend may also leave it in the
-    text, between ``<think>`` tags, and what reads the reply takes it out. ``may_be_empty`` is set
-    where the request allowed a reply without words.
+    ``others`` are the further replies if the request's ``n`` was more than one; ``dropped``
+    names parameters that the endpoint refused and that were left out. ``reasoning`` is the text
+    before the answer, if the endpoint returns it separately; a backend may also leave it in the
+    text, between ``<think>`` tags, and it is removed on reading. ``may_be_empty`` is set if the
+    request allowed an empty reply.
     """
 
     text: str
@@ -126,7 +126,7 @@ class Reply:
 
     @property
     def error(self) -> None:
-        """``None``: a prompt that was not answered has an error in its place."""
+        """Always ``None``; an unanswered prompt has an object with an error instead."""
         return None
 
 
@@ -190,12 +190,12 @@ class TokenVectors(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which of several options a model chose: ``index``, ``None`` where its reply names none.
+    """The option that a model chose: ``index``, or ``None`` if its reply names none.
 
     way: ``likelihood`` of the letters after the prompt, ``logprobs`` of the letters as the first
     token of a reply, or the ``letter`` that the reply names.
-    probabilities: of the options, summing to 1; empty where the way gives none.
-    reply: the text of the reply; empty by likelihood.
+    probabilities: of the options, summing to 1; empty if the way gives none.
+    reply: the text of the reply; empty for ``likelihood``.
     """
 
     index: int | None
@@ -206,9 +206,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """How much a backend takes at once: items, and tokens after padding to the longest item.
+    """The maximum size of a batch: items, and tokens after padding to the longest item.
 
-    The engine estimates four characters a token; ``tokens=None`` means that length is no matter.
+    The engine estimates four characters per token; ``tokens=None``: length is not limited.
     """
 
     items: int = 256
@@ -217,12 +217,12 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class EndpointLimits:
-    """What an endpoint may be asked for; ``None`` means no limit of that kind.
+    """The limits of an endpoint; ``None`` means no limit of that kind.
 
-    concurrency: calls under way at once; fewer after the endpoint said that they are too many.
+    concurrency: calls in progress at once; fewer after the endpoint reported too many.
     timeout_s: for one try. deadline_s: for a call with all its tries, without outages.
-    patience_s: after so long with nothing but failures the endpoint counts as gone.
-    reply_bytes: a larger body is not read to its end; counted after unpacking.
+    patience_s: after this time with nothing but failures the endpoint is given up.
+    reply_bytes: a larger body is not read to its end; counted after decompression.
     """
 
     concurrency: int = 64
@@ -243,12 +243,12 @@ class EndpointLimits:
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Writes text, one request at a time, many at once: an endpoint.
+    """Generates text, one request per call, with many calls at once: an endpoint.
 
-    ``name`` is recorded in the run and is part of a stored call's key, and so holds model and
-    address. Optional attributes: ``endpoint`` (models with the same share a limiter; else
-    ``name``), ``limits`` (:class:`EndpointLimits`), ``shared`` (``False`` keeps its replies out of
-    the file that runs share), and an async method ``close``.
+    ``name`` is recorded in the run and is part of a stored call's key, so it must contain model
+    and address. Optional attributes: ``endpoint`` (models with the same value share a limiter;
+    default ``name``), ``limits`` (:class:`EndpointLimits`), ``shared`` (``False`` keeps its replies
+    out of the file that runs share), and an async method ``close``.
     """
 
     name: str
@@ -265,7 +265,7 @@ class ChatModel(Protocol):
 
 @runtime_checkable
 class LocalChatModel(Protocol):
-    """Writes text, a batch at a time, in this process; ``limits`` (:class:`BatchLimits`)."""
+    """Generates text, a batch at a time, in this process; ``limits`` (:class:`BatchLimits`)."""
 
     name: str
 
@@ -276,7 +276,7 @@ class LocalChatModel(Protocol):
 
 @runtime_checkable
 class LikelihoodModel(Protocol):
-    """Says how likely it finds a continuation of a prompt."""
+    """Computes the likelihood of a continuation of a prompt."""
 
     name: str
 
@@ -327,14 +327,14 @@ class Entailer(Protocol):
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
 
-        Calibrated so that a probability of entailment of 0.5 or more reads as "entails".
+        Calibrated so that a probability of entailment of 0.5 or more means "entails".
         """
         ...
 
 
 @runtime_checkable
 class Similarity(Protocol):
-    """Says how much a text says the same as a reference."""
+    """Compares the meaning of a text with a reference."""
 
     name: str
 
@@ -356,7 +356,7 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class EntityLinker(Protocol):
-    """Finds the entities a text speaks of."""
+    """Finds the entities mentioned in a text."""
 
     name: str
 
@@ -381,10 +381,10 @@ class SubstituteSource(Protocol):
 
 
 class Models(Protocol):
-    """What a metric holds while it assesses: single requests, answered when they are awaited.
+    """The models for a metric: single requests, answered when they are awaited.
 
-    Equal requests are asked once, single requests are gathered into batches; a metric need not
-    know. A backend's failure arrives as :class:`BackendError`.
+    Equal requests are made once, and single requests are gathered into batches, without the
+    metric's help. A backend's failure is raised as :class:`BackendError`.
     """
 
     def entail(self, premise: str, hypothesis: str) -> Awaitable[Entailment]:
@@ -396,7 +396,7 @@ class Models(Protocol):
         ...
 
     def compare(self, text: str, reference: str) -> Awaitable[float]:
-        """Ask how much ``text`` says the same as ``reference``."""
+        """Ask for the similarity of ``text`` and ``reference``."""
         ...
 
     def chat(
@@ -410,16 +410,16 @@ class Models(Protocol):
     ) -> Awaitable[Reply]:
         """Ask a chat model, by default the one under assessment.
 
-        ``text`` is one user message or a whole chat; ``name`` says which model of a role that many
-        have; ``parameters`` are the other fields of :class:`ChatRequest`.
+        ``text`` is one user message or a whole chat; ``name`` selects one of several models of a
+        role; ``parameters`` are the other fields of :class:`ChatRequest`.
         """
         ...
 
     def names(self, role: str) -> tuple[str, ...]:
-        """Return the names of the models of a role, none where the run has none.
+        """Return the names of the models of a role; empty if the run has none.
 
-        Also of what else has names: ``distractors`` for the sources of substitutes; a ``linker``
-        has the empty one.
+        ``distractors`` gives the names of the sources of substitutes; a ``linker`` has the empty
+        name.
         """
         ...
 
@@ -428,7 +428,7 @@ class Models(Protocol):
         ...
 
     def link(self, text: str) -> Awaitable[tuple[Entity, ...]]:
-        """Ask for the entities that a text speaks of, in reading order."""
+        """Ask for the entities mentioned in a text, in reading order."""
         ...
 
     def substitutes(
@@ -445,7 +445,7 @@ class Models(Protocol):
         role: str = "model",
         name: str = "",
     ) -> Awaitable[Likelihood]:
-        """Ask how likely a model finds ``continuation`` after ``prompt``."""
+        """Ask a model for the likelihood of ``continuation`` after ``prompt``."""
         ...
 
     def token_vectors(self, text: str) -> Awaitable[TokenVectors]:
@@ -466,10 +466,10 @@ class Models(Protocol):
     ) -> Awaitable[Choice]:
         """Ask which of several options follows a prompt that shows them as A, B, C, ...
 
-        By the likelihood of the letters where the model gives it, else by the log-probabilities of
-        the first token, else by the letter that the reply names; the choice says which. ``by`` can
-        say that only ``likelihood``, or only the ``letter`` of a reply, is to decide. ``expected``
-        is the option that a plan takes for chosen: the one after which most is asked.
+        By the likelihood of the letters if the model supports it, else by the log-probabilities of
+        the first token, else by the letter that the reply names; ``way`` of the result says which.
+        ``by`` allows only ``likelihood``, or only the ``letter`` of a reply. ``expected`` is the
+        option that a plan assumes to be chosen: the one after which the most calls follow.
         ``parameters`` are the other fields of :class:`ChatRequest`.
         """
         ...

@@ -1,4 +1,4 @@
-"""Two texts word by word: what one has and the other lacks."""
+"""The differences of two texts, word by word."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Piece(NamedTuple):
 
 
 def compared(original: str, other: str) -> list[Piece] | None:
-    """Return ``other`` in pieces, words of ``original`` that it lacks among them; ``None`` where
+    """Return ``other`` in pieces, words of ``original`` that it lacks among them; ``None`` if
     the two are too long.
     """
     before, after = _WORDS.findall(original), _WORDS.findall(other)
@@ -43,7 +43,7 @@ def compared(original: str, other: str) -> list[Piece] | None:
 
 
 def _marked(gone: str, new: str) -> list[Piece]:
-    """Return what is gone and what is new; the space before it bears no mark."""
+    """Return the removed and the new words as pieces; the space before them is not marked."""
     pieces = []
     for kind, text in (("gone", gone), ("new", new)):
         words = text.lstrip()

@@ -1,4 +1,4 @@
-"""What can go wrong in words for a user, and the nearest names to one that is not known."""
+"""Errors with messages for users, and suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CallFault = Literal[
 
 
 class BackendError(RuntimeError):
-    """A backend cannot be loaded or cannot answer; the message is fit for a user's eyes."""
+    """A backend cannot be loaded or cannot answer; the message is written for users."""
 
 
 class CallError(BackendError):
@@ -40,8 +40,8 @@ class CallError(BackendError):
     ``limited`` (429, with the seconds that the endpoint asks to wait), ``server`` (5xx),
     ``connection``, ``timeout`` and ``malformed`` (no reply could be read) may pass; ``refused``
     (the endpoint will never answer this request), ``oversized`` (the reply is larger than allowed)
-    and ``closed`` (it will answer none: key, model or quota) do not. ``empty``: it answered, and
-    said nothing.
+    and ``closed`` (it will answer no request: key, model or quota) do not. ``empty``: the reply
+    has no text.
     """
 
     def __init__(self, message: str, kind: CallFault, retry_after_s: float | None = None) -> None:
@@ -64,13 +64,13 @@ class RunFolderError(ValueError):
 
 
 class UnknownNameError(ValueError):
-    """A name or an option that nothing here answers to; the message offers the nearest ones."""
+    """A name or an option is unknown; the message suggests the nearest known ones."""
 
 
 class AssessmentError(RuntimeError):
-    """Raised by a metric that cannot score a sample; the run notes the message and goes on.
+    """Raised by a metric that cannot score a sample; the run records the message and continues.
 
-    ``kind`` names what kept it, where that is to be counted: ``empty`` for answers without words.
+    ``kind`` names the cause if it is to be counted: ``empty`` for answers without text.
     """
 
     def __init__(self, message: str, kind: str | None = None) -> None:

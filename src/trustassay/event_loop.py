@@ -1,4 +1,4 @@
-"""Runs a coroutine to its end from plain code, also where an event loop is running already."""
+"""Runs a coroutine from synchronous code, even if an event loop is already running."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _usual = gc.get_threshold()
 
 
 def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine function to its end, also where an event loop is already running."""
+    """Run a coroutine function to its end, even if an event loop is already running."""
     if not _in_event_loop():
         return _run(work)
     result: list[T] = []
@@ -66,7 +66,7 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do as ``asyncio.run``; a second interruption, which may strike any task, is no report."""
+    """Do as ``asyncio.run``; a second interruption, which may hit any task, is not reported."""
     with _rarer_collections(), asyncio.Runner() as runner:
         loop = runner.get_loop()
         loop.set_exception_handler(_report)

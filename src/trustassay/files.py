@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and errors that name the file."""
+"""Files that are written in full or not at all, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Appender", "DiskFullError", "has_no_room", "is_full", "named", "whol
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 ROOM_BYTES = 64 * 1024
-"""With less than that a disk is taken for full."""
+"""A disk with less free space than this counts as full."""
 
 
 class DiskFullError(OSError):
-    """A file of ours cannot grow: nothing else is at fault, and no more is to be asked."""
+    """A file cannot grow since the disk is full; no more calls should be made."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 def is_full(error: OSError) -> bool:
-    """Whether the disk, the quota or the largest size of a file is the reason."""
+    """Return whether the disk, the quota or the maximum file size is the reason."""
     return error.errno in FULL
 
 
@@ -37,7 +37,7 @@ def has_no_room(path: Path) -> bool:
 
 @contextmanager
 def named(path: Path, part: Path | None = None) -> Iterator[None]:
-    """Give errors of the system the name of the file: those of writing lack it.
+    """Add the name of the file to system errors; those of writing lack it.
 
     ``part`` is the file's name until it is finished.
     """
@@ -51,9 +51,9 @@ def named(path: Path, part: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
-    """Open a file that becomes ``path`` at the end of the block, and goes where that raises.
+    """Open a file that becomes ``path`` at the end of the block, or is removed if that raises.
 
-    Until then it is ``.NAME.part`` beside it, or has another suffix. What a killed process left
+    Until then it is ``.NAME.part`` next to it, or has another suffix. What a killed process left
     there is overwritten; of two processes one waits for the other.
     """
     part = path.with_name(f".{path.name}{suffix}")
@@ -71,7 +71,7 @@ def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
 
 
 def _alone(part: Path) -> IO[bytes]:
-    """Open a file that no other process has open so; one that is moved meanwhile is made anew."""
+    """Open a file for this process alone; one that is moved meanwhile is created again."""
     while True:
         file = part.open("ab")
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -89,10 +89,10 @@ class Appender:
         self._file = path.open("ab", buffering=0)
 
     def append(self, line: bytes) -> None:
-        """Write one line in one go: a kill can cut it short, but never mix it with another.
+        """Write one line at once: a kill can cut it short, but never mix it with another.
 
         Raises:
-            DiskFullError: nothing of the line is left then.
+            DiskFullError: the line could not be written; no part of it is left.
         """
         with named(self._path):
             written = self._file.write(line)

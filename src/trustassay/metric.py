@@ -1,4 +1,4 @@
-"""The contract of a metric, what it returns, and how a metric is found by name."""
+"""The contract of a metric, and the objects that it receives and returns."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ __all__ = [
 ]
 
 _OPTIONAL = frozenset({"usage", "fault"})
-"""Fields of an assessment that are stored only where they say something."""
+"""Fields of an assessment that are only stored if they are not empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What one metric says of one sample.
+    """The result of one metric for one sample.
 
-    Either ``error`` is ``None`` and ``score`` lies in the metric's range, or ``error`` says why
-    there is no score. A score of ``None`` without an error means that the method has nothing to
-    say of this sample alone (``reason`` says why), while its ``parts``, the numbers that score and
-    summary are made of, still count. ``calls`` counts the requests made to each
-    capability, and ``usage`` for each chat model the calls and their tokens, whoever paid for them.
-    ``fault`` is the kind of failure behind an error, where it is known: that of a
+    Either ``error`` is ``None`` and ``score`` is in the metric's range, or ``error`` says why
+    there is no score. A score of ``None`` without an error means that the method gives no score
+    for this sample alone (``reason`` says why), while its ``parts``, the numbers from which score
+    and summary are computed, still count. ``calls`` counts the requests to each capability, and
+    ``usage`` for each chat model the calls and their tokens, including those paid for by other
+    runs. ``fault`` is the kind of failure, if it is known: that of a
     :class:`~trustassay.capabilities.CallError`.
     """
 
@@ -66,22 +66,22 @@ class Assessment:
         return cls(sample_id, metric, None, error=error, fault=fault)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, one line of ``assessments.jsonl``; usage and fault if there are."""
+        """Return the JSON form, one line of ``assessments.jsonl``; usage and fault only if set."""
         named = {f: getattr(self, f) for f in self.__slots__}
         return {f: value for f, value in named.items() if value or f not in _OPTIONAL}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Assessment:
-        """Read back what :meth:`to_dict` wrote."""
+        """Return the object from the output of :meth:`to_dict`."""
         return cls(**{f: raw[f] for f in cls.__slots__ if f in raw or f not in _OPTIONAL})
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a key of a summary means: for the report, the documentation and the terminal.
+    """The meaning of a key of a summary, for the report, the documentation and the terminal.
 
-    ``statistic`` says how it is computed from the assessments; ``None`` where the metric's own
-    :meth:`Metric.summarise` does so.
+    ``statistic`` says how it is computed from the assessments; ``None`` if the metric's own
+    :meth:`Metric.summarise` computes it.
     """
 
     key: str
@@ -92,7 +92,7 @@ class Figure:
     statistic: Statistic | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, what is shown of it."""
+        """Return the JSON form of the fields that are shown."""
         names = ("key", "explanation", "unit", "group", "headline")
         return {name: getattr(self, name) for name in names}
 
@@ -103,9 +103,9 @@ class Summary:
 
     ``values`` holds ``None`` for a figure that does not apply, with the reason in
     ``not_applicable``; ``intervals`` are 95 % confidence intervals, and ``without_interval`` says
-    why a figure has none, mostly that the samples are too few; ``support`` is the number of
-    samples behind a figure; ``settings`` are the options that made it. ``error`` says why there
-    are no figures, where the metric failed to make them.
+    why a figure has none, usually because there are too few samples; ``support`` is the number of
+    samples behind a figure; ``settings`` are the metric's options. ``error`` says why there
+    are no figures if the metric failed to compute them.
     """
 
     values: Mapping[str, float | int | None]
@@ -119,16 +119,16 @@ class Summary:
     error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, as it stands in ``summary.json``; ``error`` if there is one."""
+        """Return the JSON form, as in ``summary.json``; ``error`` only if there is one."""
         names = [f.name for f in dataclasses.fields(self)]
         return {name: getattr(self, name) for name in names if name != "error" or self.error}
 
 
 @dataclass(slots=True)
 class Inventory:
-    """What the samples of a run bring, counted before the first is scored.
+    """Counts of the fields of a run's samples, made before the first is scored.
 
-    ``sentence_answers`` counts samples whose gold answers mostly read as whole sentences.
+    ``sentence_answers`` counts samples whose gold answers are mostly whole sentences.
     """
 
     samples: int = 0
@@ -159,13 +159,13 @@ def _reads_as_sentence(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a metric asks of a run; what cannot be met is refused before anything starts.
+    """A need of a metric; a run that cannot meet it is refused before anything starts.
 
     capability: a method of :class:`~trustassay.capabilities.Models`.
-    role: which chat model is asked: ``model`` (the one under assessment, also where no role is
+    role: the role of the chat model: ``model`` (the one under assessment, also if no role is
     given), ``judge``, ``generator``, ``references``. many: several models may have the role, each
-    under its own name.
-    optional: the metric does without it where the run has none.
+    with its own name.
+    optional: the metric also works without it.
     """
 
     capability: str
@@ -175,7 +175,7 @@ class Need:
 
 
 class Pool(Protocol):
-    """All samples that a metric may look at, in input order and at random access."""
+    """All samples that a metric may read, in input order and with random access."""
 
     def __len__(self) -> int: ...
 
@@ -184,15 +184,15 @@ class Pool(Protocol):
     def __iter__(self) -> Iterator[Sample]: ...
 
     def index(self, sample_id: str) -> int | None:
-        """Return where the sample of an id stands; ``None`` where there is none."""
+        """Return the position of the sample with this id; ``None`` if there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a metric is given to assess one sample.
+    """The input of a metric for one sample.
 
-    sample: with all that stages have filled in. models: whom it may ask.
+    sample: with all fields that stages have filled in. models: the models that it may call.
     prepared: what :meth:`Metric.prepare` returned. seed: the run's.
     """
 
@@ -205,9 +205,9 @@ class Context:
 class Metric(ABC):
     """One method. Subclass as a frozen dataclass whose fields are the options.
 
-    A metric holds no client and no result: one instance scores many samples at once. What it says
-    of itself (``score_range``, ``verdicts``, ...) is read from the instance, so that options can
-    change it: a constant is a class variable, anything else a property or a field.
+    A metric holds no client and no result: one instance scores many samples at once. Its
+    description (``score_range``, ``verdicts``, ...) is read from the instance, so that options
+    can change it: a constant is a class variable, anything else a property or a field.
     """
 
     name: ClassVar[str]
@@ -218,19 +218,19 @@ class Metric(ABC):
     """Whether :meth:`prepare` is called, with all samples, before the first is assessed."""
 
     evidence_template: ClassVar[str | None] = None
-    """File beside the metric's module, in Jinja's language, that draws the evidence of an answer in
-    the report, from ``view``, ``assessment`` and ``sample``; without one it is listed as it is."""
+    """Jinja template next to the metric's module that shows the evidence of an answer in the
+    report, from ``view``, ``assessment`` and ``sample``; without one it is listed as data."""
 
     @property
     def fills(self) -> tuple[str, ...]:
-        """Fields that are filled before scoring where they are missing and the run has what it
-        takes: ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``.
+        """Fields that are filled before scoring if they are missing and the run has the
+        backends: ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``.
         """
         return ()
 
     @property
     def score_range(self) -> tuple[float, float]:
-        """The least and the largest score."""
+        """The smallest and the largest possible score."""
         return 0.0, 1.0
 
     @property
@@ -240,40 +240,40 @@ class Metric(ABC):
 
     @property
     def verdicts(self) -> Sequence[str]:
-        """The verdicts it may give, the one of trust first; each has its colour in the report."""
+        """The possible verdicts, the one of trust first; each has its own colour in the report."""
         return ()
 
     @property
     def stable_below(self) -> float | None:
-        """The score from which an answer is no longer stable, where the metric has such a bound."""
+        """The score from which an answer is no longer stable, if the metric has such a bound."""
         return None
 
     @property
     def figures(self) -> Mapping[str, Figure]:
-        """What the keys of its summary mean, in the order in which they are shown."""
+        """The meaning of the keys of its summary, in the order in which they are shown."""
         return {}
 
     @abstractmethod
     def needs(self) -> Sequence[Need]:
-        """Return what the metric asks of a run."""
+        """Return the needs of the metric."""
 
     def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002
         """Return this metric with every ``auto`` option settled for the samples of a run."""
         return self
 
     def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
-        """Return what keeps this metric from scoring ``sample``, before anything is started."""
+        """Return the reasons why ``sample`` cannot be scored; called before anything is started."""
         return []
 
     def problems_without_model(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
-        """Return what keeps it from scoring ``sample`` in a run that has no chat model to ask."""
+        """Return the reasons why ``sample`` cannot be scored in a run without a chat model."""
         return []
 
     async def prepare(self, pool: Pool, models: Models) -> Any:  # noqa: ARG002
-        """Return what :meth:`assess` finds in ``context.prepared``; called once in a process.
+        """Return the value for ``context.prepared`` in :meth:`assess`; called once per process.
 
-        Its calls are stored, planned and taken up again like all others. A failure fails all
-        samples of the metric.
+        Its calls are stored, planned and resumed like all others. If it fails, all samples of the
+        metric fail.
         """
         return None
 
@@ -282,7 +282,7 @@ class Metric(ABC):
         """Score one sample.
 
         Raises:
-            AssessmentError: the sample cannot be scored; any other error counts as such, too.
+            AssessmentError: the sample cannot be scored; any other exception is treated the same.
         """
 
     def summarise(
@@ -293,8 +293,8 @@ class Metric(ABC):
     ) -> Summary:
         """Return the figures of a data set; reads ``assessments`` once, in input order.
 
-        Those that are declared with a statistic. A metric that has formulas of its own writes this
-        method itself.
+        These are the figures declared with a statistic. A metric with its own formulas overrides
+        this method.
         """
         statistics = {key: f.statistic for key, f in self.figures.items() if f.statistic}
         found = summarised(statistics, assessments, self.score_range)
@@ -310,20 +310,20 @@ class Metric(ABC):
         )
 
     def problem(self, assessment: Assessment) -> str | None:  # noqa: ARG002
-        """Return what a reader should look at in an assessment, in one sentence, if anything.
+        """Return a sentence on what a reader should look at in an assessment, or ``None``.
 
-        A failure is a problem anyway; this is about what was scored.
+        Failures are always problems; this is only about scored samples.
         """
         return None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
-        """Return what the report needs to know of an assessment's evidence, which stands as data
-        where there is no template.
+        """Return what the report needs to show an assessment's evidence. Without a template the
+        evidence is listed as data.
         """
         return View()
 
     def settings(self) -> dict[str, Any]:
-        """Return the options as JSON values; a function stands as its qualified name."""
+        """Return the options as JSON values; a function is given by its qualified name."""
         options = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {
             name: _qualified_name(value) if callable(value) else value
@@ -333,9 +333,9 @@ class Metric(ABC):
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """What a metric says of itself with its options, as it stands in ``run.json``.
+    """The description of a metric with its options, as stored in ``run.json``.
 
-    Reports and comparisons read it from there, also where the metric is not installed.
+    Reports and comparisons read it from there, so they work if the metric is not installed.
     """
 
     name: str
@@ -348,7 +348,7 @@ class MetricInfo:
 
     @classmethod
     def of(cls, metric: Metric) -> MetricInfo:
-        """Return what a metric says of itself."""
+        """Return the description of a metric."""
         low, high = metric.score_range
         return cls(
             metric.name,
@@ -370,7 +370,7 @@ class MetricInfo:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> MetricInfo:
-        """Read back what :meth:`to_dict` wrote; raises ``TypeError`` or ``KeyError`` for others."""
+        """Return the object from the output of :meth:`to_dict`; else TypeError or KeyError."""
         low, high = raw["score_range"]
         figures = {key: Figure(**figure) for key, figure in raw["figures"].items()}
         rest = {"score_range": (low, high), "verdicts": tuple(raw["verdicts"]), "figures": figures}

@@ -16,15 +16,14 @@ LINE_EVERY_S = 5.0
 RATE_OVER_S = 30.0
 LEAST_BAR, WIDEST_BAR = 4, 40
 NUMBERS = 60
-"""Columns beside the bar, for words and numbers that a narrow terminal would cut."""
+"""Columns next to the bar, for words and numbers that a narrow terminal would cut."""
 
 
 class Progress:
     """Counts steps of ``total`` and shows rate and remaining time; ``shown=False`` is silent.
 
-    Use as a context manager. ``total=None`` means that nobody knows how many there will be. With
-    ``after_s`` nothing is shown of work that takes less than so many seconds, and the first line
-    comes then.
+    Use as a context manager. ``total=None``: the number of steps is unknown. With ``after_s``
+    nothing is shown before that many seconds.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Progress:
             tell(self.line(now))
 
     def line(self, now: float) -> str:
-        """Return the state in words: how many, how fast, how long still."""
+        """Return the state in words: count, rate, remaining time."""
         self._recent.append((now, self.done))
         while len(self._recent) > 2 and now - self._recent[0][0] > RATE_OVER_S:
             self._recent.popleft()
@@ -122,7 +121,7 @@ def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as a person would say them: ``12 s``, ``3 min``, ``2 h 05 min``."""
+    """Return a duration in words: ``12 s``, ``3 min``, ``2 h 05 min``."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -32,11 +32,11 @@ class Prompt:
     def read(cls, path: str | os.PathLike[str]) -> Prompt:
         """Read a prompt from a file.
 
-        It is known as ``STEM/VERSION``, as its first line says (``{# version 2 #}``); without
-        such a line the version is a mark of the content.
+        Its name is ``STEM/VERSION``, with the version from its first line (``{# version 2 #}``);
+        without such a line the version is a digest of the content.
 
         Raises:
-            PromptError: it is no template.
+            PromptError: it is not a template.
             OSError: it cannot be read.
         """
         path = Path(path)
@@ -56,13 +56,13 @@ class Prompt:
         """Return the text of the prompt, without white space around it.
 
         Raises:
-            PromptError: the template asks for something that there is not.
+            PromptError: the template uses a name that does not exist.
         """
         try:
             return self.template.render(**values).strip()
         except jinja2.TemplateError as error:
             raise PromptError(f"prompt {self.name}: {error.message}") from None
-        except Exception as error:  # a template may compute: 1 / 0, or call what is no function
+        except Exception as error:  # a template may compute: 1 / 0, or call what is not a function
             raise PromptError(f"prompt {self.name}: {type(error).__name__}: {error}") from None
 
 

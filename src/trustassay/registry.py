@@ -1,4 +1,4 @@
-"""Metrics by name: the entry points of all installed packages, and the options behind a name."""
+"""Metrics by name: the entry points of all installed packages, and options after a name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def metric_names() -> list[str]:
 
 
 def metric_class(name: str) -> type[Metric]:
-    """Return the class of the metric that the entry points name so.
+    """Return the metric class of this name among the entry points.
 
     Raises:
         UnknownNameError: there is none, with the nearest names, or it cannot be loaded.
@@ -40,13 +40,13 @@ def metric_class(name: str) -> type[Metric]:
             f"metric {name} is installed, but cannot be loaded ({reason})"
         ) from error
     if not (isinstance(loaded, type) and issubclass(loaded, Metric)):
-        raise UnknownNameError(f"entry point {name!r} of {ENTRY_POINT_GROUP} is no Metric class")
+        raise UnknownNameError(f"entry point {name!r} of {ENTRY_POINT_GROUP} is not a Metric class")
     return loaded
 
 
 def metric_from_settings(name: str, settings: Mapping[str, Any]) -> Metric:
-    """Build a metric from the options that a run recorded; a function cannot be had back, and its
-    option stays at its default.
+    """Build a metric from the options that a run recorded; a function cannot be restored, and its
+    option keeps its default.
 
     Raises:
         UnknownNameError: no such metric, or an option that it does not have any more.

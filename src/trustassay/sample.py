@@ -1,7 +1,7 @@
 """What is assessed: a question, a response, and the evidence that came with it.
 
-A sample is read once, checked completely, and never changed. Every fault found in a raw record is
-reported at once, with the field it stands in, so that a user repairs a file in one go.
+A sample is read once, checked completely, and never changed. All faults of a raw record are
+reported together, each with its field, so that a user can correct a file at once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Document:
     """A passage that a response may cite; the one at position ``i`` is cited as ``[i + 1]``.
 
     ``supports`` holds one flag for each gold answer or claim: does this passage support it?
-    ``excerpt``, where present, is what entailment reads in place of ``text``.
+    ``excerpt``, if present, is used for entailment instead of ``text``.
     """
 
     id: str
@@ -61,10 +61,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One question, the response to assess, and whatever evidence came with it.
+    """One question, the response to assess, and the evidence that came with it.
 
     Build one with :meth:`parse`, which checks everything. ``answers`` holds, for each gold answer,
-    its aliases; ``documents`` is ``None`` where the record has none, and empty where it says so.
+    its aliases; ``documents`` is ``None`` if the record has no such field, or may be empty.
     """
 
     id: str
@@ -86,13 +86,13 @@ class Sample:
         """Check a record in canonical fields and return the sample; unknown fields go to metadata.
 
         Raises:
-            SampleError: with every fault of the record, each under the field it stands in.
+            SampleError: with every fault of the record, each with its field.
         """
         return _Parser(raw).sample()
 
     @property
     def answered(self) -> bool:
-        """Whether the response says something; a missing one does not, nor does a blank one."""
+        """Whether there is a response that is not blank."""
         return self.response is not None and not is_blank(self.response)
 
     @property
@@ -137,7 +137,7 @@ CANONICAL_FIELDS = (
 
 
 def content_id(raw: Mapping[str, Any]) -> str:
-    """Return the id of a record that brings none: 12 hexadecimal digits made from its content."""
+    """Return an id for a record without one: 12 hexadecimal digits made from its content."""
     text = json.dumps(raw, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
@@ -248,7 +248,7 @@ class _Parser:
             for index, document in enumerate(documents):
                 if document.supports is None:
                     where = f"documents[{index}].supports"
-                    self.problems.append(Problem(where, "is missing, other documents have it"))
+                    self.problems.append(Problem(where, "is missing, but other documents have it"))
         return documents
 
     def document(self, item: Any, index: int, answers: int, claims: int) -> Document | None:
@@ -324,7 +324,7 @@ class _Parser:
 
 
 def clean(text: str) -> str:
-    """Replace lone surrogates, which no file can hold, by U+FFFD; all else stays as it is."""
+    """Replace lone surrogates, which no file can contain, by U+FFFD."""
     if text.isascii():
         return text
     try:
@@ -335,7 +335,7 @@ def clean(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: only white space, control characters and the like."""
+    """Return whether a text has no visible characters: only white space, control characters etc."""
     return not any(c.isprintable() and not c.isspace() for c in text)
 
 
@@ -351,7 +351,7 @@ def _shown(value: Any) -> str:
     kind = {
         dict: "an object",
         list: "a list",
-        bool: "a truth value",
+        bool: "a boolean",
         type(None): "null",
     }.get(type(value))
     if kind and not isinstance(value, bool | type(None)):

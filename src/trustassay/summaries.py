@@ -1,4 +1,4 @@
-"""Figures that a metric only declares: means, shares, quantiles and totals, with intervals."""
+"""Figures that a metric declares: means, shares, quantiles and totals, with intervals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Interval = tuple[float, float]
 class Mean:
     """The mean of the scores, or of a part.
 
-    ``bounds`` are the least and largest value that a part can take; those of the score are the
+    ``bounds`` are the smallest and largest possible value of a part; those of the score are the
     metric's. Without bounds the interval is Student's.
     """
 
@@ -83,8 +83,8 @@ def summarised(
 ) -> Summarised:
     """Return figures over assessments, which are read once.
 
-    A figure counts the assessments without an error that have its score, verdict or part; where
-    there is none it does not apply.
+    A figure counts the assessments without an error that have its score, verdict or part; if
+    there are none, it does not apply.
     """
     found = Summarised()
     columns = {key: array("d") for key in statistics}
@@ -136,7 +136,7 @@ def _value_of(statistic: Statistic, numbers: Any) -> float:
 def _interval_of(
     statistic: Statistic, numbers: Any, score_range: tuple[float, float]
 ) -> Interval | str | None:
-    """Return the interval of a figure, why it has none, or ``None`` where it needs none."""
+    """Return the interval of a figure, why it has none, or ``None`` if it needs none."""
     if isinstance(statistic, Total):
         return None
     n, fewest = len(numbers), FEWEST_FOR_MEANS

@@ -1,4 +1,4 @@
-"""What a metric tells the report of an assessment: plain data, drawn by a template of its own."""
+"""The view of an assessment for the report: plain data, drawn by the metric's own template."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Mark", "PassageNote", "Tie", "View"]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A judgement as class, symbol and word: never by colour alone.
+    """A judgement as class, symbol and word, so that it never depends on colour alone.
 
     ``tone`` is ``good``, ``fair``, ``bad`` or ``none``.
     """
@@ -22,7 +22,7 @@ class Mark:
 
 
 class Tie(NamedTuple):
-    """What leads from a passage to a place in the evidence, and how it is judged.
+    """A link from a passage to a place in the evidence, and its judgement.
 
     ``anchor`` is the end of the place's id, which the template writes as
     ``{{ here }}-r{{ result.place }}-ANCHOR``.
@@ -35,10 +35,10 @@ class Tie(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PassageNote:
-    """What a metric found out about a passage; ``None`` where it did not look.
+    """What a metric found out about a passage; ``None`` if it did not check.
 
     supports: names of the gold answers that the passage supports. computed: by a model, and not
-    told by the sample. citing: the places in the evidence that cite it.
+    given by the sample. citing: the places in the evidence that cite it.
     """
 
     supports: Sequence[str] | None = None
@@ -48,12 +48,12 @@ class PassageNote:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the report needs to know of the evidence of one assessment.
+    """What the report needs to show the evidence of one assessment.
 
-    data: what the template finds as ``view``. tells_response: the evidence shows the whole
-    response, which is then not shown by itself. tells_golds: likewise the gold answers.
-    passages: notes by the number of the passage, from 1. shows: what several metrics of a run may
-    show alike, which is then drawn for the first of them alone.
+    data: the template's ``view``. tells_response: the evidence shows the whole response, which is
+    then not shown separately. tells_golds: the same for the gold answers.
+    passages: notes by the number of the passage, from 1. shows: a key; of several metrics with
+    equal keys only the first one's evidence is drawn.
     """
 
     data: Any = None

@@ -137,7 +137,7 @@ def test_uris() -> None:
     version = encoding.card()["version"]
     assert isinstance(entailer(f"embedded:{version}?threads=1"), EmbeddedEntailer)
     assert isinstance(embedder("embedded?threads=1"), EmbeddedEmbedder)
-    with pytest.raises(BackendError, match="this installation carries"):
+    with pytest.raises(BackendError, match="this installation has"):
         entailer("embedded:99")
     with pytest.raises(UnknownNameError, match="threads"):
         entailer("embedded?thread=1")

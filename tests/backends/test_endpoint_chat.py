@@ -199,7 +199,7 @@ def test_what_anthropics_wire_cannot_say(server: LlmServer) -> None:
     assert server.requests()[0]["body"]["temperature"] == 1.0
     assert asked(chat, ChatRequest.of("a", temperature=1.0))[0].dropped == ()
     error = failing(chat, ChatRequest.of("a", n=2))
-    assert error.kind == "refused" and "one reply to a request" in str(error)
+    assert error.kind == "refused" and "one reply per request" in str(error)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -419,7 +419,7 @@ def test_fewer_replies_than_asked_for(wire: str) -> None:
         "choices": [{"message": {"content": "a"}}],
         "candidates": [{"content": {"parts": [{"text": "a"}]}}],
     }
-    with pytest.raises(CallError, match="1 replies in place of 3"):
+    with pytest.raises(CallError, match="1 replies instead of 3"):
         read(wire, body, ChatRequest.of("a", n=3))
 
 
@@ -525,7 +525,7 @@ def test_bodies_without_the_vectors(body: Any) -> None:
         return body
 
     embedder._http.post = post
-    with pytest.raises(CallError, match="without the vectors") as error:
+    with pytest.raises(CallError, match="does not have a vector for each text") as error:
         asyncio.run(embedder.avectors(["a", "b"]))
     assert error.value.kind == "malformed"
 

@@ -58,7 +58,7 @@ def test_what_a_function_may_return(value: Any, row: list[float]) -> None:
     ],
 )
 def test_what_it_may_not(value: Any) -> None:
-    with pytest.raises(BackendError, match="expected a truth value, a probability, or three"):
+    with pytest.raises(BackendError, match="expected a bool, a probability, or three"):
         scores(value)
 
 
@@ -90,7 +90,7 @@ def test_a_coroutine_function_is_refused() -> None:
     async def later(premise: str, hypothesis: str) -> bool:
         return True
 
-    with pytest.raises(BackendError, match="not a coroutine"):
+    with pytest.raises(BackendError, match="got a coroutine function"):
         FunctionEntailer(later)
 
 

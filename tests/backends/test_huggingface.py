@@ -155,7 +155,7 @@ def test_remote_code_is_refused(nli: Path, tmp_path: Path) -> None:
     own = {"AutoConfig": "own.OwnConfig", "AutoModelForSequenceClassification": "own.OwnModel"}
     path = copy_with(nli, tmp_path / "model", model_type="own", auto_map=own)
     (path / "own.py").write_text(code)
-    with pytest.raises(BackendError, match="code of its own, which is not run"):
+    with pytest.raises(BackendError, match="contains its own code, which trustassay does not run"):
         HuggingFaceEntailer(str(path))
 
 
@@ -287,7 +287,7 @@ def test_label_columns(labels: Sequence[str], columns: tuple[int, ...]) -> None:
     ],
 )
 def test_label_columns_refused(labels: Sequence[str]) -> None:
-    with pytest.raises(BackendError, match=r"say what they mean"):
+    with pytest.raises(BackendError, match=r"give their meaning"):
         huggingface.label_columns(labels)
 
 
@@ -336,7 +336,7 @@ def test_failure_of_the_model_is_told(
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nDetails")
 
     monkeypatch.setattr(entailer._kind, "logits", fail)
-    with pytest.raises(BackendError, match=r"out of memory.*smaller \?batch_tokens= may help$"):
+    with pytest.raises(BackendError, match=r"out of memory.*try a smaller \?batch_tokens=$"):
         entailer.scores(CHECK_PAIRS)
 
 

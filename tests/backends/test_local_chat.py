@@ -409,5 +409,7 @@ def test_models_that_are_not_loaded(folder: Path, tmp_path: Path) -> None:
         HuggingFaceChat(str(tmp_path / "nothing"))
     with pytest.raises(BackendError, match="no safetensors weights"):
         HuggingFaceChat(str(pickled(folder / "llama", tmp_path / "pickled")))
-    with pytest.raises(BackendError, match="no model that writes: BertForSequenceClassification"):
+    with pytest.raises(
+        BackendError, match="not a model that generates text: BertForSequenceClassification"
+    ):
         HuggingFaceChat(str(train_nli(tmp_path / "nli", steps=0)))

@@ -67,7 +67,7 @@ def test_a_miss_names_the_prompt_and_the_file(tmp_path: Path) -> None:
     assert len(str(error.value)) < 200 + len(file)
     with pytest.raises(BackendError, match="no reply with repeat 7, but with 0, 1, to 'a'"):
         asked(chat, "a", repeat=7)
-    with pytest.raises(BackendError, match="1 replies, and not 3, to 'a'"):
+    with pytest.raises(BackendError, match="1 replies instead of 3 to 'a'"):
         asked(chat, "a", n=3)
     with pytest.raises(BackendError, match="no reply to"):
         asked(chat, "a", system="s")
@@ -94,7 +94,10 @@ def test_a_miss_names_the_prompt_and_the_file(tmp_path: Path) -> None:
         ({"messages": [], "reply": ""}, "line 2: messages: expected a list of messages"),
         ({"messages": [["user"]], "reply": ""}, "line 2: messages[0]: expected role and content"),
         ({"messages": [{"role": "user"}], "reply": ""}, "messages[0]: expected role and content"),
-        ({"prompt": "a", "reply": "c"}, "line 2: reply: another one to the same prompt stands in"),
+        (
+            {"prompt": "a", "reply": "c"},
+            "line 2: reply: differs from the reply to the same prompt in",
+        ),
     ],
 )
 def test_faults_name_file_line_and_field(line: Any, words: str, tmp_path: Path) -> None:

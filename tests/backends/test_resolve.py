@@ -92,9 +92,9 @@ def test_a_ready_entailer_of_a_module() -> None:
         ("python:own_entailers:jugde", "did you mean judge?"),
         ("python:own_broken:judge", "SyntaxError"),
         ("python:own_missing:judge", "a_library_that_is_not_there"),
-        ("python:own_entailers:number", "not 3"),
+        ("python:own_entailers:number", "got 3"),
         ("python:own_entailers:Whole", "Whole is a class"),
-        ("python:own_entailers:later", "not a coroutine"),
+        ("python:own_entailers:later", "got a coroutine function"),
         ("hf:", "needs a model"),
     ],
 )
@@ -124,7 +124,7 @@ def test_unknown_names_are_answered_with_the_nearest(choice: str, words: str) ->
 
 @pytest.mark.parametrize("choice", [3, None, [], {"a": 1}, LexicalEntailer])
 def test_what_is_no_entailer_at_all(choice: Any) -> None:
-    with pytest.raises(BackendError, match="entailer is an object or a function"):
+    with pytest.raises(BackendError, match="expected an entailer"):
         entailer(choice)
 
 
@@ -214,15 +214,15 @@ def test_unknown_chat_models(choice: str, words: str) -> None:
         ("openai:m@http://", "is not an address"),
         ("openai:m@http://[x", "is not an address"),
         ("openai:m@http://x:port/", "is not an address"),
-        ("openai:m@https://me:geheim@host/v1", "holds a password"),
-        ("openai:m@https://geheim@host/v1", "holds a password"),
-        ("openai:m@http://me:geheim@", "holds a password"),
+        ("openai:m@https://me:geheim@host/v1", "contains a password"),
+        ("openai:m@https://geheim@host/v1", "contains a password"),
+        ("openai:m@http://me:geheim@", "contains a password"),
         ("openai:m@localhost:8000/v1", "needs http:// or https:// after the @"),
         ("openai:m@localhost", "needs http:// or https:// after the @"),
         ("openai:m@api.example.org/v1", "needs http:// or https:// after the @"),
         ("openai:m@ftp://host", "needs http:// or https:// after the @"),
-        ("gemini:../../secrets", "is no name of a model"),
-        ("python:own_entailers:number", "not 3"),
+        ("gemini:../../secrets", "is not the name of a model"),
+        ("python:own_entailers:number", "got 3"),
         ("python:own_entailers:Whole", "Whole is a class"),
     ],
 )
@@ -259,7 +259,7 @@ def test_embedders_that_are_none() -> None:
     with pytest.raises(UnknownNameError, match="unknown option of hf 'template'"):
         embedder("hf:x?template=none")
     for wrong in (3, Vectors, str.upper):
-        with pytest.raises(BackendError, match="an embedder is an object with name and vectors"):
+        with pytest.raises(BackendError, match="expected an embedder with name and vectors"):
             embedder(wrong)  # type: ignore[arg-type]
 
 

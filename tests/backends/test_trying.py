@@ -49,7 +49,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("lexical", "entailment", "works"),
         ("python:tried_backends:judge", "entailment", "works"),
         ("python:tried_backends:write", "chat", "works"),
-        ("python:tried_backends:own", "embedding", "works, 4 numbers a text"),
+        ("python:tried_backends:own", "embedding", "works, 4 dimensions"),
         ("replay:replies.jsonl", "chat", "works"),
     ],
 )
@@ -64,9 +64,9 @@ def test_what_works(uri: str, capability: str, state: str) -> None:
     ("uri", "words"),
     [
         ("python:tried_backends:fails", "tried_backends:fails failed: KeyError: 'x'"),
-        ("entailer=python:tried_backends:write", "not a coroutine"),
+        ("entailer=python:tried_backends:write", "got a coroutine function"),
         ("entailer=python:tried_backends:fails", "TypeError"),
-        ("embedder=python:tried_backends:judge", "an embedder is an object"),
+        ("embedder=python:tried_backends:judge", "expected an embedder"),
         ("python:tried_backends:nothing", "unknown name in tried_backends"),
         ("replay:none.jsonl", "No such file"),
         ("hf:./none", "there is no such folder"),
@@ -98,7 +98,7 @@ def test_endpoints_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         found = [tried(uri) for uri in uris]
         assert [f.state for f in found] == [
-            "works", "works, 32 numbers a text", "works", "works",
+            "works", "works, 32 dimensions", "works", "works",
         ]  # fmt: skip
         assert server.stats()["answered"] == 4
         server.change(refuse="max_tokens,max_completion_tokens")
@@ -151,5 +151,5 @@ def test_named_ones_alone_are_tried() -> None:
     assert "works" in result.output and "replay:FILE" not in result.output
     result = models("lexical", "python:tried_backends:fails")
     assert result.exit_code == 1
-    assert "broken" in result.output and "1 of them should work here" in result.output
+    assert "broken" in result.output and "1 of these failed but should work here" in result.output
     assert models("opnai:x").exit_code == 2

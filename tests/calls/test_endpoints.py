@@ -74,7 +74,7 @@ def test_models_of_one_address_share_its_limiter() -> None:
 
 def test_two_kinds_of_limits_for_one_address_are_refused() -> None:
     other = Model("openai:other@http://h/v1", limits=EndpointLimits(concurrency=9))
-    with pytest.raises(BackendError, match="two kinds of limits"):
+    with pytest.raises(BackendError, match="two different sets of limits"):
         asyncio.run(replies({"model": Model(), "judge": other}, [], Asking()))
 
 
@@ -86,7 +86,7 @@ def test_a_reply_that_cannot_be_kept_fails_alone(tmp_path: Path) -> None:
     good, bad = "Reply", "BackendError"
     assert kinds == [good, bad, good, bad, bad, bad, good]
     assert "could not be stored" in str(found[1])
-    assert "in place of a Reply" in str(found[4])
+    assert "instead of a Reply" in str(found[4])
     assert store.counts() == {("chat", Model().name): 3}
     store.close()
 

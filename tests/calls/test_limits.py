@@ -178,7 +178,7 @@ def test_an_endpoint_that_asks_for_a_day_counts_as_gone() -> None:
         found = await calls(place, server, 1000)
         assert now() < 60
         assert len(server.began) < 20
-        assert "asks to wait 86,400 s, so it counts as gone" in str(found[-1])
+        assert "asks to wait 86,400 s, so no more requests are sent" in str(found[-1])
 
     run(work)
 
@@ -331,9 +331,11 @@ def test_an_endpoint_that_only_fails_counts_as_gone_and_all_fail_fast(
         found = await calls(place, server, 10_000)
         assert patience <= now() <= patience + 2.2  # a probe every two seconds, each of 0.1
         assert {type(error) for error in found} == {CallError}
-        assert f"no; nothing else came for {patience} s, so it counts as gone" in str(found[-1])
+        assert f"no; no other reply came for {patience} s, so no more requests are sent" in str(
+            found[-1]
+        )
         sent = place.sent
-        with pytest.raises(CallError, match="counts as gone"):
+        with pytest.raises(CallError, match="no more requests are sent"):
             await place.call(server)
         assert place.sent == sent
 

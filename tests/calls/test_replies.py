@@ -127,7 +127,7 @@ def test_the_message_says_what_there_was() -> None:
         return str(empty_reply("m", ASKED, reply))
 
     assert words(Reply("", "tool_calls")) == "m: the reply is empty (finish: tool_calls)"
-    assert words(Reply("<think>\nhm", "stop")) == "m: the reply is empty but for its reasoning"
+    assert words(Reply("<think>\nhm", "stop")) == "m: the reply is empty except for its reasoning"
     assert words(Reply("a", others=("", "b"))) == "m: 1 of 3 replies are empty"
     assert empty_reply("m", ASKED, Reply("a")) is None
 

@@ -135,7 +135,7 @@ def test_through_faults_every_sample_is_scored_and_little_is_asked_twice(
     said = cli("score", "q.jsonl", "--model", uri(server), *LEXICAL, "--out", "run")
     assert said.status == 0
     assert f"{n} of {n} samples scored" in said.err
-    assert "tries, of which failed" in said.err
+    assert "tries; failed:" in said.err
     stats = server.stats()
     assert n < stats["received"] <= 1.15 * n
     assert {"429", "500", "dropped", "malformed"} <= stats["by_status"].keys()
@@ -286,7 +286,7 @@ def test_interrupted_by_ctrl_c_nothing_is_lost(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
         assert process.returncode == 130
-        assert "interrupted; the same command goes on" in said
+        assert "interrupted; run the same command again" in said
         assert "Traceback" not in said
         assert "never retrieved" not in said
         stored = stored_questions(tmp_path / "run")
@@ -310,7 +310,7 @@ def test_a_budget_in_tokens_is_kept_and_a_larger_one_goes_on(
     asking += ["--max-tokens", "50"]
     said = cli(*asking, "--budget", "4000")
     assert said.status == 1
-    assert "the budget of 4,000 tokens is reached; the same command with a larger" in said.err
+    assert "the budget of 4,000 tokens is reached; to continue, run the same command" in said.err
     used = summary_of(tmp_path / "run")["usage"]["models"][uri(server)]
     assert 1500 < used["prompt_tokens"] + used["reply_tokens"] <= 4000
     first = server.stats()["received"]

@@ -102,10 +102,10 @@ def test_the_search_of_the_authors_goes_on_from_the_extremum_and_tells_the_best(
     assert [len(point["prompt"]) - len("Say it.") for point in kept] == [0, 2, 4, 6, 8, 10, 12]
     assert any("\x7f" < c <= "\u0fff" for c in found["end"]["prompt"])
     best = f"gamma {found['best']['gamma']:.3f} at step {found['best']['step']}"
-    assert f"best seen: {best}" in result.stderr
+    assert f"best prompt found: {best}" in result.stderr
     page = (here / "one" / "ascent.html").read_text("utf-8")
-    assert f"The best it saw was {found['best']['gamma']:.3f} at step" in page
-    assert page.count("<b>best seen</b>") == 1
+    assert f"The best prompt found has gamma {found['best']['gamma']:.3f}, at step" in page
+    assert page.count("<b>best found</b>") == 1
     assert "codes 0 to 4095" in page
     # Each step asks about N prompts for each of two candidates; what they answer is known.
     assert found["requests"] == len((here / "asked.txt").read_text()) <= 4 + 6 * 2 * 3
@@ -122,8 +122,8 @@ def test_the_defaults_of_the_command_are_those_of_the_search() -> None:
 def test_options_that_cannot_be_are_told_in_one_line(here: Path) -> None:
     for options, words in (
         (("--step-rule", "uphil"), "unknown step rule 'uphil'; did you mean uphill?"),
-        (("--range", "99"), "range: goes with the perturbation codes, not with unicode, unicode"),
-        (("--candidate", "ball", "--candidates", "9"), "the ball has 3 prompts"),
+        (("--range", "99"), "range: applies to the perturbation codes, not to unicode, unicode"),
+        (("--candidate", "ball", "--candidates", "9"), "ball has only 3 prompts"),
     ):
         code, output = attack("--out", "one", *options)
         assert code == 2

@@ -36,7 +36,7 @@ def test_each_sentence_gets_the_document_that_supports_it(
     assert said.status == 0
     expected = "The bridge was opened in 1932 [1]. Bees make honey [2]! Xylophones zigzag quietly."
     assert responses(tmp_path / "c.jsonl") == [expected]
-    assert "1 answers in c.jsonl, 2 citations put in" in said.err
+    assert "1 answers in c.jsonl, 2 citations added" in said.err
     assert "1 sentences have no support" in said.err
 
 
@@ -154,12 +154,12 @@ def test_killed_at_work_and_started_again_then_what_failed(tmp_path: Path) -> No
     arguments = command("cite", "a.jsonl", "--out", "c.jsonl", *options)
     killed_at_work(arguments, part, cwd=tmp_path, **found)
     said = ended("c.jsonl", 1)
-    assert "were done already" in said
+    assert "were already done" in said
     assert "70: " in said
     assert len(lines(tmp_path / "c.jsonl")) == 199
     said = ended("c.jsonl", 0, MENDED="1")
-    assert "199 answers were done already" in said
-    assert "were done already" not in ended("whole.jsonl", 0, MENDED="1")
+    assert "199 answers were already done" in said
+    assert "were already done" not in ended("whole.jsonl", 0, MENDED="1")
     assert (tmp_path / "c.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert responses(tmp_path / "c.jsonl")[1] == "The bridge has 1 arches [1]. Bees hum 1 songs."
     assert not part.exists()

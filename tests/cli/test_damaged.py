@@ -79,7 +79,12 @@ def test_a_damaged_file_is_named_or_not_needed(
 
 
 REPAIRS = [
-    ("summary.json", garbage, ("report", "run"), "the command that made the run writes it again"),
+    (
+        "summary.json",
+        garbage,
+        ("report", "run"),
+        "run the command that made the run to write it again",
+    ),
     ("run.json", garbage, ("report", "run"), "restore it, or choose another --out"),
     ("samples.jsonl", deep, ("report", "run"), "samples.jsonl:1: damaged (is not JSON: "),
     ("samples.jsonl", garbage, (*SCORE, "run"), "lines: 1, samples: 3"),
@@ -127,7 +132,7 @@ def test_what_is_said_helps(cli: Cli, whole: Path, tmp_path: Path) -> None:
     said = cli(*SCORE, "whole")
     assert said.status == 2
     assert "calls.sqlite: not a store of model calls" in said.err
-    assert "remove it, and what it held is asked again" in said.err
+    assert "remove it; its calls are then made again" in said.err
     (tmp_path / "whole" / "calls.sqlite").unlink()
     assert cli(*SCORE, "whole").status == 0
     with sqlite3.connect(tmp_path / "whole" / "calls.sqlite") as stored:

@@ -51,13 +51,13 @@ def test_from_texts_to_a_score(cli: Cli, corpus: Path, tmp_path: Path) -> None:
     ("arguments", "expected"),
     [
         (["--corpus", "nowhere"], "nowhere: no such file or folder"),
-        (["--corpus", "empty"], "empty: holds no file of a known kind"),
+        (["--corpus", "empty"], "empty: contains no file of a known kind"),
         (["--corpus", "bad.jsonl"], "bad.jsonl:1: text: is missing"),
-        ([], "by just one"),
-        (["--corpus", "texts", "--retriever", "bm25:texts"], "by just one"),
+        ([], "give either --corpus"),
+        (["--corpus", "texts", "--retriever", "bm25:texts"], "give either --corpus"),
         (["--retriever", "bm52:texts"], "unknown retriever 'bm52:texts'; known: bm25:PATH"),
         (["--corpus", "texts", "--claims", "sentence"], "did you mean"),
-        (["--corpus", "texts", "--claims", "model"], "claims of a model need a model"),
+        (["--corpus", "texts", "--claims", "model"], "claims=model needs a model"),
         (["--corpus", "texts", "--documents", "200"], "not more than candidates"),
         (["--corpus", "texts", "--entailer", "lexicon"], "did you mean"),
         (["--corpus", "texts", "--field", "answers=gold"], "no record has gold"),
@@ -117,7 +117,7 @@ def test_killed_at_work_and_started_again(corpus: Path, tmp_path: Path) -> None:
         done = subprocess.run(
             arguments(out), cwd=tmp_path, env=environment, capture_output=True, check=True
         )
-        assert (b"were done already" in done.stderr) == (out == "d.jsonl")
+        assert (b"were already done" in done.stderr) == (out == "d.jsonl")
     assert (tmp_path / "d.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert len(lines(tmp_path / "d.jsonl")) == 120
 

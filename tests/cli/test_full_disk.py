@@ -19,7 +19,7 @@ __all__ = ["one_server", "server"]
 pytestmark = pytest.mark.slow
 
 LARGE = "64m"
-ROOM = "what is finished is kept; make room, and the same command goes on"
+ROOM = "finished work is kept; free some space and run the same command again to continue"
 
 
 @functools.cache

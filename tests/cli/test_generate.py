@@ -190,10 +190,10 @@ def test_what_was_not_answered_is_left_out_and_asked_for_again(cli: Cli, tmp_pat
         asking = ("generate", "q.jsonl", "--model", model, "--out", "a.jsonl")
         said = cli(*asking)
         assert said.status == 1
-        assert "counts as gone" in said.err
+        assert "so no more requests are sent" in said.err
         written = len(lines(tmp_path / "a.jsonl"))
         assert written == 12
-        assert "failed: 18; the same command asks for these alone" in said.err
+        assert "failed: 18; run the same command again to retry only these" in said.err
         mortal.revive()
         mortal.reset()
         assert cli(*asking).status == 0
@@ -209,7 +209,7 @@ def test_where_nothing_is_answered_an_older_file_stays(cli: Cli, tmp_path: Path)
             "generate", "q.jsonl", "--model", uri(closed), "--repeats", "2", "--out", "a.jsonl"
         )
     assert said.status == 1
-    assert "nothing was answered; a.jsonl was not written" in said.err
+    assert "no question was answered; a.jsonl was not written" in said.err
     assert "failed: 6;" in said.err
     assert "q2#2: openai:test@" in said.err
     assert (tmp_path / "a.jsonl").read_text() == "mine\n"
@@ -239,7 +239,7 @@ def test_no_questions(cli: Cli, tmp_path: Path) -> None:
         "generate", "q.jsonl", "--model", "openai:x@http://127.0.0.1:9/v1", "--out", "a.jsonl"
     )
     assert said.status == 2
-    assert "q.jsonl: no records in it" in said.err
+    assert "q.jsonl: contains no records" in said.err
 
 
 def test_so_many_calls_at_once_as_the_command_says(

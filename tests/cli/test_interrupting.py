@@ -79,7 +79,7 @@ def test_replies_that_are_under_way_have_a_second(tmp_path: Path) -> None:
         seconds = time.monotonic() - interrupted
         stats = server.stats()
     assert process.returncode == 130
-    assert said.splitlines()[-1].startswith("interrupted; the same command goes on")
+    assert said.splitlines()[-1].startswith("interrupted; run the same command again")
     assert stored(tmp_path) == stats["answered"] == stats["received"] < 500
     assert seconds < 10
 

@@ -59,7 +59,7 @@ def test_of_few_samples_no_change_is_claimed(cli: Cli, runs: Path) -> None:
         score(rows, metrics="harmonicity", embedder=HashedWords(), out=runs / name)
     said = cli("compare", "few", "worse", "--out", "page.html")
     assert said.status == 0
-    assert "cannot be said (too few pairs: 19; 40 would do)" in said.err
+    assert "is unknown (too few pairs: 19; at least 40 are needed)" in said.err
     assert said.err.count("too few") == 5  # four figures, and the sentence
     assert "too few" in (runs / "page.html").read_text(encoding="utf-8")
 
@@ -85,9 +85,9 @@ def test_errors_are_for_people(cli: Cli, runs: Path) -> None:
         (("compare", "before", "nowhere"), "nowhere: holds no run"),
         (("compare", "before", "after", "--metric", "gamma"), "unknown metric of this run 'gamma'"),
         (("isotropy", "nowhere.jsonl"), "nowhere.jsonl"),
-        (("isotropy", "q.jsonl", "--perturbation", "paraphrase"), "asked of a model"),
+        (("isotropy", "q.jsonl", "--perturbation", "paraphrase"), "paraphrases need a model"),
         (("isotropy", "q.jsonl", "--perturbation", "typos"), "did you mean typo"),
-        (("isotropy", "q.jsonl", "--perturbation", "typo", "--range", "99"), "goes with the pert"),
+        (("isotropy", "q.jsonl", "--perturbation", "typo", "--range", "99"), "applies to the pert"),
     ):
         said = cli(*arguments)
         assert said.status == 2
@@ -135,7 +135,7 @@ def test_by_default_each_perturbation_has_a_row_and_what_is_not_seen_is_told(
         "embedded sees typo, synonym; sees that unicode changed something, but not what; "
         "does not see control, codes, whitespace." in said.err
     )
-    assert "mind: control, codes, whitespace: No perturbed text has another vector" in said.err
+    assert "note: control, codes, whitespace: Every perturbed text has the same vector" in said.err
     for name, seen in (("control", "no"), ("typo", "yes"), ("unicode", "not what")):
         assert re.search(rf"^{name} +{seen} ", said.err, re.MULTILINE)
     found = json.loads(said.out)
@@ -154,12 +154,12 @@ def test_a_perturbation_that_fits_no_question_is_told_beside_the_others(
     jsonl(tmp_path / "q.jsonl", [{"question": f"{i} + {i}?"} for i in range(4)])
     said = cli("isotropy", "q.jsonl", "--json")
     assert said.status == 0
-    assert "synonym: none of the questions can be perturbed so" in said.err
+    assert "synonym: cannot be applied to any of the questions" in said.err
     names = [one["perturbation"] for one in json.loads(said.out)["families"]]
     assert names == ["control", "codes", "unicode", "whitespace"]
     said = cli("isotropy", "q.jsonl", "--perturbation", "typo")
     assert (said.status, said.out) == (2, "")
-    assert "no text can be perturbed so" in said.err
+    assert "cannot be applied to any text" in said.err
 
 
 def test_length_and_range_of_the_isotropy_command(cli: Cli, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_what_a_run_then_takes_lies_in_the_range_and_the_next_is_learnt(
     (guessed, first), (learnt, second) = seen
     assert (guessed["guess"], learnt["guess"]) == (True, False)
     assert guessed["basis"] == "guess: no reply of this model is stored yet"
-    assert learnt["basis"] == "learnt from 40 stored replies"
+    assert learnt["basis"] == "based on 40 stored replies"
     assert "(a guess); nothing was asked" in first
     assert "guess" not in second
     low, high = learnt["reply_tokens_range"]

@@ -30,7 +30,7 @@ def test_another_threshold_asks_nothing_anew(cli: Cli, old: Path) -> None:
     said = cli("rescore", "old", "--metric", "grounding:threshold=0.7", "--out", "new", "--json")
     assert said.status == 0
     assert (old.parent / "asked.log").read_text() == asked
-    assert "replies were at hand, 0 were asked for anew" in said.err
+    assert "replies were stored, 0 were newly requested" in said.err
     assert not said.err.startswith("0 ")
     values = json.loads(said.out)["metrics"]["grounding"]["values"]
     assert values["answered_citation_f1"] == 0.0

@@ -46,8 +46,8 @@ def test_too_few_samples_for_an_interval_are_told_on_terminal_and_page(
     cli: Cli, tmp_path: Path
 ) -> None:
     said = cli("score", SOUND, *LEXICAL, "--out", "run")
-    reason = "too few scored answers: 3; 20 would do"
-    assert f"no interval of answered_citation_f1: {reason}" in said.err
+    reason = "too few scored answers: 3; at least 20 are needed"
+    assert f"no interval for answered_citation_f1: {reason}" in said.err
     found = summary_of(tmp_path / "run")["metrics"]["grounding"]
     assert found["intervals"] == {}
     assert found["without_interval"]["answered_citation_f1"] == reason
@@ -84,7 +84,7 @@ def test_exactly_twenty_failures_are_no_more_than_twenty(cli: Cli, tmp_path: Pat
 
 BAD_ARGUMENTS = [
     (["nothing.jsonl"], "nothing.jsonl: no such file"),
-    (["."], "is a folder, but not one that save_to_disk"),
+    (["."], "is a folder, but not one written by save_to_disk"),
     ([SOUND, "--entailer", "lexicl"], "unknown entailer 'lexicl'; did you mean lexical?"),
     ([SOUND, "--entailer", "python:nope:f"], "No module named 'nope'"),
     ([SOUND, "--entailer", "hf:"], "hf: needs a model"),
@@ -150,7 +150,7 @@ def test_all_faults_with_file_line_and_field_at_once(cli: Cli, tmp_path: Path) -
         "bad.jsonl:6: column 2: is not JSON",
     ):
         assert line in said.err
-    assert "4 faulty records; nothing was started (--skip-bad goes on without them)" in said.err
+    assert "4 faulty records; nothing was started (--skip-bad skips them)" in said.err
     assert not (tmp_path / "run").exists()
 
 
@@ -173,7 +173,7 @@ def test_skip_bad_goes_on_and_counts(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "bad.jsonl", [record(0), {"id": 1}, record(2)])
     said = cli("score", "bad.jsonl", *LEXICAL, "--skip-bad", "--out", "run")
     assert said.status == 0
-    assert "left out as faulty: 1" in said.err
+    assert "skipped as faulty: 1" in said.err
     assert summary_of(tmp_path / "run")["skipped"] == 1
     assert [line["id"] for line in lines(tmp_path / "run" / "assessments.jsonl")] == ["q0", "q2"]
 
@@ -274,7 +274,7 @@ def test_zero_items_are_an_error(cli: Cli, tmp_path: Path, name: str, content: s
     (tmp_path / name).write_text(content)
     said = cli("score", name, *LEXICAL)
     assert said.status == 2
-    assert f"trustassay: {name}: no records in it" in said.err
+    assert f"trustassay: {name}: contains no records" in said.err
 
 
 @pytest.mark.parametrize("kind", ["em", "em5", "cm"])

@@ -70,7 +70,7 @@ def test_generate_counts_what_is_empty_and_writes_none_of_it(
     said = cli("generate", "q.jsonl", "--model", uri(server), "--out", "a.jsonl")
     assert said.status == 1
     assert f"{FAILURES_SHOWN} of {FAILURES_SHOWN} answers were empty" in said.err
-    assert "the reply is empty but for its reasoning" in said.err
+    assert "the reply is empty except for its reasoning" in said.err
     assert not (tmp_path / "a.jsonl").exists()
 
 

@@ -307,4 +307,4 @@ def test_a_record_without_a_score_is_counted_too(tmp_path: Path) -> None:
     code, output = watch(path, out, "--once", "--metric", "grounding", "--entailer", "lexical")
     assert code == 0, output
     assert "1 answer scored" in output
-    assert "1 answer can have no score" in output
+    assert "1 answer cannot have a score" in output

@@ -92,13 +92,13 @@ def test_csv_texts_that_look_like_json_stay_texts(tmp_path: Path) -> None:
 def test_csv_list_that_is_not_json_is_a_fault_in_its_field(tmp_path: Path) -> None:
     [fault] = read(tmp_path / "x.csv", "question,gold\n,\"['a', 'b']\"\n", answers="gold")
     assert [problem.field for problem in fault.problems] == ["gold", "question"]  # type: ignore[union-attr]
-    assert 'gold: is not JSON; a list stands in a cell as ["one", "two"]' in str(fault)
+    assert 'gold: is not JSON; write a list in a cell as ["one", "two"]' in str(fault)
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("q,a,b", "record: has 3 cells, the header names 2"),
+        ("q,a,b", "record: has 3 cells, but the header has 2"),
         ('"q" x,a', "record: is not CSV ("),
         (b"q,\xff", "response: is not UTF-8"),
     ],
@@ -125,8 +125,8 @@ def test_a_cell_may_be_longer_than_csv_allows_by_default(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("What is it?,Yes\nWho?,No\n", "no header that names a question.*What is it"),
-        ("question;response\na;b\n", "columns parted by commas; it reads 'question;response'"),
+        ("What is it?,Yes\nWho?,No\n", "not a header with a question column.*What is it"),
+        ("question;response\na;b\n", "columns separated by commas; it reads 'question;response'"),
         ("question,a,b,a\nq,1,2,3\n", "names a more than once"),
         (b"question,\xff\nq,1\n", "first line is not UTF-8"),
         ("question\n", "no records"),
@@ -243,7 +243,7 @@ def test_broken_parquet_is_refused(tmp_path: Path) -> None:
         whole[: len(whole) // 2],
         b"x" * 8 + whole[-8:],
     ):
-        with pytest.raises(InputError, match="not a whole Parquet file"):
+        with pytest.raises(InputError, match="not a complete Parquet file"):
             read(tmp_path / "broken.parquet", content)
 
 
@@ -297,7 +297,7 @@ def test_another_folder_is_refused(tmp_path: Path) -> None:
         ("state.json", '{"_data_files": [{"filename": "gone.arrow"}]}', "gone.arrow: is not"),
         ("dataset_dict.json", '{"splits": 3}', "names no splits"),
         ("dataset_dict.json", '{"splits": []}', r"splits \(none\)"),
-        ("dataset_dict.json", '{"splits": ["gone"]}', "gone: the split is not there"),
+        ("dataset_dict.json", '{"splits": ["gone"]}', "gone: the split is missing"),
     ],
 )
 def test_a_broken_folder_is_refused(tmp_path: Path, file: str, content: str, message: str) -> None:

@@ -137,7 +137,7 @@ def test_ragas_record_is_read_whole() -> None:
 def test_ragas_conversation_is_refused_in_clear_words() -> None:
     messages = [{"content": "hi", "type": "human"}]
     assert problems_of({**RAGAS, "user_input": messages}) == [
-        "user_input: expected one question, got a list of messages (multi-turn data are not read)"
+        "user_input: expected one question, got a list of messages (multi-turn is not supported)"
     ]
 
 
@@ -272,7 +272,7 @@ def test_trust_eval_fault_bears_trust_eval_names() -> None:
 
 def test_missing_flags_bear_the_name_that_the_other_documents_use() -> None:
     record = {"question": "q", "docs": [{"text": "a", "answers_found": [1]}, {"text": "b"}]}
-    assert problems_of(record) == ["docs[1].answers_found: is missing, other documents have it"]
+    assert problems_of(record) == ["docs[1].answers_found: is missing, but other documents have it"]
 
 
 def test_canonical_document_fault_keeps_the_canonical_name() -> None:
@@ -282,7 +282,7 @@ def test_canonical_document_fault_keeps_the_canonical_name() -> None:
     ]
     documents = [{"text": "a", "supports": [1]}, {"text": "b"}]
     assert problems_of({"question": "q", "documents": documents}) == [
-        "documents[1].supports: is missing, other documents have it"
+        "documents[1].supports: is missing, but other documents have it"
     ]
 
 

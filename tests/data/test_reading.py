@@ -123,7 +123,7 @@ def test_json_holds_a_list_or_one_under_data(tmp_path: Path, wrap: Any, suffix: 
         (b'{"question": "a"}', "expected a list of records"),
         (b'{"data": {}}', "expected a list of records"),
         (b'[{"a": 1},', r"is not JSON \(line 1 column 11"),
-        (b'{"question": "a"}\n{"question": "b"}', "JSON Lines, named .jsonl"),
+        (b'{"question": "a"}\n{"question": "b"}', "one object per line"),
         (b"[" * 100_000, "nested too deeply"),
         (b"[" + b"9" * 5000 + b"]", "too many digits"),
         (b'["\xff"]', "byte 3 is not UTF-8"),
@@ -170,7 +170,7 @@ RECORD = '{"question": "a"}\n'
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.csv", "x.tsv"])
 def test_utf16_is_refused_as_such(tmp_path: Path, name: str, encoding: str) -> None:
-    told = r"is UTF-16(LE|BE)?, expected UTF-8 \(iconv -f UTF-16(LE|BE)? -t UTF-8 writes it so\)"
+    told = r"is UTF-16(LE|BE)?, expected UTF-8 \(convert it with iconv -f UTF-16(LE|BE)? -t UTF-8\)"
     with pytest.raises(InputError, match=told):
         read(tmp_path / name, RECORD.encode(encoding))
 
@@ -194,10 +194,13 @@ def test_a_gzipped_file_is_read_whatever_its_name(tmp_path: Path, name: str) -> 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (bz2.compress(RECORD.encode()), r"is packed by bzip2; unpack it first \(bzip2 -d\)"),
-        (lzma.compress(RECORD.encode()), "is packed by xz"),
-        (b"\x28\xb5\x2f\xfd" + bytes(20), "is packed by zstd"),
-        (b"PK\x03\x04" + bytes(20), r"is a zip archive, as a spreadsheet \(\.xlsx\) is one"),
+        (
+            bz2.compress(RECORD.encode()),
+            r"is compressed with bzip2; decompress it first \(bzip2 -d\)",
+        ),
+        (lzma.compress(RECORD.encode()), "is compressed with xz"),
+        (b"\x28\xb5\x2f\xfd" + bytes(20), "is compressed with zstd"),
+        (b"PK\x03\x04" + bytes(20), r"is a zip archive, for instance a spreadsheet \(\.xlsx\)"),
         (b"PAR1\x15\x00" + bytes(20), r"is a Parquet file; name it \.parquet"),
         (b"SQLite format 3\x00", "is a SQLite database"),
     ],
@@ -237,7 +240,7 @@ def test_a_single_record_or_another_object_is_refused(source: Any) -> None:
 def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
     packed = bytearray(gzip.compress(b"".join(b'{"question": "%d"}\n' % i for i in range(999))))
     packed[10:40] = b"\xff" * 30
-    with pytest.raises(InputError, match="not a whole gzip file"):
+    with pytest.raises(InputError, match="not a complete gzip file"):
         read(tmp_path / "x.jsonl.gz", bytes(packed))
 
 

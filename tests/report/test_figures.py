@@ -47,13 +47,13 @@ def test_histogram_drawing_has_a_text_alternative() -> None:
         histogram.rows.setdefault("answered", [0] * 20)[19] += 1
     histogram.add(0.5, "refused")
     assert histogram_text(histogram) == (
-        "Distribution of 1,000,000 scores from 0.00 to 1.00: the fullest of 20 bins is 0.95 to "
+        "Distribution of 1,000,000 scores from 0.00 to 1.00: the largest of 20 bins is 0.95 to "
         "1.00 with 999,999. By verdict: answered 999,999, refused 1."
     )
     drawing = histogram_svg(histogram)
     assert 'role="img"' in drawing
     assert 'height="1.50"' in drawing  # a single one stays visible
-    assert histogram_text(Histogram()) == "No scores on the range 0.00 to 1.00."
+    assert histogram_text(Histogram()) == "No scores in the range 0.00 to 1.00."
 
 
 def test_interval_drawing_stays_on_its_scale() -> None:

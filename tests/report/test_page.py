@@ -89,7 +89,7 @@ def test_sentences_citations_and_passages(make_run: MakeRun, made_up: str) -> No
     answer = made_up.split('id="a1"')[1].split('id="a2"', 1)[0]
     for mark in (
         "✓</span> supported<",
-        "supported, but a citation is not needed or not right",
+        "supported, but a citation is not needed or incorrect",
         "✕</span> not supported<",
         "not supported: no citation",
         "○</span> not judged",

@@ -114,7 +114,7 @@ def test_an_index_is_replaced_by_a_new_one_but_nothing_else_is(tmp_path: Path) -
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.txt").write_text("mine")
-    with pytest.raises(BackendError, match="holds something that is no index"):
+    with pytest.raises(BackendError, match="contains something that is not an index"):
         build_index(other, made(TEXTS), "new")
     assert (other / "thesis.txt").read_text() == "mine"
 
@@ -176,7 +176,7 @@ def test_a_killed_build_leaves_no_index_and_is_built_anew(tmp_path: Path) -> Non
         process.send_signal(signal.SIGKILL)
     assert not folder.exists()
     assert (tmp_path / "i.part").exists()
-    with pytest.raises(BackendError, match="no finished index"):
+    with pytest.raises(BackendError, match="not a finished index"):
         Bm25.open(tmp_path / "i.part")
     assert ids(build_index(folder, made(TEXTS), "mark").search(["nectar"], 3)[0]) == ["2"]
     assert not (tmp_path / "i.part").exists()

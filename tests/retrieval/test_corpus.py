@@ -95,27 +95,27 @@ def test_all_faults_are_told_up_to_twenty(tmp_path: Path) -> None:
     few = lines(tmp_path / "few.jsonl", [{"text": ""}, {"text": "x"}, {"id": "q"}])
     assert [line.split(":")[1] for line in faults(few).splitlines()] == ["1", "3"]
     many = lines(tmp_path / "many.jsonl", [{"text": ""}] * 1000)
-    assert faults(many).endswith("20: text: is blank\n... the rest was not read")
+    assert faults(many).endswith("20: text: is blank\n... the remaining records were not read")
 
 
 def test_bad_files(tmp_path: Path) -> None:
     assert "no such file or folder" in faults(tmp_path / "nothing")
-    assert "holds no file of a known kind" in faults(tmp_path)
+    assert "contains no file of a known kind" in faults(tmp_path)
     picture = tmp_path / "x.png"
     picture.write_bytes(b"")
-    assert "is no corpus" in faults(picture)
+    assert "is not a corpus" in faults(picture)
     empty = lines(tmp_path / "e.jsonl", [])
-    assert "holds no passage" in faults(empty)
+    assert "contains no passage" in faults(empty)
     table = tmp_path / "t.tsv"
     table.write_text("1\tsome words\tTitle\n")
-    assert f"{table}:1: the first line is no header with a column text" in faults(table)
+    assert f"{table}:1: the first line is not a header with a column text" in faults(table)
     table.write_text("id\ttext\n1\tgood\textra\n")
-    assert f"{table}:2: record: has 3 cells, the header names 2" in faults(table)
+    assert f"{table}:2: record: has 3 cells, but the header has 2" in faults(table)
     table.write_bytes(b"id\ttext\n1\t\xff\n")
     assert "is not UTF-8" in faults(table)
     text = tmp_path / "l.txt"
     text.write_bytes(b"good\n\xff\n")
-    assert faults(text) == f"{text}:2: byte 1: is not UTF-8"
+    assert faults(text) == f"{text}:2: byte 1 is not UTF-8"
 
 
 def test_the_mark_changes_with_the_files(tmp_path: Path) -> None:

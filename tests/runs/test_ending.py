@@ -98,7 +98,7 @@ def test_interrupted_in_a_step_it_ends_at_once_and_goes_on_later(
         _, said = process.communicate(timeout=30)
         took = time.monotonic() - sent
     assert process.returncode == 130
-    assert "interrupted; the same command goes on" in said
+    assert "interrupted; run the same command again" in said
     assert "Traceback" not in said
     assert took < 9
     left = {path.name for path in (tmp_path / "run").iterdir()}
@@ -155,7 +155,7 @@ def test_lines_that_are_not_in_their_place_are_named(finished: Path, change: str
         "missing": [first, *rest],
     }[change]
     path.write_bytes(b"".join(changed))
-    with pytest.raises(RunFolderError, match="is not there once for each metric, in input order"):
+    with pytest.raises(RunFolderError, match="does not occur once per metric in input order"):
         write_report(RunFolder(finished))
     (finished / "summary.json").unlink()
     score(records(4), metrics="grounding", entailer="lexical", out=finished)

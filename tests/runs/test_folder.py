@@ -509,7 +509,7 @@ def test_interrupted_it_ends_with_130_and_goes_on_later(place: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "interrupted; the same command goes on where this one stopped" in said
+    assert "interrupted; run the same command again to continue" in said
     assert "Traceback" not in said
     assert "Warning" not in said
     assert not (place / "run" / "summary.json").exists()

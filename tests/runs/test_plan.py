@@ -108,7 +108,7 @@ def test_what_a_run_has_stored_is_at_hand_and_teaches(tmp_path: Path) -> None:
     low, high = part.reply_tokens_range
     assert (low, high) == (20 / stretch(4), 20 * stretch(4))
     assert (part.learnt_from, part.guess) == (4, False)
-    assert part.basis == "learnt from 4 stored replies"
+    assert part.basis == "based on 4 stored replies"
     assert part.seconds < 2 * LATENCY.middle / 4
     assert planned(asking(), 4, model, out=out, prices=Prices({})).usd == 0
 
@@ -124,7 +124,7 @@ def test_requests_of_other_kinds_are_said_to_be_learnt_from_other_prompts(tmp_pa
 
     (part,) = planned(Probe(ask), 8, model, out=out).parts
     assert (part.calls, part.cached) == (16, 6)
-    assert part.basis == "learnt from 6 stored replies to other prompts for 8 of 10 calls"
+    assert part.basis == "based on 6 stored replies to other prompts for 8 of 10 calls"
 
 
 def test_what_is_made_of_replies_counts_once_for_each() -> None:

@@ -52,9 +52,9 @@ def settled(*needs: Need, **named: Any) -> Backends:
 
 
 def test_a_need_without_a_default_is_refused_with_the_option_that_meets_it() -> None:
-    with pytest.raises(ValueError, match=r"asks: needs a model that judges to ask \(--judge\)"):
+    with pytest.raises(ValueError, match=r"asks: needs a model that judges \(--judge\)"):
         settled(Need("chat", "judge"))
-    with pytest.raises(ValueError, match=r"asks: needs a retriever to ask \(--retriever\)"):
+    with pytest.raises(ValueError, match=r"asks: needs a retriever \(--retriever\)"):
         settled(Need("search"))
 
 
@@ -106,7 +106,7 @@ def test_several_where_there_may_be_one() -> None:
 
 
 def test_whom_nobody_asks_is_refused() -> None:
-    with pytest.raises(ValueError, match="--judge is given, but asks does not ask for it"):
+    with pytest.raises(ValueError, match="--judge is given, but asks does not use it"):
         settled(Need("compare"), judge=Chat("a"))
 
 

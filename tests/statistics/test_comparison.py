@@ -62,9 +62,12 @@ def test_an_empty_sample_is_refused() -> None:
 def test_few_samples_have_no_interval_and_it_is_said_how_many_would_do() -> None:
     few, enough = np.linspace(0, 1, 39), np.linspace(0, 1, 40)
     found = difference_of_means(few, enough)
-    assert (found.interval, found.without) == (None, "too few samples: 39; 40 would do")
-    assert mean_of_differences(few).without == "too few pairs: 39; 40 would do"
-    assert difference_of_medians(few[:19], enough).without == "too few samples: 19; 20 would do"
+    assert (found.interval, found.without) == (None, "too few samples: 39; at least 40 are needed")
+    assert mean_of_differences(few).without == "too few pairs: 39; at least 40 are needed"
+    assert (
+        difference_of_medians(few[:19], enough).without
+        == "too few samples: 19; at least 20 are needed"
+    )
     assert difference_of_shares(few[:19] > 0.5, enough > 0.5).interval is None
     for given_one in (
         difference_of_means(enough, enough),

@@ -277,5 +277,5 @@ def test_a_quantile_lies_in_its_interval(values: list[float], q: float) -> None:
 
 
 def test_too_few_says_how_many_would_do() -> None:
-    assert too_few("samples", 12, 20) == "too few samples: 12; 20 would do"
+    assert too_few("samples", 12, 20) == "too few samples: 12; at least 20 are needed"
     assert too_few("samples", 20, 20) is None

@@ -68,7 +68,7 @@ def test_runs_of_different_samples(runs: Path) -> None:
     assert (found.pairs, found.paired, found.paired_p) == (0, None, None)
     assert found.distribution.p > 0.01
     (warning,) = found.warnings
-    assert "0 ids are in both of 120 and 120" in warning
+    assert "0 ids are in both, of 120 and 120" in warning
 
 
 def test_the_same_seed_gives_the_same_numbers(runs: Path) -> None:
@@ -87,8 +87,8 @@ def test_other_settings_are_said(runs: Path, tmp_path: Path) -> None:
     score(rows, metrics=metric, embedder=Other(), out=tmp_path / "run")
     found = compare(runs / "before", tmp_path / "run")
     assert found.warnings == [
-        "harmonicity ran with stable_below 0.05 and 0.1",
-        "the embedder was hashed-words and other-words",
+        "harmonicity: stable_below was 0.05, then 0.1",
+        "the embedder was hashed-words, then other-words",
     ]
     assert found.stable is None
 
@@ -104,10 +104,10 @@ def test_samples_without_a_score_are_left_out_of_the_pairs(tmp_path: Path) -> No
         score(rows, metrics=[Probe(by_number)], entailer="lexical", out=tmp_path / failing)
     found = compare(tmp_path / "q3", tmp_path / "q5")
     assert found.pairs == 18
-    assert found.paired == (0.0, None, "too few pairs: 18; 40 would do")
+    assert found.paired == (0.0, None, "too few pairs: 18; at least 40 are needed")
     told = found.to_dict()["paired"]
     assert told["interval"] is None
-    assert told["without_interval"] == "too few pairs: 18; 40 would do"
+    assert told["without_interval"] == "too few pairs: 18; at least 40 are needed"
     assert any("q3: 1 sample without a score" in warning for warning in found.warnings)
 
 
@@ -120,7 +120,7 @@ def test_what_cannot_be_compared(runs: Path, tmp_path: Path) -> None:
         compare(runs / "before", runs / "after", metric="harmonicty")
     single = next(many(each=1))
     score([single], metrics="harmonicity", embedder=HashedWords(), out=tmp_path / "one")
-    with pytest.raises(RunFolderError, match="one sample alone has a score"):
+    with pytest.raises(RunFolderError, match="only one sample has a score"):
         compare(runs / "before", tmp_path / "one")
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()

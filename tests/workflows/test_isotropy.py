@@ -95,7 +95,7 @@ def test_texts_that_cannot_be_perturbed_are_counted() -> None:
     found = [Sample.parse({"id": "a", "question": "2+2?"}), *samples(1)]
     made = versions(found, family("typo"), 2, seed=0)
     assert (made.left_out, made.texts) == (1, ["What is number 0?"])
-    with pytest.raises(ValueError, match="no text can be perturbed"):
+    with pytest.raises(ValueError, match="cannot be applied to any text"):
         measure_isotropy([([], [])], Backends.of(embed=Characters()))
 
 

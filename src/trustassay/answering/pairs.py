@@ -1,6 +1,6 @@
-"""Wrong answers to a question, each with one that puts it right, as FEWL asks for them.
+"""Wrong answers to a question, each with a corrected one, as FEWL requests them.
 
-Wei et al. 2024, section 3.2: one call a question asks a generator for 25 pairs.
+Wei et al. 2024, section 3.2: one call per question asks a generator for 25 pairs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _ITEM = re.compile(
 
 
 class AnswerPairs(NamedTuple):
-    """Wrong answers and, in the same places, those that put them right; halves of pairs are
-    dropped and counted."""
+    """Wrong answers and, in the same order, their corrections; incomplete pairs are dropped and
+    counted."""
 
     wrong: tuple[str, ...]
     corrected: tuple[str, ...]
@@ -37,10 +37,10 @@ class AnswerPairs(NamedTuple):
 
 
 def pairs_in(text: str) -> AnswerPairs:
-    """Return the pairs that a reply holds; any text gives a result, if need be without a pair.
+    """Return the pairs in a reply; any text gives a result, possibly without a pair.
 
-    Items are numbered, and labelled as wrong or non-wrong; an item goes on over further lines. Of
-    several items with one number and label the first counts.
+    Items are numbered, and labelled as wrong or non-wrong; an item may continue on further lines.
+    Of several items with the same number and label the first counts.
     """
     found: dict[bool, dict[int, str]] = {True: {}, False: {}}
     items = list(_ITEM.finditer(text))
@@ -63,8 +63,8 @@ def pairs_in(text: str) -> AnswerPairs:
 class Pairing:
     """Asks for the pairs of a sample.
 
-    pairs: how many are asked for in one call; fewer are taken.
-    prompt: a file in place of our own; filled with ``question``, ``sample`` and ``pairs``.
+    pairs: the number requested in one call; fewer are accepted.
+    prompt: a file instead of our own; filled with ``question``, ``sample`` and ``pairs``.
     """
 
     pairs: int = 25
@@ -77,7 +77,7 @@ class Pairing:
             raise ValueError(f"pairs: expected 1 or more, got {self.pairs}")
 
     def request(self, sample: Sample) -> ChatRequest:
-        """Return what the generator is asked; raises :class:`~trustassay.prompts.PromptError`."""
+        """Return the request to the generator; raises :class:`~trustassay.prompts.PromptError`."""
         text = self._prompt.filled(question=sample.question, sample=sample, pairs=self.pairs)
         return ChatRequest.of(
             text,
@@ -87,7 +87,7 @@ class Pairing:
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the pairs, as JSON values."""
+        """Return the options that determine the pairs, as JSON values."""
         return {
             "pairs": self.pairs,
             "prompt": self._prompt.name,

@@ -26,9 +26,9 @@ __all__ = ["REFUSAL", "STYLES", "Answering"]
 
 STYLES = ("closed-book", "rag", "rag-refusal", "icl")
 REFUSAL = "I apologize, but I couldn't find an answer to your question in the search results."
-"""The sentence that Trust-Eval knows a refusal by."""
+"""The sentence by which Trust-Eval recognises a refusal."""
 STOP = ("\nQuestion:",)
-"""Where a model goes on with a question of its own."""
+"""Where a model begins a new question."""
 _WITH_DOCUMENTS = frozenset({"rag", "rag-refusal"})
 
 
@@ -38,7 +38,7 @@ class Answering:
 
     style: one of :data:`STYLES`; ``auto`` takes rag-refusal for a sample with documents, and
         closed-book for others.
-    prompt: a file in place of the style's own; see :class:`~trustassay.prompts.Prompt`.
+    prompt: a file instead of the style's own; see :class:`~trustassay.prompts.Prompt`.
     examples: samples with responses, shown before the question; with documents for rag.
     """
 
@@ -67,10 +67,10 @@ class Answering:
         return "rag-refusal" if sample.documents else "closed-book"
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """Return what keeps a sample from being answered in this style.
+        """Return the reasons why a sample cannot be answered in this style.
 
         Raises:
-            PromptError: a prompt of the user's asks for something that there is not.
+            PromptError: the user's prompt uses a name that does not exist.
         """
         if self.style_for(sample) in _WITH_DOCUMENTS and not sample.documents:
             words = f"is missing or empty (expected the passages for style {self.style})"
@@ -80,7 +80,7 @@ class Answering:
         return []
 
     def request(self, sample: Sample, repeat: int = 0) -> ChatRequest:
-        """Return what the model is asked; raises :class:`PromptError`."""
+        """Return the request to the model; raises :class:`PromptError`."""
         style = self.style_for(sample)
         prompt = self._prompts[style]
         examples: Sequence[Any] = self.examples
@@ -102,7 +102,7 @@ class Answering:
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the answers, as JSON values."""
+        """Return the options that determine the answers, as JSON values."""
         names = {name: prompt.name for name, prompt in self._prompts.items()}
         content = json.dumps([example.to_dict() for example in self.examples], default=str)
         return {

@@ -1,4 +1,4 @@
-"""Who answers what metrics ask: one file a backend; ``resolve`` turns a URI into one."""
+"""The backends that metrics use: one file per backend; ``resolve`` turns a URI into one."""
 
 DEFAULT_ENTAILER = "embedded"
 DEFAULT_EMBEDDER = "embedded"

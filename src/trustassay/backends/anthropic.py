@@ -1,8 +1,8 @@
-"""``anthropic:MODEL[@BASE_URL]``: Anthropic's Messages wire.
+"""``anthropic:MODEL[@BASE_URL]``: Anthropic's Messages API.
 
-The key stands in ``ANTHROPIC_API_KEY``, or in the variable that ``?key=NAME`` names. The wire has
-no seed, no log-probabilities and one reply to a request, and it wants to be told the longest
-reply: ``max_tokens`` is 1,024 where a request leaves it open.
+The key is in ``ANTHROPIC_API_KEY``, or in the variable that ``?key=NAME`` names. The API has
+no seed, no log-probabilities and one reply per request, and it requires a maximum length:
+``max_tokens`` is 1,024 if a request gives none.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class AnthropicChat(EndpointChat):
     def parameters(self, request: ChatRequest) -> dict[str, Any]:
         """Return the parameters as Anthropic calls them; raises :class:`CallError` for n > 1."""
         if request.n > 1:
-            raise self.failed("gives one reply to a request; ask again, with another repeat")
+            raise self.failed("returns one reply per request; ask again, with another repeat")
         heat = request.temperature
         return {
             "max_tokens": MAX_TOKENS if request.max_tokens is None else request.max_tokens,
@@ -66,7 +66,7 @@ class AnthropicChat(EndpointChat):
         return tuple(name for name, there in asked.items() if there)
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the body of a request; the system's words stand apart."""
+        """Return the body of a request; the system message is separate."""
         system, turns = split_system(messages)
         return {
             "model": self._model,

@@ -93,7 +93,7 @@ async def _pieces(response: aiohttp.ClientResponse, encoding: str) -> AsyncItera
             yield part
         return
     if encoding not in _WINDOW_BITS:
-        raise BodyError(f"packed as {encoding[:40]!r}, which was not asked for")
+        raise BodyError(f"encoded as {encoding[:40]!r}, which was not requested")
     unpacker = zlib.decompressobj(_WINDOW_BITS[encoding])
     first = True
     while part := await response.content.readany():
@@ -105,6 +105,6 @@ async def _pieces(response: aiohttp.ClientResponse, encoding: str) -> AsyncItera
                 yield unpacker.decompress(part, PIECE)
                 part = unpacker.unconsumed_tail
         except zlib.error as error:
-            raise BodyError(f"not whole {encoding} ({error})") from None
+            raise BodyError(f"incomplete {encoding} data ({error})") from None
     if not unpacker.eof and not first:
-        raise BodyError(f"not whole {encoding} (it ends too early)")
+        raise BodyError(f"incomplete {encoding} data (it ends too early)")

@@ -20,11 +20,11 @@ __all__ = ["FunctionChat"]
 class FunctionChat:
     """Wraps ``function(prompt)``, plain or async, which returns a text or a :class:`Reply`.
 
-    It is given the text of the chat (:func:`~trustassay.backends.layout.plain`), or, where its
-    first parameter is called ``request`` or annotated as :class:`ChatRequest`, the whole request:
-    only then do temperature, seed and the like reach it. It is called once for each of ``n``
-    replies, unless it returns them all in one :class:`Reply`. A plain function is called in
-    threads, several at a time.
+    It receives the text of the chat (:func:`~trustassay.backends.layout.plain`), or, if its
+    first parameter is called ``request`` or annotated as :class:`ChatRequest`, the whole request
+    with temperature, seed and the other parameters. It is called once for each of ``n`` replies,
+    unless it returns them all in one :class:`Reply`. A plain function is called in threads,
+    several at a time.
     """
 
     shared = False  # what it calls may change under its name
@@ -32,7 +32,9 @@ class FunctionChat:
 
     def __init__(self, function: Callable[[Any], Any], name: str | None = None) -> None:
         if not callable(function) or isinstance(function, type):
-            raise BackendError(f"a chat model is an object or a function, not {function!r:.60}")
+            raise BackendError(
+                f"expected a chat model (an object or a function), got {function!r:.60}"
+            )
         self._function = function
         self._whole = _wants_request(function)
         called = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
@@ -44,20 +46,20 @@ class FunctionChat:
         """Answer one request.
 
         Raises:
-            BackendError: the function raised something, or returned something else than it
-                should; what it raises of this kind itself, :class:`CallError`, passes through.
+            BackendError: the function raised an exception, or returned a wrong type. A
+                :class:`CallError` that it raises is passed on.
         """
         first = await self._called(request)
         given = 1 + len(first.others)
         if given >= request.n:
             return first
         if given > 1:
-            raise BackendError(f"{self.name} gave {given} replies in place of {request.n}")
+            raise BackendError(f"{self.name} returned {given} replies instead of {request.n}")
         others = await asyncio.gather(*(self._called(request) for _ in range(request.n - 1)))
         return replace(first, others=tuple(other.text for other in others))
 
     async def close(self) -> None:
-        """Let the threads go; what is under way in them goes on, unheard."""
+        """Release the threads; calls in progress continue, but their results are not used."""
         if self._threads:
             self._threads.shutdown(wait=False, cancel_futures=True)
         self._threads = None

@@ -1,4 +1,4 @@
-"""A check that an entailer's outputs mean what it says they mean."""
+"""A check that an entailer's outputs have the meaning of their labels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CHECK_PAIRS = (
 
 
 def check_labels(entailer: Entailer, *, labels: int = 3, advice: str = "") -> None:
-    """Ask the three pairs: each label must be likeliest where it is right.
+    """Score the three pairs: each label must have its highest probability for its own pair.
 
-    With two ``labels`` contradiction is not looked at.
+    With two ``labels`` contradiction is not checked.
 
     Raises:
-        BackendError: it is not; the message says what was seen, and ``advice``.
+        BackendError: it has not; the message has the probabilities, and ``advice``.
     """
     rows = entailer.scores(CHECK_PAIRS)
     for label, column in (("entailment", 0), ("contradiction", 2)):

@@ -1,9 +1,9 @@
-"""``embedded``: entailment and embeddings from weights that the package carries.
+"""``embedded``: entailment and embeddings from weights in the package.
 
 The entailer reads a premise in overlapping windows of whole sentences with a small cross-encoder
-and takes the window that speaks most for entailment. A logistic combination, whose inputs and
-weights stand in ``entailer.json``, adds what no window sees: the words that the whole premise
-shares. ``docs/embedded-models.md`` says how far that agrees with people; ``training/`` makes it.
+and uses the window with the strongest entailment. A logistic combination, whose inputs and
+weights are in ``entailer.json``, adds the words that the statement shares with the whole premise.
+``docs/embedded-models.md`` reports the agreement with people; ``training/`` builds the weights.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ LONGEST = 512
 EMBEDDED_AT_ONCE = 256
 """Tokens of one window of a text to embed, as the original encoder reads them."""
 UNMATCHED = 2
-"""Kind of a hypothesis token that the premise does not hold."""
+"""Kind of a hypothesis token that is not in the premise."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|\n+")
 
 
 class EmbeddedEntailer:
-    """The entailer that the package carries; ``threads=None`` takes all cores.
+    """The built-in entailer; ``threads=None`` uses all cores.
 
     Raises:
         BackendError: the weights or the packages that run them are missing or damaged.
@@ -51,7 +51,7 @@ class EmbeddedEntailer:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
 
         Raises:
-            BackendError: a hypothesis is too long to be read beside any of its premise.
+            BackendError: a hypothesis is too long to be read with a window of its premise.
         """
         if not pairs:
             return np.zeros((0, 3))
@@ -79,7 +79,7 @@ class EmbeddedEntailer:
 
 
 class EmbeddedEmbedder:
-    """all-MiniLM-L6-v2 as int8: unit vectors of 384 numbers; ``threads=None`` takes all cores.
+    """all-MiniLM-L6-v2 as int8: unit vectors of 384 numbers; ``threads=None`` uses all cores.
 
     A text beyond 256 tokens is read in consecutive pieces of that length, and the mean of their
     vectors, weighted by length, is its direction: nothing is cut off.
@@ -93,7 +93,7 @@ class EmbeddedEmbedder:
         self._encoder = encoder("embedder", threads)
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, shape (n, 384), for n texts; an empty text has one, too."""
+        """Return unit vectors, shape (n, 384), for n texts; an empty text has one as well."""
         encoded = self._encoder.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         pieces = [[tuple(p) for p in _pieces(one.ids, EMBEDDED_AT_ONCE - 2)] for one in encoded]
         first, last = self._encoder.tokenizer.encode("").ids
@@ -120,8 +120,8 @@ def _pair_tokens(reader: Encoder, pairs: Sequence[tuple[str, str]]) -> list[Toke
     ):
         if len(encoded.ids) > LONGEST:
             raise BackendError(
-                f"a statement of {len(hypothesis.split())} words and a window of its premise are "
-                f"{len(encoded.ids)} tokens; the embedded entailer reads {LONGEST}"
+                f"a statement of {len(hypothesis.split())} words and a window of its premise have "
+                f"{len(encoded.ids)} tokens; the embedded entailer reads at most {LONGEST}"
             )
         premise = {i for i, part in zip(encoded.ids, encoded.type_ids, strict=True) if part == 0}
         kinds = [
@@ -174,7 +174,7 @@ def _parts(body: str, size: int, step: int) -> list[list[str]]:
 
 
 def encoder_features(logits: Probabilities) -> dict[str, float]:
-    """Return what the encoder says of a pair, from the logits of its windows, shape (windows, 3).
+    """Return the encoder's result for a pair, from the logits of its windows, shape (windows, 3).
 
     entailment: log-odds in the window where they are largest, within -8..8.
     contradiction: its probability in that window.
@@ -191,11 +191,11 @@ def encoder_features(logits: Probabilities) -> dict[str, float]:
 
 
 def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, float]:
-    """Return everything a combination may weigh, from the logits of a pair's windows.
+    """Return all possible inputs of a combination, from the logits of a pair's windows.
 
-    containment: share of the hypothesis's content words that the whole premise holds.
+    containment: share of the hypothesis's content words that are in the whole premise.
     several_windows: 1 when the premise was read in several windows, else 0.
-    containment_across: containment when it was, else 0: no window saw all of the premise.
+    containment_across: containment when it was, else 0: no window contains the whole premise.
     containment_unless_contradicted: containment times the probability of no contradiction.
     negation_differs: 1 when hypothesis and nearest sentence differ in negation.
     """

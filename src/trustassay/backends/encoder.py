@@ -48,7 +48,7 @@ class Encoder:
             onnxruntime = telemetry.import_onnxruntime()
         except ImportError as error:
             raise BackendError(
-                f"the embedded models need what trustassay was installed with, and {error}: "
+                f"a package that the embedded models need cannot be imported ({error}); "
                 "install trustassay again"
             ) from error
         options = onnxruntime.SessionOptions()
@@ -75,8 +75,8 @@ class Encoder:
     def run(self, tokens: Sequence[Tokens]) -> Floats:
         """Return the graph's output, shape (n, width), in the order of ``tokens``.
 
-        Every item runs by itself, several at a time: int8 activations are scaled by what stands in
-        the same batch, so that in a batch a result would depend on its company.
+        Every item runs by itself, several at a time: int8 activations are scaled over a batch, so
+        that in a batch a result would depend on the other items.
         """
         rows = list(self._workers.map(self._one, tokens))
         return np.concatenate(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
@@ -119,7 +119,7 @@ def weights_folder() -> Path:
 
 @cache
 def card() -> dict[str, Any]:
-    """Return what ``entailer.json`` says: labels, windows, combination, training, checksums."""
+    """Return the content of ``entailer.json``: labels, windows, combination, checksums etc."""
     try:
         content: dict[str, Any] = json.loads((weights_folder() / "entailer.json").read_text())
     except (OSError, ValueError) as error:

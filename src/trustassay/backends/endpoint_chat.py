@@ -1,7 +1,7 @@
-"""What chat models behind an endpoint have in common, whatever their wire.
+"""The common part of chat models behind an endpoint, for all APIs.
 
-A parameter that the endpoint refuses by name is dropped, remembered for all later requests, and
-told in every reply that went without it.
+A parameter that the endpoint refuses by name is dropped, for all later requests as well, and
+named in every reply to a request without it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _NAMES = (r'"param"\s*:\s*"(\w+)"', r"['\"`](\w+)\\?['\"`]", r"(\w+)")
 
 
 class EndpointChat(ABC):
-    """A chat model behind an address; a subclass knows the wire.
+    """A chat model behind an address; a subclass implements an API.
 
-    reported: the field of the request behind each parameter of the wire that may be left out.
-    together: parameters of the wire that make no sense without another one.
-    second_names: what else a parameter may be called; tried before it is left out.
+    reported: the field of the request for each parameter of the API that may be left out.
+    together: parameters of the API that need another one.
+    second_names: other names of a parameter; tried before it is left out.
     """
 
     reported: ClassVar[Mapping[str, str]]
@@ -54,10 +54,10 @@ class EndpointChat(ABC):
 
     @abstractmethod
     def parameters(self, request: ChatRequest) -> dict[str, Any]:
-        """Return a request's parameters as the wire calls them; ``None`` where there is none.
+        """Return a request's parameters by their names in the API; ``None`` if there is none.
 
         Raises:
-            CallError: the wire cannot express the request.
+            CallError: the API does not support the request.
         """
 
     @abstractmethod
@@ -74,12 +74,12 @@ class EndpointChat(ABC):
         """
 
     def unsupported(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002
-        """Return the fields of a request that this wire has no words for."""
+        """Return the fields of a request that this API does not support."""
         return ()
 
     @property
     def missing_key(self) -> str | None:
-        """Why nothing can be asked, where a key is needed and none is set."""
+        """The error message if a key is needed and not set, else ``None``."""
         return self._http.missing_key
 
     async def reply(self, request: ChatRequest) -> Reply:
@@ -132,9 +132,9 @@ class EndpointChat(ABC):
         try:
             reply = self.read(found)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-            raise CallError(f"{self.name}: a reply without text", "malformed") from None
+            raise CallError(f"{self.name}: the reply has no text", "malformed") from None
         if (given := 1 + len(reply.others)) < request.n:
-            raise self.failed(f"{given} replies in place of {request.n}")
+            raise self.failed(f"{given} replies instead of {request.n}")
         gone = [n for n in wanted if self._known_as.get(n, n) is None]
         dropped = {self.reported[name] for name in gone} | {*self.unsupported(request)}
         if request.logprobs is not None and reply.logprobs is None:

@@ -22,7 +22,7 @@ __all__ = ["FunctionEntailer", "function_name", "imported"]
 class FunctionEntailer:
     """Wraps ``function(premise, hypothesis)`` as an entailer; it is called one pair at a time.
 
-    The function returns a truth value, a probability of entailment, or the three probabilities
+    The function returns a bool, a probability of entailment, or the three probabilities
     of entailment, neutral and contradiction.
     """
 
@@ -30,9 +30,11 @@ class FunctionEntailer:
 
     def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
         if not callable(function):
-            raise BackendError(f"an entailer is an object or a function, not {function!r:.60}")
+            raise BackendError(
+                f"expected an entailer (an object or a function), got {function!r:.60}"
+            )
         if inspect.iscoroutinefunction(function):
-            raise BackendError("an entailer function is a plain function, not a coroutine")
+            raise BackendError("expected a plain function as entailer, got a coroutine function")
         self._function = function
         self.name = name or function_name(function)
 
@@ -40,7 +42,7 @@ class FunctionEntailer:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
 
         Raises:
-            BackendError: the function returned something else than it should.
+            BackendError: the function returned a wrong type.
         """
         return np.array([self._row(self._function(*pair)) for pair in pairs]).reshape(-1, 3)
 
@@ -52,7 +54,7 @@ class FunctionEntailer:
             entailment, neutral, contradiction = map(float, value)
         except (TypeError, ValueError):
             raise BackendError(
-                f"{self.name} returned {value!r:.60}; expected a truth value, a probability, or "
+                f"{self.name} returned {value!r:.60}; expected a bool, a probability, or "
                 "three probabilities"
             ) from None
         return entailment, neutral, contradiction
@@ -69,7 +71,7 @@ def _mark(function: Callable[..., Any]) -> str:
     """Return a mark of the code of a function without a name of its own, else nothing.
 
     Replies are stored under a backend's name, and all lambdas of a module share one. The plain
-    values that a function was made with count, too; objects do not.
+    values that a function was made with also count; objects do not.
     """
     code = getattr(function, "__code__", None)
     if code is None or "<" not in function.__qualname__:
@@ -84,7 +86,7 @@ def _mark(function: Callable[..., Any]) -> str:
 def imported(path: str) -> Any:
     """Return the object that ``package.module:name`` names.
 
-    Modules of the working folder are found, too, as ``python -m`` would find them.
+    Modules in the working folder are also found, as with ``python -m``.
 
     Raises:
         BackendError: there is none, or its module cannot be imported.

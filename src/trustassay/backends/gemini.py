@@ -1,7 +1,7 @@
-"""``gemini:MODEL[@BASE_URL]``: Google's ``generateContent`` wire.
+"""``gemini:MODEL[@BASE_URL]``: Google's ``generateContent`` API.
 
-The key stands in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable that
-``?key=NAME`` names; it travels in a header and never in an address.
+The key is in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable that
+``?key=NAME`` names; it is sent in a header and never in an address.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class GeminiChat(EndpointChat):
         super().__init__(address, HttpEndpoint(address, "x-goog-api-key"))
         parts = address.model.split("/")
         if not all(part.strip(".") for part in parts):
-            raise BackendError(f"gemini: {address.model!r} is no name of a model")
+            raise BackendError(f"gemini: {address.model!r} is not the name of a model")
         parts = parts if parts[0] in COLLECTIONS else ["models", *parts]
         self._path = "/".join(quote(part, safe="") for part in parts)
 
@@ -72,7 +72,7 @@ class GeminiChat(EndpointChat):
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the body of a request; the system's words stand apart."""
+        """Return the body of a request; the system message is separate."""
         system, turns = split_system(messages)
         roles = {"assistant": "model"}
         return {
@@ -90,7 +90,7 @@ class GeminiChat(EndpointChat):
         candidates = found.get("candidates") if feedback else found["candidates"]
         if not candidates:
             raise self.failed(
-                f"blocked the prompt ({feedback.get('blockReason', 'no reason told')})"
+                f"blocked the prompt ({feedback.get('blockReason', 'no reason given')})"
             )
         first, reason = candidates[0], candidates[0].get("finishReason")
         text = _text(first)

@@ -1,4 +1,4 @@
-"""One address that answers JSON to JSON: sessions, keys, proxies, and what kind of error it was."""
+"""An address with a JSON API: sessions, keys, proxies, and kinds of errors."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ class Address:
 
     @classmethod
     def parse(cls, scheme: str, rest: str, *, base: str, key: str, public: str = "") -> Address:
-        """Read what stands after ``SCHEME:``.
+        """Read the part after ``SCHEME:``.
 
-        ``base`` and ``key`` hold where the URI names no others; ``public`` is the service's own
+        ``base`` and ``key`` are used if the URI names no others; ``public`` is the service's own
         address.
 
         Raises:
@@ -124,7 +124,7 @@ class Address:
 
     @property
     def name(self) -> str:
-        """Model, address, and whatever else decides what is answered."""
+        """Model, address, and everything else that affects the replies."""
         others = [f"{k}={v}" for k, v in self.query.items()]
         others += [f"body.{k}={json.dumps(v)}" for k, v in self.body.items()]
         return f"{self.scheme}:{self.model}@{self.base}" + ("?" + "&".join(others)) * bool(others)
@@ -132,7 +132,9 @@ class Address:
 
 def _checked_base(base: str) -> str:
     if "@" in base.partition("://")[2].partition("/")[0]:
-        raise BackendError("the address holds a password; put the key into the environment")
+        raise BackendError(
+            "the address contains a password; put the key in an environment variable"
+        )
     try:
         parts = urlsplit(base)
         known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
@@ -166,12 +168,12 @@ class RefusalError(CallError):
 
 
 class HttpEndpoint:
-    """Posts JSON and returns the JSON that came back; a session is opened when it is needed.
+    """Posts JSON and returns the JSON reply; a session is opened when it is needed.
 
-    The key is read from the environment for every session and is struck out of everything that
-    the endpoint sends back, so that it cannot reach a file or a message. Redirects are not
-    followed: they would take the key elsewhere. What UTF-8 cannot hold is sent as U+FFFD. A reply
-    larger than the address's ``reply_bytes`` is not read to its end.
+    The key is read from the environment for every session and removed from everything that
+    the endpoint sends back, so that it cannot get into a file or a message. Redirects are not
+    followed: they would send the key elsewhere. What UTF-8 cannot encode is sent as U+FFFD. A
+    reply larger than the address's ``reply_bytes`` is not read to its end.
     """
 
     def __init__(self, address: Address, key_header: str, key_prefix: str = "") -> None:
@@ -185,13 +187,13 @@ class HttpEndpoint:
         self._proxy: str | None = None
 
     def with_headers(self, **headers: str) -> HttpEndpoint:
-        """Send these with every request, too; an underscore stands for a hyphen."""
+        """Add headers to every request; an underscore stands for a hyphen."""
         self._headers |= {name.replace("_", "-"): value for name, value in headers.items()}
         return self
 
     @property
     def missing_key(self) -> str | None:
-        """Why nothing can be asked, where a key is needed and none is set."""
+        """The error message if a key is needed and not set, else ``None``."""
         address = self.address
         if not (address.public and address.key) or os.environ.get(address.key, "").strip():
             return None
@@ -204,7 +206,7 @@ class HttpEndpoint:
         """Send ``body`` to the address and ``path``, and return what came back.
 
         Raises:
-            CallError: with its kind; the message holds the endpoint's own words.
+            CallError: with its kind; the message contains the endpoint's own.
         """
         text = _as_json({**body, **self.address.body})
         return await self._answer("POST", path, clean(text).encode())
@@ -270,7 +272,7 @@ class HttpEndpoint:
         except BodyError as error:
             raise self._error(f"the reply is {error}", "malformed") from None
         except aiohttp.ClientPayloadError:
-            raise self._error("the reply broke off", "connection") from None
+            raise self._error("the connection broke off during the reply", "connection") from None
         except (aiohttp.ClientError, OSError) as error:
             cause = getattr(error, "os_error", error)
             words = getattr(cause, "strerror", None) or str(cause) or type(error).__name__
@@ -315,7 +317,7 @@ class HttpEndpoint:
         return CallError(self._redacted(f"{self.address.name}: {words}"), kind, retry_after_s)
 
     def _fault(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
-        """Return what a status other than success means."""
+        """Return the error for a status other than success."""
         words = f"{status}: {worded(text)}".rstrip(": ")
         if status in (401, 403) and not self._key:
             words += f" (no key: {self.address.key or 'its variable'} is not set)"

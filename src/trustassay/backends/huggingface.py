@@ -1,11 +1,11 @@
 """Entailment by a model of the Hugging Face hub, or of a folder in its layout, run on this machine.
 
-Two kinds are known, told apart by the model's config:
+Two kinds are known, distinguished by the model's config:
 
 * Sequence classification (``...ForSequenceClassification``), the usual NLI models. A pair longer
   than the model reads is never cut: the premise is read in overlapping windows, each with the
-  whole hypothesis, and the window with the highest P(entailment) speaks for the pair. So a fact
-  is found wherever it stands, while a contradiction in one window yields to support in another.
+  whole hypothesis, and the window with the highest P(entailment) decides. So a fact is found
+  anywhere, and support in one window outweighs a contradiction in another.
 * Encoder-decoder models of the TRUE kind (Honovich et al. 2022, google/t5_xxl_true_nli_mixture):
   asked ``premise: P hypothesis: H`` they write "1" or "0". P(entailment) is P("1") against P("0"),
   the rest is neutral. Their positions are relative: a pair of any length is read in one piece.
@@ -81,7 +81,7 @@ class HuggingFaceEntailer:
     def scores(self, pairs: Pairs) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
 
-        Rows sum to 1 and stand in the order of the pairs; no pairs give shape (0, 3). Raises
+        Rows sum to 1 and are in the order of the pairs; no pairs give shape (0, 3). Raises
         :class:`BackendError` for a hypothesis that leaves too little room for its premise, and
         when the model fails. May be called from several threads.
         """
@@ -163,12 +163,12 @@ class _Classifier:
         if 4 * room < available:
             raise BackendError(
                 f"a hypothesis of {len(other)} tokens leaves room for {max(room, 0)} tokens of its "
-                f"premise, which has {len(own)}; this model reads {self.limit} in all, and a "
-                "quarter is kept for the premise"
+                f"premise, which has {len(own)}; this model reads {self.limit} in total, and a "
+                "quarter is reserved for the premise"
             )
         begin = next((i for i in range(8) if ids[i : i + len(own)] == own), None)
         if begin is None:
-            raise BackendError("its tokenizer writes a long premise differently beside another")
+            raise BackendError("its tokenizer encodes a long premise differently in a pair")
         end = begin + len(own)
         return [
             {k: row[:begin] + row[begin + a : begin + b] + row[end:] for k, row in whole.items()}
@@ -226,7 +226,7 @@ def _open(
         auto = transformers.AutoModelForSequenceClassification
         return _Classifier(*load(folder, auto, device, dtype, check), labels)
     if labels:
-        raise BackendError("labels= is for classifiers; this model writes its verdict")
+        raise BackendError("labels= is for classifiers; this model generates its verdict as text")
     return _OneOrZero(*load(folder, transformers.AutoModelForSeq2SeqLM, device, dtype, check))
 
 
@@ -252,7 +252,7 @@ def label_columns(labels: Sequence[str]) -> tuple[int, ...]:
     distinct = len(columns) == len(set(columns)) == len(labels)
     if not distinct or len(labels) < 2 or 0 not in columns:
         raise BackendError(
-            f"its labels are called {', '.join(labels)}; say what they mean, in the model's own "
+            f"its labels are called {', '.join(labels)}; give their meaning, in the model's own "
             "order, with ?labels=entailment,neutral,contradiction or "
             "?labels=entailment,not_entailment"
         )

@@ -1,4 +1,4 @@
-"""Which backends work on this machine, whether they do what they should, and how fast."""
+"""Which backends work on this machine, whether they pass their tests, and how fast they are."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def backends(*, check: bool) -> Iterator[Found]:
 
 
 def _local() -> Iterator[Found]:
-    """Yield what runs models of the Hugging Face hub."""
+    """Yield the backends that run models of the Hugging Face hub."""
     for extra, capability, packages in (
         ("hf", "entailment, chat", ("torch", "transformers")),
         (
@@ -64,7 +64,7 @@ def _local() -> Iterator[Found]:
 
 
 def _endpoints() -> Iterator[Found]:
-    """Yield the wires, and whether their keys are set; never a key."""
+    """Yield the endpoints, and whether their keys are set; never a key."""
     from trustassay.backends.anthropic import anthropic_address
     from trustassay.backends.gemini import gemini_address
     from trustassay.backends.openai import openai_address
@@ -111,7 +111,7 @@ def _checked(
 
 
 def _speed(backend: Any, run: Callable[[Any, int, int], None]) -> float:
-    """Return items a second, over at least a second."""
+    """Return items per second, over at least a second."""
     batch, done = 64, 0
     started = time.perf_counter()
     while time.perf_counter() - started < MEASURED_S:
@@ -135,7 +135,7 @@ def _test_embedded_entailer(backend: Any) -> None:
     check_labels(backend)
     for name, digest in card()["sha256"].items():
         if hashlib.sha256((weights_folder() / name).read_bytes()).hexdigest() != digest:
-            raise BackendError(f"{name} is not the file that was shipped")
+            raise BackendError(f"{name} differs from the file that was shipped")
 
 
 def _test_embedder(backend: Any) -> None:
@@ -145,4 +145,4 @@ def _test_embedder(backend: Any) -> None:
     if not np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-4):
         raise BackendError("its vectors are not of length 1")
     if vectors[0] @ vectors[1] <= vectors[0] @ vectors[2]:
-        raise BackendError("its vectors do not tell subjects apart")
+        raise BackendError("its vectors do not distinguish subjects")

@@ -1,4 +1,4 @@
-"""A chat as plain text, for what reads text alone: base models, functions, messages to people."""
+"""A chat as plain text, for base models, functions and error messages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _SPEAKERS = {"user": "User: ", "assistant": "Assistant: "}
 def plain(messages: Sequence[Message]) -> str:
     """Return the messages' texts with a blank line between them.
 
-    Where the assistant has spoken, every turn but the system's begins with its speaker, and the
-    text ends where the assistant is to go on.
+    If there is an assistant message, every turn except the system's begins with its speaker, and
+    the text ends where the assistant is to continue.
     """
     if all(message.role != "assistant" for message in messages):
         return "\n\n".join(message.content for message in messages)
@@ -26,7 +26,7 @@ def plain(messages: Sequence[Message]) -> str:
 
 
 def shortened(text: str, longest: int = 120) -> str:
-    """Return a text in one line, its middle left out where it is long."""
+    """Return a text in one line, without its middle if it is long."""
     text = " ".join(text.split())
     half = (longest - 5) // 2
     return text if len(text) <= longest else f"{text[:half]} ... {text[-half:]}"

@@ -1,7 +1,7 @@
-"""``lexical``: entailment guessed from shared words, numbers and negation. No model at all.
+"""``lexical``: entailment guessed from shared words, numbers and negation, without a model.
 
-It knows nothing of meaning: a paraphrase looks unsupported, and words shuffled into a falsehood
-look supported. What it is worth on data that people labelled stands in ``docs/entailers.md``.
+It does not use meaning: it rates a paraphrase as unsupported, and the same words in a wrong order
+as supported. ``docs/entailers.md`` reports its agreement with human labels.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _NUMERALS = {
 
 
 class Overlap(NamedTuple):
-    """What premise and hypothesis share, as far as their letters tell.
+    """The features of a premise and a hypothesis.
 
-    containment: share of the hypothesis's content words that the premise holds, 0..1; 1 for a
+    containment: share of the hypothesis's content words that are in the premise, 0..1; 1 for a
         hypothesis without any.
     missing_number: the hypothesis has a number that the premise lacks.
-    negation_differs: of the hypothesis and the premise's nearest sentence, just one is negated.
+    negation_differs: only one of the hypothesis and the premise's nearest sentence is negated.
     """
 
     containment: float

@@ -64,7 +64,7 @@ def config_of(name: str) -> tuple[str, Any]:
 
 
 def only_local(folder: str) -> dict[str, bool]:
-    """Return the option with which a folder is loaded without a look at the hub."""
+    """Return the option with which a folder is loaded without contacting the hub."""
     return {"local_files_only": True} if Path(folder).is_dir() else {}
 
 
@@ -83,7 +83,7 @@ def load(
     are beginnings of names of weights that may be lacking, since nothing reads what they make.
 
     Raises :class:`BackendError` without safetensors weights and, with ``check``, for weights that
-    the class needs and the files lack: a head that nobody trained.
+    the class needs and the files lack: an untrained head.
     """
     _, transformers = libraries()
     where, options = dtype_options(device, dtype)
@@ -118,7 +118,7 @@ def dtype_options(device: str | None, dtype: str | None) -> tuple[Any, dict[str,
 
 @contextmanager
 def safetensors_only() -> Iterator[None]:
-    """Say in words what it means that a model has no safetensors weights."""
+    """Replace the error of a model without safetensors weights by a clear one."""
     try:
         yield
     except OSError as error:
@@ -126,7 +126,7 @@ def safetensors_only() -> Iterator[None]:
             raise
         raise BackendError(
             "it has no safetensors weights, and pickled ones (.bin), which can run code, are not "
-            "loaded; save it again with save_pretrained(...) of a recent transformers"
+            "loaded; save it again with save_pretrained(...) of a recent version of transformers"
         ) from error
 
 
@@ -149,7 +149,7 @@ def _dtype(torch: Any, device: Any, dtype: str | None) -> Any:
 
 
 def longest_input(model: Any, tokenizer: Any) -> int | None:
-    """Return how many tokens the model reads, or None where nothing sets an end."""
+    """Return how many tokens the model reads, or None if there is no limit."""
     positions = getattr(model.config, "max_position_embeddings", None) or 0
     # RoBERTa and its kin count positions from behind the padding token's.
     offsets = [
@@ -173,8 +173,8 @@ def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = re.sub(r"\bhf_\w{8,}", "hf_***", (lines or [type(error).__name__])[0])[:300]
         if "trust_remote_code" in str(error):
-            said = "it brings code of its own, which is not run here"
-        hint = "; a smaller ?batch_tokens= may help" if "out of memory" in said else ""
+            said = "it contains its own code, which trustassay does not run"
+        hint = "; try a smaller ?batch_tokens=" if "out of memory" in said else ""
         raise BackendError(f"{name}: {said}{hint}") from error
 
 

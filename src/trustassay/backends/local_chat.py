@@ -4,10 +4,10 @@ Decoder-only and encoder-decoder models. A chat is laid out by the tokenizer's c
 it has one, else as :func:`~trustassay.backends.layout.plain` says. A prompt that does not fit the
 model is an error and is never cut.
 
-A reply depends on its request alone: chance is seeded by messages, ``seed``, ``repeat`` and the
-reply's number, and each row of a batch draws for itself. What remains of a row's neighbours is
-rounding: padding can change the last digits of the logits, and with them, rarely, a choice
-between tokens that are all but equally likely.
+A reply only depends on its request: the random generator is seeded by messages, ``seed``,
+``repeat`` and the reply's number, and each row of a batch has its own. The only influence of
+other rows is rounding: padding can change the last digits of the logits, and so, rarely, a choice
+between tokens with almost the same probability.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
 
 class HuggingFaceChat:
-    """Writes with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
+    """Generates text with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class HuggingFaceChat:
         """Load a model; raises :class:`BackendError`, in one line, where that is not possible.
 
         ``batch_tokens`` is the size of a batch: prompts with padding and the longest replies.
-        ``template`` is ``auto`` or ``none``, the plain layout even where there is a template.
+        ``template`` is ``auto`` or ``none``, the plain layout even if there is a template.
         ``max_tokens`` bounds replies whose request does not. ``device`` and ``dtype`` have
         torch's names.
         """
@@ -82,7 +82,7 @@ class HuggingFaceChat:
         architectures = config.architectures or ()
         if not any(kind.endswith(_WRITES) for kind in architectures):
             raise BackendError(
-                f"it is no model that writes: {', '.join(architectures) or 'unknown'}"
+                f"it is not a model that generates text: {', '.join(architectures) or 'unknown'}"
             )
         self._encodes = bool(config.is_encoder_decoder)
         auto = (
@@ -172,7 +172,7 @@ class HuggingFaceChat:
             yield Row(request, prompt, most, float(heat), index)
 
     def _room(self, prompt: Sequence[int], request: ChatRequest) -> int:
-        """Return how many tokens a reply may have; raises where there is no room for them."""
+        """Return how many tokens a reply may have; raises if there is no room for them."""
         most = self._max_tokens if request.max_tokens is None else request.max_tokens
         if self._limit is None:
             return most
@@ -196,7 +196,7 @@ class HuggingFaceChat:
         except TemplateError as error:
             roles = [message.role for message in messages]
             if roles[:2] != ["system", "user"]:
-                raise BackendError(f"its chat template refuses this chat: {error}") from error
+                raise BackendError(f"its chat template rejects this chat: {error}") from error
         # Some templates know no system: its words come first in what the user says.
         system, user, *others = messages
         merged = Message("user", f"{system.content}\n\n{user.content}")

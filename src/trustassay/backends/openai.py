@@ -1,7 +1,7 @@
-"""``openai:MODEL[@BASE_URL]``: every endpoint that speaks OpenAI's wire.
+"""``openai:MODEL[@BASE_URL]``: every endpoint with OpenAI's API.
 
 OpenAI itself, Azure (``.../openai/v1``), vLLM, SGLang, llama.cpp, Ollama, OpenRouter and others.
-The key stands in ``OPENAI_API_KEY``, or in the variable that ``?key=NAME`` names.
+The key is in ``OPENAI_API_KEY``, or in the variable that ``?key=NAME`` names.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ class OpenAIEmbedder:
             if vectors.ndim != 2 or len(vectors) != len(texts):
                 raise ValueError
         except (KeyError, TypeError, ValueError, binascii.Error):
-            raise CallError(f"{self.name}: a reply without the vectors", "malformed") from None
+            raise CallError(
+                f"{self.name}: the reply does not have a vector for each text", "malformed"
+            ) from None
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
@@ -173,7 +175,7 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _reasoning(message: Mapping[str, Any]) -> str | None:
-    """Return what servers of open models tell beside the content, under either name."""
+    """Return what servers of open models tell next to the content, under either name."""
     told = message.get("reasoning_content") or message.get("reasoning")
     return told if isinstance(told, str) and told else None
 

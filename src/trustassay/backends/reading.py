@@ -1,7 +1,7 @@
-"""A chat model's reply as it is read: without the reasoning that stands before the answer.
+"""Reading a chat model's reply: without the reasoning before the answer.
 
-Reasoning models write what they think between tags, and not every server takes it out of the
-content. What is stored is the reply as it came; this is done each time it is read.
+Reasoning models write their reasoning between tags, and not every server removes it from the
+content. The reply is stored as received; this is done each time it is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FENCE = "```"
 
 
 def as_read(reply: Reply) -> Reply:
-    """Return a reply whose texts are its answers alone; the first one's reasoning is told apart."""
+    """Return a reply whose texts are only the answers; the first one's reasoning is separate."""
     text, reasoning = split_reasoning(reply.text, reply.finish)
     others = tuple(split_reasoning(other, reply.finish)[0] for other in reply.others)
     if reasoning is None and others == reply.others:
@@ -38,19 +38,18 @@ def as_read(reply: Reply) -> Reply:
 
 
 def says_nothing(reply: Reply) -> bool:
-    """Whether a reply, as it is read, has no words, or one of its further replies has none."""
+    """Return whether a reply, when read, or one of its further replies has no text."""
     read = as_read(reply)
     return any(map(is_blank, (read.text, *read.others)))
 
 
 def split_reasoning(text: str, finish: str | None = None) -> tuple[str, str | None]:
-    """Return the answer in ``text``, and the reasoning before it, ``None`` where there is none.
+    """Return the answer in ``text``, and the reasoning before it, ``None`` if there is none.
 
-    Reasoning stands between tags at the very beginning. Its opening tag may be missing, where it
-    was part of the prompt: then the closing tag stands on a line of its own, outside of a block of
-    code. Its closing tag may be missing, where the reply was cut (a ``finish`` other than
-    ``stop``) or the line ends behind the opening tag: then nothing is left. Tags that come later
-    belong to the answer.
+    Reasoning is between tags at the very beginning. Its opening tag may be missing if it was part
+    of the prompt: then the closing tag must be on its own line, outside a block of code. Its
+    closing tag may be missing if the reply was cut (a ``finish`` other than ``stop``) or the line
+    ends after the opening tag: then the answer is empty. Later tags belong to the answer.
     """
     parts: list[str] = []
     while found := _leading(text, finish):

@@ -1,4 +1,4 @@
-"""``replay:FILE``: a chat model that gives the replies stored in a file, and asks nobody.
+"""``replay:FILE``: a chat model that returns the replies stored in a file, without any calls.
 
 The file is a run's ``calls.sqlite`` (or the run's folder), or JSON Lines, one reply a line:
 
@@ -52,12 +52,11 @@ class _Stored:
 class ReplayChat:
     """Looks replies up by messages and repeat.
 
-    Where a run's file has several for one, those asked with the request's own parameters count
-    first; ``model`` narrows the choice to one model's replies. An empty one counts where there is
-    no other: then it was asked for once more.
+    If a run's file has several replies to one request, those with the same parameters come first;
+    ``model`` selects one model's replies. An empty reply is only used if there is no other.
     """
 
-    shared = False  # the file is at hand
+    shared = False  # the file is local
 
     def __init__(self, file: str, model: str | None = None) -> None:
         """Read a file.
@@ -81,7 +80,7 @@ class ReplayChat:
             raise BackendError(f"replay:{file}: {error.strerror or error}") from None
         if not self._found:
             of = f" of {model}" if model else ""
-            raise BackendError(f"replay:{file}: no replies{of} in it")
+            raise BackendError(f"replay:{file}: contains no replies{of}")
         self.name = f"replay:{file}#{digest.hexdigest()}"
 
     def _add(self, stored: _Stored) -> None:
@@ -89,13 +88,13 @@ class ReplayChat:
         for other in known:
             if stored.parameters is None and other.reply != stored.reply:
                 raise BackendError(
-                    f"{stored.where}: reply: another one to the same prompt stands in "
+                    f"{stored.where}: reply: differs from the reply to the same prompt in "
                     f"{other.where}; number them with repeat"
                 )
         known.append(stored)
 
     async def reply(self, request: ChatRequest) -> Reply:
-        """Return the stored reply; raises :class:`BackendError` where there is none."""
+        """Return the stored reply; raises :class:`BackendError` if there is none."""
         known = self._found.get((request.messages, request.repeat), [])
         parameters = _parameters({name: getattr(request, name) for name in _PARAMETERS})
         known = [stored for stored in known if not says_nothing(stored.reply)] or known
@@ -108,7 +107,7 @@ class ReplayChat:
             raise self._failed(request, f"{len(replies)} different replies, of {models}, to")
         (reply,) = replies
         if (given := 1 + len(reply.others)) < request.n:
-            raise self._failed(request, f"{given} replies, and not {request.n}, to")
+            raise self._failed(request, f"{given} replies instead of {request.n} to")
         return reply
 
     def _missing(self, request: ChatRequest) -> BackendError:
@@ -162,7 +161,7 @@ def _of_a_run(path: Path) -> Iterator[_Stored]:
             repeat = int(asked.get("repeat", 0))
             yield _Stored(where, messages, repeat, told, model, _parameters(asked))
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
-        raise BackendError(f"{path}: not a run's file of calls ({error})") from None
+        raise BackendError(f"{path}: is not a run's file of calls ({error})") from None
     finally:
         connection.close()
 
@@ -176,7 +175,7 @@ def _json(text: str | bytes, where: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BackendError(f"{where}: no JSON ({error})") from None
+        raise BackendError(f"{where}: is not JSON ({error})") from None
     if not isinstance(found, dict):
         raise _fault(where, "an object", found)
     return found

@@ -1,6 +1,6 @@
-"""From what a user names to a backend: ``embedded``, ``openai:MODEL``, ``hf:ID``, ``python:...``.
+"""From a URI to a backend: ``embedded``, ``openai:MODEL``, ``hf:ID``, ``python:...``.
 
-A backend's module, and what it needs, is imported when it is named.
+A backend's module and its dependencies are imported when it is used.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _TELLING = (
     (r"gemini-", "gemini"),
     (r"[\w.-]+/[\w.-]+(\?|$)", "hf"),
 )
-"""Beginnings of names that tell who serves a model, and the form of names on the hub."""
+"""Prefixes of model names that identify the service, and the form of names on the hub."""
 
 ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]
 EmbedderChoice = str | Embedder
@@ -126,10 +126,12 @@ def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
 def _unknown(what: str, name: str, choice: str, schemes: Collection[str]) -> UnknownNameError:
     """Return the error for a choice of no known scheme.
 
-    It offers the scheme that the choice tells, else those that ``name`` is near to.
+    It suggests the scheme that the choice indicates, else those similar to ``name``.
     """
     if choice.startswith(("http://", "https://")) and "openai" in schemes:
-        words = f"unknown {what}: an address names no model; did you mean openai:MODEL@{choice}?"
+        words = (
+            f"unknown {what}: an address does not name a model; did you mean openai:MODEL@{choice}?"
+        )
         return UnknownNameError(words)
     for pattern, scheme in _TELLING:
         if scheme in schemes and re.match(pattern, choice, re.IGNORECASE):
@@ -187,7 +189,7 @@ def retriever(choice: str | Retriever) -> Retriever:
 
             return bm25_retriever_of(choice)
         found = imported(choice.removeprefix("python:"))
-    checked: Retriever = _of_type(found, Retriever, "a retriever has name and search")
+    checked: Retriever = _of_type(found, Retriever, "expected a retriever with name and search")
     return checked
 
 
@@ -216,7 +218,7 @@ def linker(choice: str | EntityLinker) -> EntityLinker | SpotlightLinker:
             known = ["spotlight:BASE_URL", "spacy:MODEL", "python:MODULE:OBJECT"]
             raise UnknownNameError(did_you_mean("linker", choice, known))
         found = imported(rest)
-    checked: EntityLinker = _of_type(found, EntityLinker, "a linker has name and link")
+    checked: EntityLinker = _of_type(found, EntityLinker, "expected a linker with name and link")
     return checked
 
 
@@ -284,7 +286,7 @@ def substitute_source(choice: Any) -> SubstituteSource | DBpediaSource:
             raise UnknownNameError(did_you_mean("source of distractors", choice, known))
         found = imported(rest)
     checked: SubstituteSource = _of_type(
-        found, SubstituteSource, "a source of distractors has name and substitutes"
+        found, SubstituteSource, "expected a source of distractors with name and substitutes"
     )
     return checked
 
@@ -310,14 +312,14 @@ def token_embedder(choice: str | TokenEmbedder) -> TokenEmbedder:
         if scheme != "python":
             raise UnknownNameError(did_you_mean("token embedder", choice, ["hf:ID", "python:..."]))
         found = imported(rest)
-    words = "an embedder of tokens has name and token_vectors"
+    words = "expected a token embedder with name and token_vectors"
     checked: TokenEmbedder = _of_type(found, TokenEmbedder, words)
     return checked
 
 
 def _of_type(found: Any, kind: Any, words: str) -> Any:
     if isinstance(found, type) or not isinstance(found, kind):
-        raise BackendError(f"{words}, not {found!r:.60}")
+        raise BackendError(f"{words}, got {found!r:.60}")
     return found
 
 
@@ -334,10 +336,10 @@ def _embedded_embedder(rest: str) -> Embedder:
 
 
 def _embedded_threads(rest: str) -> int | None:
-    """Read what may stand behind ``embedded``: a version, and the number of threads."""
+    """Read the part after ``embedded``: a version, and the number of threads."""
     version, _, query = rest.partition("?")
     if version not in ("", carried := str(card()["version"])):
-        raise BackendError(f"embedded:{version} is not here; this installation carries {carried}")
+        raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")
     options = dict(parse_qsl(query, keep_blank_values=True))
     threads = options.pop("threads", None)
     if options:
@@ -377,7 +379,7 @@ def _hugging_face_embedder(rest: str) -> Embedder:
 def _model_and_options(
     rest: str, known: Mapping[str, Callable[[str], Any]]
 ) -> tuple[str, dict[str, Any]]:
-    """Read what stands behind ``hf:``."""
+    """Read the part after ``hf:``."""
     model, _, query = rest.partition("?")
     if not model:
         raise BackendError("hf: needs a model, as in hf:ID or hf:PATH")
@@ -446,13 +448,13 @@ def _chat_from_object(found: Any, name: str | None = None) -> ChatModel | LocalC
     from trustassay.backends.chat_functions import FunctionChat
 
     if isinstance(found, type):
-        raise BackendError(f"{found.__name__} is a class; a chat model is an object or a function")
+        raise BackendError(f"{found.__name__} is a class; expected an object or a function")
     return found if isinstance(found, ChatModel | LocalChatModel) else FunctionChat(found, name)
 
 
 def _checked_embedder(found: Any) -> Embedder:
     if isinstance(found, type) or not (hasattr(found, "vectors") or hasattr(found, "avectors")):
-        raise BackendError(f"an embedder is an object with name and vectors, not {found!r:.60}")
+        raise BackendError(f"expected an embedder with name and vectors, got {found!r:.60}")
     checked: Embedder = found
     return checked
 
@@ -470,7 +472,7 @@ def _python(rest: str) -> Entailer:
 
 def _from_object(found: Any, name: str | None = None) -> Entailer:
     if isinstance(found, type):
-        raise BackendError(f"{found.__name__} is a class; an entailer is an object or a function")
+        raise BackendError(f"{found.__name__} is a class; expected an object or a function")
     if isinstance(found, Entailer):
         return found
     if isinstance(found, ChatModel | LocalChatModel):

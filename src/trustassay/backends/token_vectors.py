@@ -56,7 +56,7 @@ class HuggingFaceTokenEmbedder:
             self._limit = longest_input(self._model, self._tokenizer)
         blocks = self._model.config.num_hidden_layers
         if layer is not None and not 0 <= layer <= blocks:
-            raise BackendError(f"{self.name}: has {blocks} layers, and no layer {layer}")
+            raise BackendError(f"{self.name}: has {blocks} layers, but no layer {layer}")
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Return the tokens and vectors of each text; may be called from several threads.

@@ -33,10 +33,10 @@ class Found:
 
 
 def tried(uri: str) -> Found:
-    """Ask the backend that a URI names one small thing, and say how long that took.
+    """Send a small request to the backend of a URI, and return how long it took.
 
-    ``chat=``, ``embedder=`` or ``entailer=`` before the URI says what it is to be tried as; else
-    an address is a chat model, and a local model or an object is what it can do.
+    ``chat=``, ``embedder=`` or ``entailer=`` before the URI chooses what it is tried as. Otherwise
+    an address is a chat model, and for a local model or an object it depends on what it can do.
 
     Raises:
         UnknownNameError: no such scheme or option.
@@ -56,7 +56,7 @@ def tried(uri: str) -> Found:
         known = isinstance(error, BackendError)
         reason = str(error) if known else f"{type(error).__name__}: {error}"
         return Found(uri, capability, f"broken: {reason}", broken=True)
-    speed = f"{asked - loaded:.2f} s a call" if ask else ""
+    speed = f"{asked - loaded:.2f} s per call" if ask else ""
     return Found(uri, capability, f"works{remark}", f"{loaded - started:.2f} s", speed)
 
 
@@ -136,7 +136,7 @@ def _entailer(entailer: Any) -> str:
 
 def _embedder(embedder: Any) -> str:
     (vector,) = resolve.blocking(embedder).vectors([CHECK_PAIRS[0][0]])
-    return f", {len(vector)} numbers a text"
+    return f", {len(vector)} dimensions"
 
 
 class _Kind(NamedTuple):

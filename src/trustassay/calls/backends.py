@@ -1,4 +1,4 @@
-"""The backends of a run: who serves which capability, in which role, under which name."""
+"""The backends of a run, by capability, role and name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """The backends of a run by their place; what no metric needs is not there."""
+    """The backends of a run by their place; only those that metrics need."""
 
     held: Mapping[Place, Any] = field(default_factory=dict)
 
@@ -72,9 +72,9 @@ class Backends:
         )
 
     def names(self) -> dict[str, Any]:
-        """Return the backends' names as they stand in ``run.json``: by who serves, or by role.
+        """Return the backends' names as in ``run.json``: by kind of backend, or by role.
 
-        Several models of a role stand there by their own names.
+        Several models of a role are listed by their own names.
         """
         found: dict[str, Any] = {}
         for place, backend in self.held.items():

@@ -1,6 +1,6 @@
-"""What the calls need to know of one thing that a metric may ask for.
+"""The description of a capability: an operation that a metric can use.
 
-Everything about a capability stands in one file of :mod:`trustassay.calls.kinds`: how it is asked,
+Everything about a capability is in one file of :mod:`trustassay.calls.kinds`: how it is called,
 batched, stored, checked, planned and shown, and which backends serve it.
 """
 
@@ -54,7 +54,7 @@ class Through(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Capability(Generic[Item, Reply]):
-    """One thing that a metric may ask of a model.
+    """One operation that a metric can use.
 
     name: the method of :class:`~trustassay.capabilities.Models`, and the word in a
     :class:`~trustassay.metric.Need`.
@@ -63,19 +63,19 @@ class Capability(Generic[Item, Reply]):
     item: makes a request from the method's arguments.
     compute: asks a backend for a batch, and checks what it returns.
     codec: how requests and replies are identified and stored.
-    stand_in: what a plan takes for the reply.
-    load: makes a backend from what the user named, a URI or an object.
-    choices: where several backends serve it: tells what to load under which name, from what the
-    user named.
-    default: what is loaded where a metric needs the capability and nobody named a backend.
+    stand_in: the reply used by a plan.
+    load: makes a backend from the user's choice, a URI or an object.
+    choices: if several backends serve it: returns what to load under which name, from the user's
+    choice.
+    default: loaded if a metric needs the capability and no backend is given.
     option: the command line's option, for messages.
-    served_by: the capability whose backends serve this one, too, where they can: those that are
-    of the type ``able``.
-    local: returns how a backend in this process is asked, where that is more than ``compute``.
-    remote: returns how an endpoint is asked, or ``None`` for a backend in this process.
-    through: returns how a backend answers by asking another one, or ``None`` where it answers
-    itself. What the other replies is limited, tried again, stored, planned and paid for as ever.
-    remote_items: requests that one call to an endpoint takes; ``None`` as the backend's limits say.
+    served_by: the capability whose backends also serve this one, if they are of the type
+    ``able``.
+    local: returns how a backend in this process is called, if that is more than ``compute``.
+    remote: returns how an endpoint is called, or ``None`` for a backend in this process.
+    through: returns how a backend answers by calling another one, or ``None`` if it answers
+    itself. Calls to the other one are limited, retried, stored, planned and paid for as usual.
+    remote_items: requests per call to an endpoint; ``None``: by the backend's limits.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Capability(Generic[Item, Reply]):
     remote_items: int | None = None
 
     def check(self, backend: Any) -> None:
-        """Raise :class:`BackendError` where a backend cannot serve this capability."""
+        """Raise :class:`BackendError` if a backend cannot serve this capability."""
         if self.able is not None and not isinstance(backend, self.able):
             name = getattr(backend, "name", backend)
             raise BackendError(f"{name} cannot be asked to {self.name}: it has no {self.stored_as}")

@@ -69,7 +69,7 @@ async def choose(
 
 
 def letter_of(text: str, letters: str) -> str | None:
-    """Return the letter that a reply names; ``None`` where it names none, or several.
+    """Return the letter that a reply names; ``None`` if it names none, or several.
 
     A reply that begins with a letter by itself ("B", "(b)", "B. Paris", "B is correct") names it;
     else one behind "answer", "choice" or "option"; else the only capital letter that stands by
@@ -104,7 +104,7 @@ def _repeated(text: str, options: Sequence[str]) -> int | None:
 
 
 def _first_token(reply: Reply, letters: str) -> list[float]:
-    """Return the log-probability of each letter as the first token; minus infinity if untold."""
+    """Return the log-probability of each letter as the first token; minus infinity if unknown."""
     found = [-math.inf] * len(letters)
     if not reply.logprobs:
         return found

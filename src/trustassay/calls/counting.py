@@ -1,9 +1,9 @@
-"""How many requests to chat models have left, failed ones too, and the most that may.
+"""The number of requests sent to chat models, failed ones included, and its limit.
 
-What was replied stands in the folder's ``calls.sqlite``; what failed in its ``failures.jsonl``, a
-line a try: ``request`` (its key), ``kind``, ``error``. So a search that goes on after it was killed
-counts as one that was not. Replies taken from the shared file count nothing. A request that was
-under way when the process ended is asked again, and counts once. An empty reply stands in both.
+Replies are in the folder's ``calls.sqlite``; failures in its ``failures.jsonl``, one line per
+try: ``request`` (its key), ``kind``, ``error``. So a search that was killed and resumed has the
+same count as one that was not. Replies from the shared file do not count. A request that was
+in progress when the process ended is sent again, and counts once. An empty reply is in both.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class RequestCounter:
     Args:
         own: the folder's calls.
         path: its file of failed tries.
-        most: the most requests that may leave; ``None`` for no such limit.
+        most: the maximum number of requests; ``None`` for no limit.
     """
 
     def __init__(self, own: CallStore, path: Path, most: int | None = None) -> None:
@@ -127,8 +127,8 @@ class RequestCounter:
         """
         if self._most is not None and self._left >= self._most:
             raise BudgetReachedError(
-                f"the budget of {self._most:,} calls is reached; the same command with a larger "
-                "one goes on"
+                f"the budget of {self._most:,} calls is reached; to continue, run the same command "
+                "with a larger one"
             )
         self._left += 1
 
@@ -199,7 +199,7 @@ class Counted:
     def sending(self) -> Iterator[None]:
         """Count every further request that leaves on behalf of a try that was admitted.
 
-        What :class:`CallError` ends is counted by :meth:`failed`, which also hears of timeouts.
+        What :class:`CallError` ends is counted by :meth:`failed`, which also counts timeouts.
         """
         first = True
 

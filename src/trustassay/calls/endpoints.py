@@ -72,7 +72,7 @@ def held_back(asked_for: int | None, backends: Iterable[Any]) -> list[str]:
     usual = EndpointLimits().concurrency
     found = {backend.name: limits_of(backend).concurrency for backend in backends}
     return [
-        f"--concurrency {asked_for} holds {name} below its own concurrency={own}"
+        f"--concurrency {asked_for} limits {name} to less than its own concurrency={own}"
         for name, own in found.items()
         if asked_for and own not in (usual, asked_for) and own > asked_for
     ]
@@ -97,7 +97,7 @@ class Endpoints:
         address = getattr(backend, "endpoint", backend.name)
         endpoint = self._found.setdefault(address, Endpoint(limits, name=address))
         if limits != endpoint.limits:
-            raise BackendError(f"{address}: is given two kinds of limits in one run")
+            raise BackendError(f"{address}: has two different sets of limits in one run")
         return endpoint
 
     def all(self) -> dict[str, Endpoint]:
@@ -126,7 +126,7 @@ class Caller:
         self._stopped = True
 
     async def idle(self) -> None:
-        """Return when no request is under way any more; after :meth:`stop`."""
+        """Return when no request is in progress any more; after :meth:`stop`."""
         if self._sent:
             await self._idle.wait()
 
@@ -253,7 +253,7 @@ class ChatCaller(Caller):
             with counted.sending() if counted else nullcontext():
                 reply = await self._model.reply(request)
                 if not isinstance(reply, Reply):
-                    raise BackendError(f"{self._name} returned {reply!r:.60} in place of a Reply")
+                    raise BackendError(f"{self._name} returned {reply!r:.60} instead of a Reply")
                 return reply
 
         def taken(reply: Reply) -> Tokens:

@@ -36,7 +36,7 @@ class Asking:
 
 
 GRACE_S = 1.0
-"""So long calls that are under way may go on when all else has ended."""
+"""So long calls that are in progress may go on when all else has ended."""
 
 
 class Gatherers:
@@ -98,7 +98,7 @@ class Gatherers:
     async def close(self) -> None:
         """Stop all, and close the connections.
 
-        Nothing more is asked. What is under way has a second to be replied, and is stored then,
+        Nothing more is asked. What is in progress has a second to be replied, and is stored then,
         since it is paid for.
         """
         for caller in self._callers:
@@ -156,7 +156,7 @@ class Gatherers:
         if which and names:
             return f"this run has no {role} {which!r} (it has {', '.join(filter(None, names))})"
         if names and "" not in names:
-            return f"this run has several of {role}: name one of {', '.join(names)}"
+            return f"this run has several models as {role}: name one of {', '.join(names)}"
         if which:
             word = capability(name).backend
             names = self.backends.named(word)

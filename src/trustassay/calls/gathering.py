@@ -1,6 +1,6 @@
-"""From single requests to batches: asked once, gathered, sorted by length, run in a thread.
+"""From single requests to batches: made unique, gathered, sorted by length, run in a thread.
 
-Where the backend is an endpoint, the batches (of one, for text) are under way together instead.
+If the backend is an endpoint, the batches (of one, for text) run concurrently instead.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ Compute: TypeAlias = (
 class Gatherer(Generic[Item, Reply]):
     """Stands between a metric's single requests and a backend that works on batches.
 
-    A request that equals one under way or a remembered one is not asked again; who asked has a
-    future of its own all the same, so that giving up on it takes no one along. The others are
-    piled up until no sample can go on without a reply, looked up in the store, sorted by length,
-    cut into batches and computed in a thread.
+    A request that equals one in progress or a remembered one is not made again. Each caller still
+    has its own future, so that cancelling it does not affect others. The other requests are
+    collected until no sample can continue without a reply, looked up in the store, sorted by
+    length, cut into batches and computed in a thread.
 
-    Where a batch fails its requests are tried one by one, so that only the culprits fail.
+    If a batch fails, its requests are tried one by one, so that only the faulty ones fail.
 
     ``compute`` is a plain function of a batch, or where ``remote`` a coroutine function that also
     returns the seconds that the endpoint took.
@@ -155,9 +155,9 @@ class Gatherer(Generic[Item, Reply]):
         return key, None if stored is None else self._keeper.read(stored)
 
     async def close(self) -> None:
-        """Stop working; a batch under way is let finish, who still waits is told to give up.
+        """Stop working; a batch in progress is let finish, who still waits is told to give up.
 
-        A call to an endpoint is given up, too; what it has replied by now is stored.
+        A call to an endpoint is also given up; replies received so far are stored.
         """
         ending = [self._pump, *self._under_way]
         ending += self._elsewhere.tasks() if self._elsewhere else []
@@ -278,7 +278,7 @@ class Gatherer(Generic[Item, Reply]):
             return [reply for item in items for reply in self._tried([item])]
 
     async def _called(self, batch: Batch[Item, Reply]) -> None:
-        """Ask an endpoint for one batch; what it replies is stored before anybody hears of it.
+        """Send one batch to an endpoint; its replies are stored before they are returned.
 
         All that comes in one round of the event loop is stored in one transaction.
         """
@@ -304,7 +304,7 @@ class Gatherer(Generic[Item, Reply]):
     def _counted(self, replies: Any, items: list[Item]) -> Sequence[Reply]:
         if len(replies) != len(items):
             raise BackendError(
-                f"{self.backend} gave {len(replies)} replies to {len(items)} requests"
+                f"{self.backend} returned {len(replies)} replies to {len(items)} requests"
             )
         return replies  # type: ignore[no-any-return]
 

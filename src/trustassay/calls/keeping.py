@@ -53,7 +53,7 @@ class Keeper(Generic[Item, Reply]):
         self._codec, self._store = codec, store
 
     def read(self, text: str) -> Reply | None:
-        """Return a stored reply; ``None`` where it is damaged."""
+        """Return a stored reply; ``None`` if it is damaged."""
         try:
             return self._codec.reply_from_json(text)
         except Exception:

@@ -1,4 +1,4 @@
-"""Whether a run can be answered at all: a service's own address answers nothing without a key."""
+"""Checks for missing keys: a service's own address answers nothing without a key."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ __all__ = ["check_keys", "shared_file"]
 
 
 def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
-    """Raise :class:`BackendError` where a backend needs a key that is not set.
+    """Raise :class:`BackendError` if a backend needs a key that is not set.
 
-    One that has replies in one of the files ``stores`` may need none: what is asked may be there.
+    A backend with replies in one of the files ``stores`` may need none, since all replies may be
+    there.
     """
     paths = list(stores)
     for backend in backends:

@@ -1,6 +1,6 @@
-"""What stands between the engine and an endpoint: how many calls at once, how fast, tried again.
+"""The limits of an endpoint: calls at once, rates, and retries.
 
-All metrics and models of a run that speak to one address share one :class:`Endpoint`.
+All metrics and models of a run that use one address share one :class:`Endpoint`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ PASSING = frozenset({"limited", "server", "connection", "timeout", "malformed"})
 
 
 class Meter:
-    """So much a minute: a level that fills up and may be overdrawn by what comes last.
+    """A rate per minute: a level that fills up and may be overdrawn by the last call.
 
-    At most a second's worth is saved up, so that the first minute is as even as the others.
+    At most one second's worth is saved up, so that the first minute is as even as the others.
     """
 
     def __init__(self, per_minute: float, now: float) -> None:
@@ -60,16 +60,16 @@ class Meter:
 
 
 class Endpoint:
-    """Admits calls to one address and tries again what may pass.
+    """Admits calls to one address and retries temporary failures.
 
-    The first call goes alone for a moment: where the key is missing, one call learns it. Then as
-    many are under way at once as were asked for; complaints (429) slow them down where they tell of
-    a limit (:class:`~trustassay.calls.pacing.Pace`). What may pass is tried again after a random
-    share of a delay that doubles, or after the ``Retry-After`` of its own complaint. While nothing
-    but failures come, one call at a time probes and no tries are used up
-    (:class:`~trustassay.calls.outage.Outage`). An endpoint that has given nothing but failures for
-    ``patience_s`` (ten seconds where nobody has ever answered), or asks to be left alone for longer
-    than ``deadline_s``, counts as gone: its calls fail at once until the run is started again.
+    The first call is sent alone for a moment, so that a missing key costs one call. Then
+    ``concurrency`` calls are in progress at once; complaints (429) slow them down if they show a
+    limit (:class:`~trustassay.calls.pacing.Pace`). Temporary failures are tried again after a
+    random share of a delay that doubles, or after the ``Retry-After`` of the failed call. While
+    there are only failures, one call at a time probes and no tries are used up
+    (:class:`~trustassay.calls.outage.Outage`). An endpoint with nothing but failures for
+    ``patience_s`` (ten seconds if it never answered), or one that tells all calls to wait for
+    longer than ``deadline_s``, is given up: its calls fail at once until the run is started again.
     """
 
     def __init__(self, limits: EndpointLimits, *, name: str = "", adaptive: bool = True) -> None:
@@ -95,7 +95,7 @@ class Endpoint:
 
     @property
     def allowed(self) -> int:
-        """How many calls may be under way at once just now."""
+        """The number of calls that may be in progress at once now."""
         return 1 if self._outage.open else self._allowed
 
     async def call(
@@ -105,11 +105,11 @@ class Endpoint:
         check: Callable[[], None] = lambda: None,
         failed: Callable[[CallError], None] = lambda _: None,
     ) -> T:
-        """Do ``work`` when the endpoint may be asked, and again while its failures may pass.
+        """Do ``work`` when the endpoint may be called, and again while its failures are temporary.
 
-        ``check`` may still call it off when its turn has come, by raising; ``failed`` is told of
-        each try that failed. The deadline counts from the first try and not in outages: how long
-        the queue or an outage was says nothing about this call.
+        ``check`` may still cancel it when its turn comes, by raising; ``failed`` is called for each
+        failed try. The deadline starts with the first try and excludes outages, since the length
+        of the queue or of an outage does not depend on this call.
 
         Raises:
             CallError: the last failure, with the number of tries.
@@ -138,7 +138,7 @@ class Endpoint:
                 await self._sleep(delay)
 
     def took(self, more: int) -> None:
-        """Say that a call took so many tokens more than was thought (or fewer)."""
+        """Record that a call took more tokens than estimated (or fewer, if negative)."""
         if self._tokens:
             self._tokens.take(more, self._loop.time())
 
@@ -256,7 +256,7 @@ class Endpoint:
         self._allowed = min(self._allowed + 2, self.limits.concurrency)
 
     def _bad(self, call: Call, error: CallError) -> None:
-        """Take a failure into account; what is no passing one is a reply, too."""
+        """Take a failure into account; one that is not temporary counts as a reply."""
         self.failures[error.kind] += 1
         now = self._loop.time()
         self._led |= error.kind != "closed"
@@ -273,15 +273,15 @@ class Endpoint:
             return
         after_s = error.retry_after_s or 0.0
         if error.kind == "limited" and after_s > self.limits.deadline_s:
-            self._give_up(f"{error}; it asks to wait {after_s:,.0f} s", error.kind)
+            self._give_up(f"{error}; the endpoint asks to wait {after_s:,.0f} s", error.kind)
         elif self._outage.over(call, error, now):
             patience_s = self._outage.patience_s(error)
-            self._lose_patience(f"{error}; nothing else came for {patience_s:g} s", error.kind)
+            self._lose_patience(f"{error}; no other reply came for {patience_s:g} s", error.kind)
 
     def _lose_patience(self, words: str, kind: CallFault) -> None:
-        """Let all fail that waited in vain; the endpoint is gone if others have yet to be tried.
+        """Let all waiting calls fail; give the endpoint up if some of them were not tried yet.
 
-        Where all have been tried, they may be at fault themselves: who comes later may try.
+        If all were tried, the fault may be theirs, and later calls may still be tried.
         """
         waiting = [turn for turn in self._waiting if not turn[1].done()]
         if self._outage.of_many and any(not call.tried for call, _ in waiting):
@@ -293,8 +293,8 @@ class Endpoint:
                 future.set_exception(CallError(words, kind))
 
     def _give_up(self, words: str, kind: CallFault) -> None:
-        """Let all fail that wait for their turn, or for another try."""
-        self._gone = (f"{words}, so it counts as gone", kind)
+        """Let all calls fail that wait for their turn, or for another try."""
+        self._gone = (f"{words}, so no more requests are sent", kind)
         while self._waiting:
             _, place = self._waiting.popleft()
             if not place.done():
@@ -303,7 +303,7 @@ class Endpoint:
             _wake_up(sleeper)
 
     def _before_next(self, call: Call, error: CallError) -> float | None:
-        """Return the seconds before a call's next try, ``None`` where there is to be none."""
+        """Return the seconds before a call's next try, ``None`` if there is to be none."""
         if error.kind not in PASSING or self._gone:
             return None
         if self._outage.open:

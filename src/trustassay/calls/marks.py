@@ -1,10 +1,10 @@
-"""Which calls are under way in which process, told in the file that runs share.
+"""Marks for calls in progress, in the file that runs share.
 
-Before a process asks, it looks into the file once more and marks what it is going to ask, both in
-one transaction. Another one that finds a mark waits for the reply and takes it. A mark lasts for
-some seconds and is renewed while its call is under way, so that what a killed process has marked
-is soon asked by another one; on the same machine it is asked at once. Where the file cannot be
-written for a moment, calls go out unmarked: at worst two processes then pay for the same reply.
+Before a process makes calls, it looks into the file once more and marks them, both in one
+transaction. Another process that finds a mark waits for the reply and uses it. A mark lasts for
+some seconds and is renewed while its call is in progress, so that another process soon makes the
+calls that a killed one has marked; on the same machine at once. While the file cannot be
+written, calls are sent unmarked: at worst two processes then pay for the same reply.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from trustassay.calls.store import LOOKUP, Calls, CallStore, Claimed, StoredCall
 __all__ = ["Elsewhere", "MarkedCalls", "Marks"]
 
 MARK_S = 8.0
-"""So long a mark lasts that nobody renews."""
+"""How long a mark lasts if it is not renewed."""
 RENEW_EVERY_S = 2.0
 TICK_S = 0.25
 """How often marks are removed whose calls have ended."""
@@ -60,9 +60,9 @@ class Marks:
         self._renewed = self._usable_at = 0.0
 
     def claim(self, keys: Sequence[bytes]) -> tuple[list[StoredCall], set[bytes]]:
-        """Mark those of ``keys`` that are neither replied to nor under way elsewhere.
+        """Mark those of ``keys`` that are neither replied to nor in progress elsewhere.
 
-        Return the calls that are replied to, and the keys that are under way elsewhere.
+        Return the calls that are replied to, and the keys that are in progress elsewhere.
         """
         if time.monotonic() < self._usable_at:
             return self.look(keys)
@@ -110,7 +110,7 @@ class Marks:
         return calls, elsewhere - {call.key for call in calls}
 
     def end(self, keys: Sequence[bytes]) -> None:
-        """Say that calls are under way no more; their marks go with the next transaction."""
+        """Say that calls are no longer in progress; their marks go with the next transaction."""
         ended = self._held.intersection(keys)
         self._held -= ended
         self._ended.extend(ended)
@@ -196,14 +196,14 @@ def _may_live(owner: str) -> bool:
 
 
 class MarkedCalls(Calls):
-    """A run's own calls and the shared ones, where what is under way is marked."""
+    """A run's own calls and the shared ones, where what is in progress is marked."""
 
     def __init__(self, own: CallStore | None, shared: CallStore, marks: Marks) -> None:
         super().__init__(own, shared)
         self._marks = marks
 
     def claim(self, keys: Sequence[bytes]) -> Claimed:
-        """Return the replies at hand, and mark what is to be asked; see :class:`Marks`."""
+        """Return the stored replies, and mark the calls to be made; see :class:`Marks`."""
         return self._found(keys, self._marks.claim)
 
     def look(self, keys: Sequence[bytes]) -> Claimed:
@@ -211,7 +211,7 @@ class MarkedCalls(Calls):
         return self._found(keys, self._marks.look)
 
     def end(self, keys: Sequence[bytes]) -> None:
-        """Say that calls are under way no more."""
+        """Say that calls are no longer in progress."""
         self._marks.end(keys)
 
     def _found(self, keys: Sequence[bytes], look: Callable[..., Any]) -> Claimed:
@@ -228,7 +228,7 @@ class MarkedCalls(Calls):
 class Elsewhere(Generic[W]):
     """Requests that another process is asking: looked for until they have come or are free.
 
-    ``settle`` is told of each request and of its reply, ``None`` where the other process has given
+    ``settle`` is told of each request and of its reply, ``None`` if the other process has given
     up; it looks at what ``look`` has found.
     """
 

@@ -32,7 +32,7 @@ class SampleModels:
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         found = capabilities().get(name)
         if found is None:
-            raise AttributeError(f"models have no {name!r}; known: {', '.join(capabilities())}")
+            raise AttributeError(f"unknown capability {name!r}; known: {', '.join(capabilities())}")
         return lambda *given, **options: self.ask(found.name, found.item(*given, **options))
 
     def names(self, role: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Opens what calls need, and closes it again: a store, the file that runs share, the gatherers."""
+"""Opens and closes what calls need: a store, the file that runs share, the gatherers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["CallOptions", "open_calls"]
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How models are asked.
+    """How models are called.
 
     cache: folder of the file of calls that runs share; ``None`` for no such file.
-    prices: what models cost. budget: the most that may be spent.
-    policy: what is done to be fast.
-    at_once: calls to one endpoint under way at once, in place of what its backend says.
+    prices: what models cost. budget: the maximum to spend.
+    policy: the optimisations in use.
+    at_once: calls to one endpoint in progress at once, instead of what its backend says.
     """
 
     cache: Path | None = field(default_factory=default_cache)
@@ -41,13 +41,13 @@ async def open_calls(
     own: Path | None = None,
     count: Callable[[CallStore], RequestCounter] | None = None,
 ) -> AsyncIterator[Gatherers]:
-    """Open the calls of a run or of anything else that asks models.
+    """Open the calls of a run or of anything else that calls models.
 
     Args:
-        backends: who is asked.
-        options: how.
-        own: the file in which all calls are kept; ``None`` keeps none but in the shared one.
-        count: makes what counts the requests, from the file of the calls.
+        backends: the backends to call.
+        options: how to call them.
+        own: the file for all calls; ``None``: only the shared one is used.
+        count: makes the counter of requests, from the file of the calls.
 
     Raises:
         OSError: a file of calls cannot be opened.

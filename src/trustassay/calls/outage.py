@@ -20,7 +20,7 @@ PROBE_S, PROBE_RISE, PROBE_MOST_S = 0.2, 1.3, 2.0
 TAKEN_AT_ITS_WORD_S = 1.0
 """A longer ``Retry-After`` is kept by all. A shorter one is often rounded up to a second."""
 UNSEEN_S = 10.0
-"""Patience with an address at which nobody has answered yet: likely a wrong one."""
+"""Patience with an address that has never answered: it is probably wrong."""
 COMPLAINTS_PATIENCE = 2
 """Complaints are waited out for so many times longer: limits are often for a minute."""
 
@@ -52,13 +52,13 @@ class Call:
 class Outage:
     """Failures without a reply between them: first a row of them, from the fifth on an outage.
 
-    While it lasts one call at a time probes, and its failures count for nobody's tries; those of
-    the row are given back. Another call makes the next probe, so that one which always fails cannot
+    While it lasts one call at a time probes, and failures use up no tries; those of the row are
+    given back. Another call makes the next probe, so that one which always fails cannot
     keep the others waiting. A reply to a call that began in the outage ends it.
 
     A row that consists of calls that failed twice before, while others were answered, opens no
     outage: they may be at fault themselves. Complaints (429) are a row, too, save those of calls
-    that were already under way when the first one came. Where there is nothing but complaints,
+    that were already in progress when the first one came. If there is nothing but complaints,
     probes go out without waiting for each other, since a reply may take long.
     """
 

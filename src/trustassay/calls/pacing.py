@@ -78,8 +78,8 @@ class Pace:
     learnt in windows of half a second, or of twenty calls where that takes longer. The first one
     is slow, and each that is let in is followed by one twice as fast. A window in which too many
     were refused tells the limit: as many calls as were let in. That rate is kept for three windows,
-    then one goes out a quarter faster. If that is let in, too, its rate is kept, and a still faster
-    one tried at once, so that a limit that rises is followed; if not, it tells the limit anew.
+    then one is a quarter faster. If that is also accepted, its rate is kept, and an even faster one
+    is tried at once, so that a rising limit is followed; if not, it shows the limit again.
 
     Where a kept rate is refused again, the limit is in doubt, and twice the rate is tried instead
     of a quarter more. Where four windows have slowed down and not one was calm, complaints have
@@ -91,7 +91,7 @@ class Pace:
     """
 
     def __init__(self, most: int, now: float) -> None:
-        """``most``: calls under way at once."""
+        """``most``: calls in progress at once."""
         self._most = most
         self._rate: float | None = None  # calls a second; None is full speed
         self._latency_s, self._known = LATENCY_S, False

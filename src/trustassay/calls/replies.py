@@ -1,8 +1,7 @@
-"""Replies of chat models between store and metric: written as they came, read as answers.
+"""Replies of chat models between store and metric: stored as received, read as answers.
 
-A reply without words is a failure of the kind ``empty``, unless its request allows it. It is kept
-in the store under a key of its own: what was asked and answered is there, with its tokens, and no
-later run takes it for an answer.
+An empty reply is a failure of the kind ``empty``, unless its request allows it. It is stored
+under a separate key with its request and tokens, so that no later run uses it as an answer.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ CHAT_CODEC: Codec[ChatRequest, Reply] = Codec(
 
 
 def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | None:
-    """Return the error where a reply has no words and should have some."""
+    """Return the error if a reply is empty and should not be."""
     if request.may_be_empty or not says_nothing(reply):
         return None
     read = as_read(reply)
@@ -112,7 +111,7 @@ def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | No
         most = f" ({request.max_tokens:,})" if request.max_tokens else ""
         words += f": it was cut before an answer began; raise max_tokens{most}"
     else:
-        words += " but for its reasoning" if read.reasoning else ""
+        words += " except for its reasoning" if read.reasoning else ""
         words += f" (finish: {read.finish})" if read.finish not in (None, "stop") else ""
     return CallError(f"{name}: {words}", "empty")
 
@@ -137,7 +136,7 @@ def allowed(request: ChatRequest, reply: Reply) -> Reply:
 def checked_replies(
     model: LocalChatModel, keep: Keep
 ) -> Callable[[list[ChatRequest]], Sequence[Reply | CallError]]:
-    """Return the model's function of a batch, which returns an error in place of an empty reply.
+    """Return the model's function of a batch, which returns an error instead of an empty reply.
 
     It is not asked again: a local model gives the same reply to the same request.
     """

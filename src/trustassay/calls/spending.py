@@ -1,4 +1,4 @@
-"""What asking costs: tokens, money by a table of prices, and a budget that is kept."""
+"""What calls cost: tokens, money by a table of prices, and a budget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MILLION = 1_000_000
 
 
 class BudgetReachedError(BackendError):
-    """The call was not made, since it might have cost more than is left."""
+    """The call was not made, since it might cost more than is left."""
 
 
 class Tokens(NamedTuple):
@@ -58,7 +58,7 @@ class Price(NamedTuple):
     reply: float
 
     def of(self, tokens: Tokens) -> float:
-        """Return the price of so many tokens in US dollars."""
+        """Return the price of tokens in US dollars."""
         return (self.prompt * tokens.prompt + self.reply * tokens.reply) / MILLION
 
 
@@ -84,7 +84,7 @@ class Prices:
         try:
             found = json.loads(path.read_bytes())
         except ValueError as error:
-            raise ValueError(f"{path}: no JSON ({error})") from None
+            raise ValueError(f"{path}: is not JSON ({error})") from None
         if not isinstance(found, dict):
             raise ValueError(f"{path}: expected an object of prices by model")
         table = {}
@@ -95,14 +95,14 @@ class Prices:
                     raise ValueError
             except (TypeError, KeyError, ValueError):
                 raise ValueError(
-                    f'{path}: {model}: expected {{"prompt": USD, "reply": USD}} for a million '
+                    f'{path}: {model}: expected {{"prompt": USD, "reply": USD}} per million '
                     f"tokens, got {json.dumps(price)[:60]}"
                 ) from None
             table[model] = pair
         return cls(table)
 
     def of(self, backend: str) -> Price | None:
-        """Return the price of a backend's model; ``None`` where the table does not say."""
+        """Return the price of a backend's model; ``None`` if the table does not say."""
         model = re.split(r"@(?=https?://)|\?", backend.partition(":")[2])[0]
         for name in (backend, model):
             if name in self.table:
@@ -113,7 +113,7 @@ class Prices:
         return None
 
     def usd(self, backend: str, tokens: Tokens) -> float | None:
-        """Return what so many tokens of a backend cost; ``None`` where nobody knows."""
+        """Return what tokens of a backend cost; ``None`` if the price is unknown."""
         price = self.of(backend)
         return None if price is None else price.of(tokens)
 
@@ -149,10 +149,10 @@ class Budget:
 
 
 class BudgetLedger:
-    """Keeps a budget: a call under way is counted with what it may cost until it is known.
+    """Keeps a budget: a call in progress counts with its maximum cost until its cost is known.
 
-    spent: what this run has paid for already, by backend.
-    paid: the backends that are paid for; the others' tokens are no matter.
+    spent: what this run has already paid for, by backend.
+    paid: the backends that cost money; tokens of others are not counted.
 
     Raises:
         BackendError: a budget in US dollars, and a model without a price.
@@ -185,10 +185,10 @@ class BudgetLedger:
         return usd
 
     async def reserve(self, backend: str, tokens: Tokens) -> float:
-        """Set aside what a call may cost, and return it.
+        """Reserve what a call may cost, and return it.
 
         Raises:
-            BudgetReachedError: that is more than is left, whatever the calls under way will cost.
+            BudgetReachedError: that is more than is left when no call is in progress.
         """
         if self._budget is None or not sum(tokens):
             return 0.0
@@ -197,15 +197,15 @@ class BudgetLedger:
             while self._spent + self._reserved + worth > self._budget.amount:
                 if self._reserved <= 0:
                     raise BudgetReachedError(
-                        f"the budget of {self._budget} is reached; the same command with a larger "
-                        "one goes on"
+                        f"the budget of {self._budget} is reached; to continue, run the same "
+                        "command with a larger one"
                     )
                 await self._settled.wait()
             self._reserved += worth
         return worth
 
     async def settle(self, reserved: float, backend: str, tokens: Tokens | None) -> None:
-        """Put back what was set aside, and pay what the call took; ``None``: it took nothing."""
+        """Release the reserved amount, and pay for the tokens used; ``None``: none were."""
         if self._budget is None or not (reserved or (tokens and sum(tokens))):
             return
         async with self._settled:

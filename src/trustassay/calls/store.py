@@ -1,7 +1,7 @@
 """Every model call and its reply in a SQLite file that any tool can read.
 
-A run has such a file, ``calls.sqlite``; what endpoints replied stands in a shared one besides,
-from which other runs take it. Schema, version 3 (``PRAGMA user_version``):
+A run has such a file, ``calls.sqlite``; replies of endpoints are also in a shared one, which
+other runs use. Schema, version 3 (``PRAGMA user_version``):
 
     calls(key           BLOB PRIMARY KEY  -- 16 bytes, see request_key
           capability    TEXT              -- entailment, embedding, similarity, chat
@@ -119,7 +119,7 @@ class CallTaken(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """What is known of some calls: replies at hand, how many of them the shared file gave just now,
+    """Some calls: stored replies, how many of them the shared file gave just now,
     and the keys of those that another process is making."""
 
     found: Mapping[bytes, str]
@@ -128,9 +128,9 @@ class Claimed(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What was asked of one backend: calls and tokens paid for, and calls taken from elsewhere.
+    """The usage of one backend: calls and tokens paid for, and calls taken from elsewhere.
 
-    ``uncounted`` of the paid calls are those whose tokens the backend did not tell.
+    ``uncounted`` is the number of paid calls whose tokens the backend did not report.
     """
 
     calls: int = 0
@@ -198,7 +198,7 @@ def _is_full(error: sqlite3.Error, path: Path) -> bool:
 
 
 def _no_store(path: Path, error: sqlite3.Error) -> OSError:
-    words = "remove it, and what it held is asked again"
+    words = "remove it; its calls are then made again"
     return OSError(f"{path}: not a store of model calls ({error}); {words}")
 
 
@@ -206,7 +206,7 @@ class CallStore:
     """One file of calls; safe to use from several threads, and from several processes.
 
     Raises:
-        OSError: the file is no call store, or one of a later version.
+        OSError: the file is not a call store, or one of a later version.
         CallStoreError: by all methods, when the file cannot be used any more; DiskFullError.
     """
 
@@ -353,7 +353,7 @@ class CallStore:
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     self._connection.execute("PRAGMA journal_mode = DELETE")
             except sqlite3.Error:
-                pass  # damaged, or read by another after all: then the journal stays beside it
+                pass  # damaged, or read by another after all: then the journal stays next to it
             finally:
                 self._connection.close()
 
@@ -365,7 +365,7 @@ class Calls:
         self.own, self.shared = own, shared
 
     def find(self, keys: Sequence[bytes]) -> tuple[dict[bytes, str], int]:
-        """Return the replies at hand, and how many of them the shared file gave just now.
+        """Return the stored replies, and how many of them the shared file gave just now.
 
         Those are written into the run's own file, marked as taken.
         """
@@ -383,18 +383,18 @@ class Calls:
         return {call.key: call.reply for call in calls}
 
     def claim(self, keys: Sequence[bytes]) -> Claimed:
-        """Return what is at hand; the caller is going to ask for the rest."""
+        """Return the stored replies; the caller is going to request the rest."""
         return Claimed(*self.find(keys))
 
     def look(self, keys: Sequence[bytes]) -> Claimed:
-        """Return what is at hand."""
+        """Return the stored replies."""
         return Claimed(*self.find(keys))
 
     def end(self, keys: Sequence[bytes]) -> None:
-        """Say that calls are under way no more."""
+        """Say that calls are no longer in progress."""
 
     def peek(self, key: bytes) -> str | None:
-        """Return the reply at hand, if any; writes nothing."""
+        """Return the stored reply, if any; writes nothing."""
         for store in filter(None, (self.own, self.shared)):
             if found := store.find([key]):
                 return found[key]
@@ -419,7 +419,7 @@ def copy_calls(source: Path, target: Path) -> None:
     In the copy every call counts as taken from elsewhere.
 
     Raises:
-        OSError: ``source`` is no call store, or the disk of ``target`` is full.
+        OSError: ``source`` is not a call store, or the disk of ``target`` is full.
     """
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)

@@ -21,45 +21,49 @@ ANSWER_SHOWN = 60
 
 @with_options
 def attack(  # noqa: PLR0913 - one argument an option
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="Where the search starts.")],
+    prompt: Annotated[
+        str, typer.Argument(metavar="PROMPT", help="The prompt that the search starts from.")
+    ],
     *,
     model: Annotated[
         str,
-        typer.Option(help="The model to test, as for score.", metavar="URI", show_default=False),
+        typer.Option(
+            help="The model to test, a URI as for score.", metavar="URI", show_default=False
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder of the page, the trace and all calls.")],
+    out: Annotated[Path, typer.Option(help="Folder for the page, the trace and all calls.")],
     embedder: common.Embedder = DEFAULT_EMBEDDER,
-    steps: Annotated[int, typer.Option(help="Rounds of candidates.", min=1)] = 5,
-    candidates: Annotated[int, typer.Option(help="Candidates of a round.", min=1)] = 8,
-    perturbations: Annotated[int, typer.Option(help="Nudged prompts behind a gamma.", min=1)] = 10,
+    steps: Annotated[int, typer.Option(help="Number of rounds.", min=1)] = 5,
+    candidates: Annotated[int, typer.Option(help="Candidates per round.", min=1)] = 8,
+    perturbations: Annotated[int, typer.Option(help="Perturbed prompts per gamma.", min=1)] = 10,
     perturbation: Annotated[
         str,
-        typer.Option(help="Their family: unicode, codes, control, whitespace, typo, synonym."),
+        typer.Option(help="How they are made: unicode, codes, control, whitespace, typo, synonym."),
     ] = "unicode",
     candidate: Annotated[
         str,
         typer.Option(
-            help="What makes candidates: unicode, codes, words, typo, synonym, ...; ball takes "
-            "the nudged prompts behind the gamma of where the search stands."
+            help="How candidates are made: unicode, codes, words, typo, synonym, ...; ball takes "
+            "the perturbed prompts of the current prompt's gamma."
         ),
     ] = "unicode",
     step_rule: Annotated[
         str,
         typer.Option(
-            help="uphill moves only to a better candidate, extremum always to the best of a round.",
+            help="uphill moves only to a better candidate, extremum always to a round's best.",
             metavar="uphill|extremum",
         ),
     ] = "uphill",
     length: common.Length = 3,
     last: common.LastCode = 31,
     descend: Annotated[
-        bool, typer.Option("--descend", help="Search for prompts that are hard to move.")
+        bool, typer.Option("--descend", help="Search for prompts with stable answers.")
     ] = False,
     calls: Annotated[
         Optional[int],  # noqa: UP045 - typer reads it
         typer.Option(
-            help="The most requests to the model: all that leave, also each try that fails; "
-            "replies from the cache are none.",
+            help="Maximum number of requests to the model. Failed tries count; replies from the "
+            "cache do not.",
             min=2,
             show_default=False,
         ),
@@ -73,9 +77,10 @@ def attack(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
 
-    For testing systems of your own: see docs/attack.md. The same command goes on where it stopped.
-    The defaults are ours. The third command is the search of the paper as its authors' program does
-    it, with the characters of the paper's Table 12; each step takes 110 answers, 10 of them known.
+    Use it to test your own systems: see docs/attack.md. Run the same command again to continue a
+    stopped search. The defaults are not the paper's. The third command runs the paper's search as
+    its authors' program does, with the characters of the paper's Table 12; each step needs 110
+    answers, 10 of which are already known.
 
     \b
     trustassay attack "Who sailed around Africa first?" --model openai:gpt-4o-mini --out attacks/one
@@ -120,7 +125,7 @@ def attack(  # noqa: PLR0913 - one argument an option
         common.show_endpoints(found.endpoints)
         say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
         if found.best.prompt != found.end.prompt:
-            say(f"best seen: gamma {found.best.gamma:.3f} at step {found.best.step}")
+            say(f"best prompt found: gamma {found.best.gamma:.3f} at step {found.best.step}")
         if found.cut:
             say(found.warnings[-1])
         say(f"trace: {found.trace}")
@@ -133,8 +138,8 @@ def attack(  # noqa: PLR0913 - one argument an option
 
 
 def line(prompt: str, point: Point) -> str:
-    """Return a point in one line; what was appended, and the beginning of the answer."""
-    added = point.prompt.removeprefix(prompt) or "(as it is)"
+    """Return a point as one line: what was appended, and the start of the answer."""
+    added = point.prompt.removeprefix(prompt) or "(unchanged)"
     mark = "*" if point.kept else " "
     if point.gamma is None:
         return f"{mark} step {point.step}  failed: {point.error}  {added!r}"

@@ -22,19 +22,19 @@ def cite(  # noqa: PLR0913 - one argument an option
     ] = "entailment",
     entailer: common.Entailer = DEFAULT_ENTAILER,
     embedder: Annotated[
-        str, typer.Option(help="Who compares, for --by embedding.", metavar="URI")
+        str, typer.Option(help="The embedder for --by embedding.", metavar="URI")
     ] = "embedded",
     threshold: Annotated[
         Optional[float],  # noqa: UP045 - typer reads it
         typer.Option(
-            help="A document is cited where its support is as high, and more than 0. Default: 0.5 "
+            help="Cite a document if its support is at least this, and above 0. Default: 0.5 "
             "for entailment and embedding, 0 for bm25.",
             show_default=False,
         ),
     ] = None,
     only_uncited: Annotated[
         bool,
-        typer.Option("--only-uncited", help="Leave answers alone that cite something already."),
+        typer.Option("--only-uncited", help="Leave answers that already cite something unchanged."),
     ] = False,
     limit: common.Limit = None,
     field: common.Fields = [],  # noqa: B006
@@ -44,8 +44,8 @@ def cite(  # noqa: PLR0913 - one argument an option
     """Put citations into answers that have documents but do not cite them.
 
     Each sentence without a citation gets the number of the document that supports it most, before
-    its final punctuation; where none supports it, it gets none. Refusals stay as they are. A
-    stopped command goes on where it was.
+    its final punctuation. A sentence that no document supports gets none. Refusals are left
+    unchanged. Run a stopped command again to continue.
 
     \b
     trustassay cite answers.jsonl --by entailment --entailer embedded --out cited.jsonl
@@ -72,10 +72,10 @@ def cite(  # noqa: PLR0913 - one argument an option
         )
         done = citing.cite(source, out, backends, options)
         if done.resumed:
-            say(f"{done.resumed:,} answers were done already")
-        say(f"{done.answers:,} answers in {out}, {done.citations:,} citations put in")
+            say(f"{done.resumed:,} answers were already done")
+        say(f"{done.answers:,} answers in {out}, {done.citations:,} citations added")
         if done.unsupported:
-            say(f"{done.unsupported:,} sentences have no support and stay without a citation")
+            say(f"{done.unsupported:,} sentences have no support and get no citation")
         for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
             say(one_line(f"  {sample_id}: {error}"))
         if done.failed:

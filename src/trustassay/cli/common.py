@@ -1,4 +1,4 @@
-"""What commands share: options, errors for people, and the printing of a run."""
+"""What commands share: options, error messages, and the printing of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FAILURES_SHOWN = 20
 Entailer = Annotated[
     str,
     typer.Option(
-        help="Who judges entailment: embedded, lexical, hf:ID-or-path, python:MODULE:FUNCTION, "
+        help="The entailment model: embedded, lexical, hf:ID-or-path, python:MODULE:FUNCTION, "
         "or a chat model (openai:MODEL, chat:hf:ID, ...).",
         metavar="URI",
     ),
@@ -39,7 +39,7 @@ Entailer = Annotated[
 Embedder = Annotated[
     str,
     typer.Option(
-        help="Who turns texts into vectors: embedded, openai:MODEL[@BASE_URL], hf:ID-or-path.",
+        help="The embedding model: embedded, openai:MODEL[@BASE_URL], hf:ID-or-path.",
         metavar="URI",
     ),
 ]
@@ -47,7 +47,7 @@ Metrics = Annotated[
     list[str],
     typer.Option(
         "--metric",
-        help="A metric, with options after a colon: grounding:profile=paper,correctness=em. "
+        help="A metric and, after a colon, its options: grounding:profile=paper,correctness=em. "
         "May be given more than once.",
         metavar="NAME[:OPTION=VALUE,...]",
     ),
@@ -65,29 +65,29 @@ Style = Annotated[
     str,
     typer.Option(
         help="How the model is asked for answers: closed-book, rag, rag-refusal, icl; auto takes "
-        "rag-refusal where there are documents, else closed-book.",
+        "rag-refusal if there are documents, else closed-book.",
     ),
 ]
 PromptFile = Annotated[
     Optional[Path],  # noqa: UP045
-    typer.Option(
-        "--prompt", help="A template of your own in place of the style's.", show_default=False
-    ),
+    typer.Option("--prompt", help="Your own template in place of the style's.", show_default=False),
 ]
 Examples = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(
-        help="Answered questions to show before the question, a file as INPUT.",
+        help="Answered questions to show before the question; a file like INPUT.",
         show_default=False,
     ),
 ]
-Temperature = Annotated[float, typer.Option(help="0 for the likeliest answer.", min=0)]
-MaxTokens = Annotated[int, typer.Option(help="The longest answer, in tokens.", min=1)]
+Temperature = Annotated[
+    float, typer.Option(help="Sampling temperature; 0 for the most likely answer.", min=0)
+]
+MaxTokens = Annotated[int, typer.Option(help="Maximum length of an answer, in tokens.", min=1)]
 Cache = Annotated[
     str,
     typer.Option(
-        help="Folder of the file in which runs share what endpoints replied, or off. "
-        "Default: TRUSTASSAY_CACHE, else one in the user's cache.",
+        help="Folder of the cache in which runs share the replies of endpoints, or off. "
+        "Default: TRUSTASSAY_CACHE, else a folder in the user's cache.",
         metavar="DIR|off",
         show_default=False,
     ),
@@ -96,7 +96,8 @@ PricesFile = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(
         "--prices",
-        help='Prices by model, US dollars a million tokens: {"MODEL": {"prompt": 1, "reply": 4}}.',
+        help="Prices by model, in US dollars per million tokens: "
+        '{"MODEL": {"prompt": 1, "reply": 4}}.',
         show_default=False,
     ),
 ]
@@ -104,7 +105,7 @@ BudgetText = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
         "--budget",
-        help="Stop asking before more is spent: 5usd, or 200000 (tokens).",
+        help="Stop before more than this is spent: 5usd, or 200000 (tokens).",
         metavar="USD|TOKENS",
         show_default=False,
     ),
@@ -113,28 +114,31 @@ Fields = Annotated[
     list[str],
     typer.Option(
         "--field",
-        help="Read a field under another name; dots reach inside. May be given more than once.",
+        help="Read a field from another name; dots descend into objects. May be given more than "
+        "once.",
         metavar="CANONICAL=THEIRS",
     ),
 ]
 Limit = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option(help="Take the first N records alone.", min=1, show_default=False),
+    typer.Option(help="Take only the first N records.", min=1, show_default=False),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
 Length = Annotated[
     int,
     typer.Option(
-        help="Characters that a perturbation adds or mistypes, or words that it changes, at most.",
+        help="Maximum number of characters that a perturbation adds or mistypes, or of words that "
+        "it changes.",
         min=1,
     ),
 ]
 LastCode = Annotated[
-    int, typer.Option("--range", help="The last code that the perturbation codes draws.", min=0)
+    int,
+    typer.Option(
+        "--range", help="The highest code point that the perturbation codes draws.", min=0
+    ),
 ]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Go on without faulty records, and count them.")
-]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip faulty records, and count them.")]
 Source = Annotated[
     Path,
     typer.Argument(
@@ -147,7 +151,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on
 Concurrency = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        help="Samples in flight at once. Default: enough for what the endpoints take at once.",
+        help="Samples in progress at once. Default: enough to keep the endpoints busy.",
         min=1,
         show_default=False,
     ),
@@ -156,7 +160,7 @@ Concurrency = Annotated[
 
 @contextmanager
 def errors_for_people() -> Iterator[None]:
-    """Turn the errors that a user can mend into a message and exit status 2."""
+    """Turn the errors that a user can fix into a message and exit status 2."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
     from trustassay.data.reading import InputError
     from trustassay.errors import BackendError, RunFolderError, UnknownNameError
@@ -167,7 +171,7 @@ def errors_for_people() -> Iterator[None]:
         with at_work():
             yield
     except KeyboardInterrupt:
-        say("interrupted; the same command goes on where this one stopped")
+        say("interrupted; run the same command again to continue")
         raise typer.Exit(INTERRUPTED) from None
     except BadInputError as error:
         show_faults(error)
@@ -181,13 +185,13 @@ def errors_for_people() -> Iterator[None]:
         known = error.filename is not None and error.strerror
         say(f"trustassay: {error.filename}: {error.strerror}" if known else f"trustassay: {error}")
         if is_full(error):
-            say("what is finished is kept; make room, and the same command goes on")
+            say("finished work is kept; free some space and run the same command again to continue")
             raise typer.Exit(1) from None
         raise typer.Exit(2) from None
 
 
 def show_faults(error: BadInputError) -> None:
-    """Print every fault with its place; a kind that fills the file is cut short, and counted."""
+    """Print every fault with its place; of a frequent kind only the first ones, and a count."""
     kinds: Counter[str] = Counter()
     for fault in error.faults:
         for problem in fault.problems:
@@ -203,16 +207,16 @@ def show_faults(error: BadInputError) -> None:
     if error.count > len(error.faults):
         say(f"... only the first {len(error.faults):,} faulty records are listed")
     records = "faulty record" if error.count == 1 else "faulty records"
-    say(f"{error.count:,} {records}; nothing was started (--skip-bad goes on without them)")
+    say(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
 
 
 def call_options(
     cache: str, prices: Path | None = None, budget: str | None = None, at_once: int | None = None
 ) -> CallOptions:
-    """Read what the options of asking say.
+    """Read the options of model calls.
 
     Raises:
-        ValueError, OSError: a budget or a file of prices that is none.
+        ValueError, OSError: the budget or the file of prices is not valid.
     """
     from trustassay.calls.opening import CallOptions
     from trustassay.calls.spending import Budget, Prices
@@ -233,10 +237,10 @@ def answering(
     temperature: float,
     max_tokens: int,
 ) -> Answering:
-    """Read how a model is to be asked for answers.
+    """Read the options for asking a model for answers.
 
     Raises:
-        BadInputError, InputError, ValueError: a style, a prompt or examples that are none.
+        BadInputError, InputError, ValueError: the style, the prompt or the examples are not valid.
     """
     from trustassay.answering import Answering
     from trustassay.data.reading import Fault, read_samples
@@ -250,7 +254,7 @@ def answering(
 
 
 def show(run: Run, *, as_json: bool) -> None:
-    """Print a finished run and exit with status 1 where samples failed."""
+    """Print a finished run and exit with status 1 if samples failed."""
     from trustassay.cli.groups import show_groups
     from trustassay.runs.silence import remarks
 
@@ -266,7 +270,7 @@ def show(run: Run, *, as_json: bool) -> None:
     if failed:
         show_failures(run, failed)
     if run.outcome.intake.faulty:
-        say(f"left out as faulty: {run.outcome.intake.faulty}")
+        say(f"skipped as faulty: {run.outcome.intake.faulty}")
     if (run.path / "report.html").exists():
         say(f"report: {run.path / 'report.html'}")
     say(f"run:    {run.path}")
@@ -277,7 +281,7 @@ def show(run: Run, *, as_json: bool) -> None:
 
 
 def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) -> None:
-    """Print the headline figures of a metric as a table, and say what does not apply."""
+    """Print the headline figures of a metric as a table, and which of them do not apply."""
     rows = []
     for key, value in summary.values.items():
         figure = figures.get(key)
@@ -294,7 +298,7 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
             )
         )
     say(title)
-    show_table(("figure", "value", "95 % interval", "n", "what it is"), rows, {"what it is"})
+    show_table(("figure", "value", "95 % interval", "n", "meaning"), rows, {"meaning"})
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
     say(f"{summary.n - summary.failed} of {summary.n} samples scored{of}")
@@ -303,7 +307,7 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
         if key in figures and figures[key].headline:
             without.setdefault(reason, []).append(key)
     for reason, keys in without.items():
-        say(f"no interval of {', '.join(keys)}: {reason}")
+        say(f"no interval for {', '.join(keys)}: {reason}")
 
 
 def amount(value: float, unit: str) -> str:
@@ -314,27 +318,27 @@ def amount(value: float, unit: str) -> str:
 
 
 def show_asking(outcome: RunOutcome, usage: Mapping[str, Any]) -> None:
-    """Say what chat models were asked, what that took, and how the endpoints behaved."""
+    """Print the calls to chat models, what they cost, and how the endpoints behaved."""
     for model, used in usage.get("models", {}).items():
         price = "price unknown" if used["usd"] is None else f"{used['usd']:.4f} USD"
         tokens = f"{used['prompt_tokens']:,} + {used['reply_tokens']:,} tokens"
-        at_hand = f", {used['cached']:,} at hand already" if used["cached"] else ""
-        say(f"asked {model}: {used['calls']:,} calls{at_hand}, {tokens}, {price}")
+        cached = f", {used['cached']:,} cached" if used["cached"] else ""
+        say(f"asked {model}: {used['calls']:,} calls{cached}, {tokens}, {price}")
     show_endpoints(outcome.endpoints)
     dropped: Counter[str] = Counter()
     for models in usage.get("metrics", {}).values():
         for used in models.values():
             dropped.update({k: v for k, v in used.items() if k.startswith("without ")})
     for name, count in dropped.items():
-        say(f"{count:,} calls went {name}, which the endpoint refused")
+        say(f"{count:,} calls were made {name}, which the endpoint refused")
 
 
 def show_endpoints(endpoints: Mapping[str, Endpoint]) -> None:
-    """Say how often endpoints failed, and how."""
+    """Print how often endpoints failed, and how."""
     for address, endpoint in endpoints.items():
         if endpoint.failures:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in endpoint.failures.items())
-            say(f"{address}: {endpoint.sent:,} tries, of which failed: {kinds}")
+            say(f"{address}: {endpoint.sent:,} tries; failed: {kinds}")
 
 
 def show_failures(run: Run, failed: int) -> None:

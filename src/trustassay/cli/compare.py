@@ -30,7 +30,7 @@ def compare(
     metric: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
         typer.Option(
-            help="The metric to compare, where the runs share several.",
+            help="The metric to compare, if the runs share several.",
             metavar="NAME",
             show_default=False,
         ),
@@ -42,7 +42,7 @@ def compare(
         typer.Option(help="Write a page with both distributions.", show_default=False),
     ] = None,
 ) -> None:
-    """Say how the distribution of a metric's scores changed between two runs.
+    """Compare the distributions of a metric's scores in two runs.
 
     Runs of the same samples are also compared sample by sample.
 
@@ -63,13 +63,13 @@ def compare(
 
 
 def headline(found: Comparison) -> str:
-    """Say in a sentence what happened to the mean, and to the distribution."""
+    """Return a sentence on how the mean and the distribution changed."""
     change = found.paired or found.mean
     a, b = (float(side.scores.mean()) for side in (found.first, found.second))
     words = f"The mean went from {a:.3f} to {b:.3f}"
     low, high = change.interval or (-math.inf, math.inf)
     if change.interval is None:
-        words += f"; whether that is a change cannot be said ({change.without})"
+        words += f"; whether that is a real change is unknown ({change.without})"
     elif low <= 0 <= high:
         words += f"; that is no clear change (95 % interval {low:+.3f} to {high:+.3f})"
     else:
@@ -99,7 +99,7 @@ def rows(found: Comparison) -> list[Row]:
         return side.share_below(found.stable_below or 0.0)
 
     table = [
-        row("mean", both(lambda s: s.scores.mean()), found.mean, 3, "of all scores of a run"),
+        row("mean", both(lambda s: s.scores.mean()), found.mean, 3, "of all scores in a run"),
         row("median", both(lambda s: np.median(s.scores)), found.median, 3, ""),
     ]
     if found.stable:
@@ -107,7 +107,9 @@ def rows(found: Comparison) -> list[Row]:
         table.append(row("stable share, %", both(below), found.stable, 1, words))
     if found.paired and found.paired_p is not None:
         cells = ["", "", f"{found.paired.value:+.3f}", _interval(found.paired, 3)]
-        why = f"mean difference of {found.pairs:,} samples that both runs scored; p from sign flips"
+        why = (
+            f"mean difference over {found.pairs:,} samples that both runs scored; p from sign flips"
+        )
         cells = [cell.replace("-", "−") for cell in cells]
         table.append(Row("paired difference", [*cells, _p(found.paired_p)], why))
     far = found.distribution
@@ -136,7 +138,7 @@ def _show(found: Comparison) -> None:
     say(f"{sizes[0]} and {sizes[1]} scores{paired}")
     say(headline(found))
     for warning in found.warnings:
-        say(one_line(f"mind: {warning}"))
+        say(one_line(f"note: {warning}"))
 
 
 def write_comparison(found: Comparison, path: Path) -> None:

@@ -52,12 +52,14 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The data set, JSON Lines.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(help="The data set to write, JSON Lines.", show_default=False)
+    ],
     corpus: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads it
         typer.Option(
-            help="Where documents come from: a folder of texts, .jsonl, .csv, .tsv, .parquet, or "
-            "an index.",
+            help="The source of the documents: a folder of texts, .jsonl, .csv, .tsv, .parquet, "
+            "or an index.",
             show_default=False,
         ),
     ] = None,
@@ -72,8 +74,8 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
     words: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option(
-            help="Cut documents into passages of so many words. Default: 100 for plain text, "
-            "records stay whole.",
+            help="Cut documents into passages of N words. Default: 100 for plain text; "
+            "records are not cut.",
             min=1,
             show_default=False,
         ),
@@ -81,18 +83,19 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
     claims: Annotated[
         str,
         typer.Option(
-            help="Gold claims: given (else the answers), sentences of the gold answers, or asked "
-            "of a model (--model)."
+            help="Gold claims: given (those in the records, else the gold answers), sentences (of "
+            "the gold answers), or model (asked of --model)."
         ),
     ] = "given",
     entailer: common.Entailer = DEFAULT_ENTAILER,
     model: common.Model = None,
     candidates: Annotated[
-        int, typer.Option(help="Passages retrieved for a question.", min=1)
+        int, typer.Option(help="Passages to retrieve for each question.", min=1)
     ] = 100,
-    documents: Annotated[int, typer.Option(help="Documents kept of them.", min=1)] = 5,
+    documents: Annotated[int, typer.Option(help="Documents to keep of these.", min=1)] = 5,
     threshold: Annotated[
-        float, typer.Option(help="Probability of entailment from which a passage supports.")
+        float,
+        typer.Option(help="Entailment probability from which a passage counts as supporting."),
     ] = 0.5,
     limit: common.Limit = None,
     seed: common.Seed = 0,
@@ -104,7 +107,7 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Build a grounded data set from questions, gold answers and a corpus.
 
-    A stopped command goes on where it was. Score the result's answers with --metric grounding.
+    Run a stopped command again to continue. Score answers to the result with --metric grounding.
 
     \b
     trustassay dataset questions.jsonl --corpus texts/ --out data.jsonl
@@ -117,7 +120,7 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         from trustassay.workflows import dataset as datasets
 
         if (corpus is None) == (retriever is None):
-            raise ValueError("name the documents by --corpus or by --retriever, by just one")
+            raise ValueError("give either --corpus or --retriever")
         options = datasets.BuildOptions(
             claims=cast("datasets.Claims", claims),
             candidates=candidates,
@@ -136,10 +139,10 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
             found = bm25_retriever_of(retriever or "", words=words, progress=True)
         built = datasets.build(source, out, found, entailer, model, options)
         if built.resumed:
-            say(f"{built.resumed:,} questions were done already")
+            say(f"{built.resumed:,} questions were already done")
         common.show_endpoints(built.endpoints)
         if built.stopped:
-            say(f"stopped: {built.stopped}; the same command goes on where this one stopped")
+            say(f"stopped: {built.stopped}; run the same command again to continue")
             raise typer.Exit(1)
         say(
             f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "

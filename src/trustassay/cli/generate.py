@@ -20,25 +20,25 @@ def generate(  # noqa: PLR0913 - one argument an option
     model: Annotated[
         str,
         typer.Option(
-            help="Who answers: openai:MODEL[@BASE_URL], anthropic:MODEL, gemini:MODEL, "
+            help="The model to ask: openai:MODEL[@BASE_URL], anthropic:MODEL, gemini:MODEL, "
             "hf:ID-or-path, replay:FILE, python:MODULE:FUNCTION.",
             metavar="URI",
             show_default=False,
         ),
     ],
     out: Annotated[
-        Path, typer.Option(help="The answered questions, JSON Lines.", show_default=False)
+        Path, typer.Option(help="The answered questions to write, JSON Lines.", show_default=False)
     ],
     answers: Answers,
-    repeats: Annotated[int, typer.Option(help="Answers to each question.", min=1)] = 1,
+    repeats: Annotated[int, typer.Option(help="Answers per question.", min=1)] = 1,
     again: Annotated[
-        bool, typer.Option("--again", help="Answer questions that have an answer already, too.")
+        bool, typer.Option("--again", help="Also answer questions that already have an answer.")
     ] = False,
     limit: common.Limit = None,
     concurrency: Annotated[
         Optional[int],  # noqa: UP045 - typer reads it
         typer.Option(
-            help="Calls under way at once, at most. Default: what the URI says, else 64.",
+            help="Maximum number of calls at once. Default: as the URI says, else 64.",
             min=1,
             show_default=False,
         ),
@@ -47,7 +47,7 @@ def generate(  # noqa: PLR0913 - one argument an option
     skip_bad: common.SkipBad = False,
     spending: Spending,
 ) -> None:
-    """Answer a file of questions. A stopped command goes on where it was: replies are cached.
+    """Answer a file of questions. Run a stopped command again to continue: replies are cached.
 
     \b
     trustassay generate questions.jsonl --model openai:gpt-4o-mini --out answers.jsonl
@@ -85,6 +85,6 @@ def generate(  # noqa: PLR0913 - one argument an option
             if (more := len(done.failed) - common.FAILURES_SHOWN) > 0:
                 say(f"  ... and {more:,} more")
             if not done.written:
-                say(f"nothing was answered; {out} was not written")
-            say(f"failed: {len(done.failed):,}; the same command asks for these alone")
+                say(f"no question was answered; {out} was not written")
+            say(f"failed: {len(done.failed):,}; run the same command again to retry only these")
             raise typer.Exit(1)

@@ -17,7 +17,7 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
     """Print the means of each model and domain with their standard errors: 0.063(4).
 
     ``found`` is a metric's block of ``groups`` in ``summary.json``. A single group is not printed,
-    since the figures above say the same of it.
+    since it would repeat the figures above.
     """
     from trustassay.report.text import with_error
 

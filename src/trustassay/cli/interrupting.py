@@ -27,7 +27,7 @@ def begin() -> None:
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """Let an interruption raise ``KeyboardInterrupt``, so that what is under way is stored."""
+    """Let an interruption raise ``KeyboardInterrupt``, so that what is in progress is stored."""
     if signal.getsignal(signal.SIGINT) is not _leave:
         yield
         return
@@ -49,5 +49,5 @@ def end(status: object) -> None:
 
 def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
     with suppress(OSError):
-        os.write(2, b"interrupted; nothing was begun\n")
+        os.write(2, b"interrupted; nothing was started\n")
     os._exit(INTERRUPTED)

@@ -43,11 +43,11 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     ] = [],  # noqa: B006 - typer copies it
     embedder: common.Embedder = "embedded",
     perturbations: Annotated[
-        int, typer.Option(help="Perturbed versions of each question.", min=1)
+        int, typer.Option(help="Perturbed versions per question.", min=1)
     ] = 10,
     length: common.Length = 3,
     last: common.LastCode = 31,
-    draw: Annotated[int, typer.Option(help="Questions drawn at random.", min=1)] = 100,
+    draw: Annotated[int, typer.Option(help="Questions to draw at random.", min=1)] = 100,
     limit: common.Limit = None,
     seed: common.Seed = 0,
     field: common.Fields = [],  # noqa: B006 - typer copies it
@@ -55,15 +55,15 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     cache: common.Cache = "",
     out: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(help="Write a page with pictures.", show_default=False),
+        typer.Option(help="Write a page with charts.", show_default=False),
     ] = None,
     as_json: common.Json = False,
 ) -> None:
-    """Check that a perturbation pushes the vectors of questions in all directions alike.
+    """Check that a perturbation moves the vectors of questions equally in all directions.
 
-    Harmonic robustness takes it for granted: see docs/monitoring.md. By default all perturbations
-    are tried, one row each, with what the embedder sees of it; one alone is told in full. The last
-    command is the check of the paper.
+    Harmonic robustness assumes it: see docs/monitoring.md. By default all perturbations are tried,
+    with one row each that says how far the embedder sees the change; a single one is shown in
+    full. The last command is the paper's check.
 
     \b
     trustassay isotropy questions.jsonl
@@ -80,7 +80,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         from trustassay.workflows.isotropy import drawn_samples, measure_isotropy
 
         if "paraphrase" in perturbation:
-            raise ValueError("paraphrases are asked of a model; take another --perturbation")
+            raise ValueError("paraphrases need a model; choose another --perturbation")
         chosen = families(dict.fromkeys(perturbation or FAMILIES), length, last)
         samples = drawn_samples(
             source,
@@ -101,7 +101,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         )
         found = dict(zip(made, figures, strict=True))
         warnings = _warnings(found, made, embedder)
-        warnings += [f"{name}: none of the questions can be perturbed so" for name in unfit]
+        warnings += [f"{name}: cannot be applied to any of the questions" for name in unfit]
         _show(found, embedder, warnings)
         facts = {
             "embedder": embedder,
@@ -122,11 +122,11 @@ def isotropy(  # noqa: PLR0913 - one argument an option
 def _warnings(
     found: Mapping[str, Isotropy], made: Mapping[str, Versions], embedder: str
 ) -> list[str]:
-    """Return what to mind, perturbations of which the same is to be said together."""
+    """Return the warnings, one for all perturbations that it applies to."""
     told: dict[str, list[str]] = {}
     for name, one in found.items():
         if left_out := made[name].left_out:
-            words = f"{left_out:,} questions cannot be perturbed so and are left out"
+            words = f"cannot be applied to {left_out:,} questions, which are left out"
             told.setdefault(words, []).append(name)
         for words in blindness(one, name, embedder):
             told.setdefault(words, []).append(name)
@@ -135,7 +135,7 @@ def _warnings(
 
 
 def sight(found: Isotropy) -> str:
-    """Return what the embedder sees of a perturbation: yes, no, in part, or not what."""
+    """Return whether the embedder sees a perturbation: yes, no, in part, or not what."""
     share = found.unchanged.value
     if share == 1:
         return "no"
@@ -147,7 +147,7 @@ def sight(found: Isotropy) -> str:
 
 
 def seen(found: Mapping[str, Isotropy], embedder: str) -> str:
-    """Say in a sentence which perturbations the embedder sees, and which it does not."""
+    """Return a sentence on which perturbations the embedder sees, and which it does not."""
     named: dict[str, list[str]] = {}
     for name, one in found.items():
         named.setdefault(sight(one), []).append(name)
@@ -186,28 +186,26 @@ def overview(found: Mapping[str, Isotropy]) -> list[Row]:
 
 
 def blindness(found: Isotropy, perturbation: str, embedder: str) -> list[str]:
-    """Say plainly where the embedder does not see that a text was changed, or what was."""
+    """Return the cases in which the embedder does not see that a text was changed, or how."""
     share = found.unchanged.value
     if share == 0:
         if sight(found) == "not what":
             return [
                 "All perturbed versions of a text have nearly the same vector: the embedder sees "
-                "that something was changed, but not what, as where a tokenizer takes every "
-                "character that it does not know for the same one."
+                "that something was changed, but not what. This happens, for instance, when a "
+                "tokenizer maps all unknown characters to the same token."
             ]
         return []
     if share == 1:
-        words = "No perturbed text has another vector than its original: the embedder sees the same"
+        words = "Every perturbed text has the same vector as its original"
     else:
-        words = (
-            f"{100 * share:.1f} % of the perturbed texts are to the embedder the original itself"
-        )
+        words = f"{100 * share:.1f} % of the perturbed texts have the same vector as their original"
     if embedder.startswith("embedded") and perturbation in DROPPED:
         words += f", since the tokenizer of {embedder} drops such characters"
     if share == 1:
         words += (
-            ". It can say nothing about this perturbation; gamma, which compares answers and not "
-            "prompts, is not touched by that"
+            ", so this embedder cannot measure this perturbation. Gamma is not affected, since it "
+            "compares answers and not prompts"
         )
     else:
         words += "; they count as angles of 0, and their directions are left out"
@@ -215,7 +213,7 @@ def blindness(found: Isotropy, perturbation: str, embedder: str) -> list[str]:
 
 
 def headline(found: Isotropy) -> str:
-    """Say in a sentence how far and how evenly the perturbed texts lie about their originals."""
+    """Return a sentence on how far and how evenly the perturbed texts spread."""
     if found.shape is None or found.expected is None:
         return "The embedder does not see this perturbation: no vector moves."
     words = (
@@ -224,15 +222,15 @@ def headline(found: Isotropy) -> str:
     )
     ratio = found.shape.dimensions.value / found.expected.dimensions.value
     words += (
-        f"The displacements use {found.shape.dimensions.value:.3g} effective dimensions, an "
-        f"isotropic cloud of their size {found.expected.dimensions.value:.3g} "
+        f"The displacements use {found.shape.dimensions.value:.3g} effective dimensions; an "
+        f"isotropic cloud of the same size uses {found.expected.dimensions.value:.3g} "
         f"({100 * ratio:.0f} %)."
     )
     return words
 
 
 def rows(found: Isotropy) -> list[Row]:
-    """Return the table of figures: found, interval, and what an isotropic cloud would have."""
+    """Return the table of figures: found, interval, and the value of an isotropic cloud."""
     from trustassay.report.pages import Row
 
     def row(
@@ -256,20 +254,30 @@ def rows(found: Isotropy) -> list[Row]:
     error = cosines.error
     table = [
         row(
-            "unchanged, %", share(found.unchanged), 1, "perturbed texts with the original’s vector"
+            "unchanged, %",
+            share(found.unchanged),
+            1,
+            "perturbed texts with the same vector as the original",
         ),
         row("angle, °", found.angle, 2, "between a perturbed text and its original, on average"),
-        row("cone, °", found.cone, 2, "between the mean of a text’s versions and it, on average"),
+        row(
+            "cone, °",
+            found.cone,
+            2,
+            "between the mean of a text’s versions and the text, on average",
+        ),
         Row("largest cone, °", [f"{found.within:.2f}", "", ""], "the paper’s figure: below 11"),
-        row("cosine", cosines.mean, 4, f"to the original, mean of each text’s versions; {AUTHORS}"),
+        row(
+            "cosine", cosines.mean, 4, f"to the original, mean over each text’s versions; {AUTHORS}"
+        ),
         Row("± standard error", ["" if error is None else f"{error:.4f}", "", ""], "of that mean"),
         row("its deviation", cosines.deviation, 4, "among the versions of a text, on average"),
         row("cosine of the mean", cosines.of_mean, 4, "of a text’s versions to the original"),
-        row("and below it", cosines.below, 4, "how far the first cosine lies below that"),
+        row("difference", cosines.below, 4, "cosine of the mean less the mean cosine"),
     ]
     for name, key, digits, why in (
         ("mean displacement", "displacement", 3, "length of a text’s mean unit displacement; "
-         "0 cancels out, 1 is one direction"),
+         "0: they cancel out, 1: all in one direction"),
         ("cosine of displacements", "cosine", 3, "between two displacements of a text, on average"),
         ("largest eigenvalue", "largest", 3, "share of the displacement along one direction"),
         ("effective dimensions", "dimensions", 1, "participation ratio of the eigenvalues"),
@@ -291,9 +299,9 @@ def _show(found: Mapping[str, Isotropy], embedder: str, warnings: list[str]) -> 
         most = max(one.texts for one in found.values())
         say(f"{most:,} texts, {only.perturbations} perturbed versions of each")
         say(one_line(seen(found, embedder)))
-        say("--perturbation NAME tells one of them in full")
+        say("--perturbation NAME shows one of them in full")
     for warning in warnings:
-        say(one_line(f"mind: {warning}"))
+        say(one_line(f"note: {warning}"))
 
 
 def _print(first: str, columns: Sequence[str], table_rows: Sequence[Row]) -> None:

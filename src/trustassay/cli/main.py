@@ -1,4 +1,4 @@
-"""``trustassay``: the application, and the exit status of everything that can go wrong."""
+"""``trustassay``: the application and its exit statuses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def options(
 ) -> None:
     """Exit status: 0 all scored; 1 finished, but some samples failed, or stopped by a full disk;
     2 bad input or arguments, nothing was started; 3 watch: too many answers beyond the threshold;
-    130 interrupted, the same command goes on."""
+    130 interrupted, run the same command again to continue."""
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
     try:
         app()
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
+        print("interrupted; run the same command again to continue", file=sys.stderr)
         sys.exit(INTERRUPTED)
-    except OSError as error:  # of standard output: commands tell of all others themselves
+    except OSError as error:  # of standard output: commands report all others themselves
         output_failed(error)

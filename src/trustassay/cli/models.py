@@ -21,20 +21,21 @@ def models(
         Optional[list[str]],  # noqa: UP045 - typer reads it on Python 3.11
         typer.Argument(
             metavar="[URI]...",
-            help="Ask these one small thing each and say how long it took: openai:MODEL, "
-            "hf:ID-or-path, lexical, ... chat=, embedder= or entailer= before a URI says what to "
-            "try it as.",
+            help="Send each of these a small request and show how long it took: openai:MODEL, "
+            "hf:ID-or-path, lexical, ... Put chat=, embedder= or entailer= before a URI to choose "
+            "what it is tried as.",
             show_default=False,
         ),
     ] = None,
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Load each that needs no name, run its self-test, measure its speed."
+            "--check",
+            help="Load each backend that needs no name, run its self-test, measure its speed.",
         ),
     ] = False,
 ) -> None:
-    """Say which backends work here and which keys are set; try those that are named.
+    """List the backends that work here and the keys that are set; try the backends given.
 
     \b
     trustassay models --check
@@ -42,7 +43,7 @@ def models(
     """
     with errors_for_people():
         timed = check or bool(uris)
-        texts = ["backend", "what for", "here"]
+        texts = ["backend", "used for", "available"]
         rows = []
         broken = 0
         for found in _found(uris or [], check):
@@ -51,12 +52,12 @@ def models(
             rows.append([*cells, *([found.load, found.speed] if timed else [])])
         show_table([*texts, *(["load", "speed"] if timed else [])], rows, texts)
         if broken:
-            say(f"{broken} of them should work here and do not")
+            say(f"{broken} of these failed but should work here")
             raise typer.Exit(1)
 
 
 def _found(uris: list[str], check: bool) -> Iterator[Found]:
-    """Yield what there is, and what came of trying those named; all where none is named."""
+    """Yield the backends that there are, and the results of trying those named in ``uris``."""
     from trustassay.backends import inventory
 
     if check or not uris:

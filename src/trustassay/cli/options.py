@@ -30,24 +30,26 @@ def _uris(help_text: str) -> Any:
 
 @dataclass(frozen=True)
 class Backends:
-    """Who is asked; what is not named is the default, where there is one."""
+    """The backends to ask; one that is not given is the default, if there is one."""
 
     model: common.Model = None
     judge: Annotated[
-        list[str], _uris("A model that judges, a URI as of --model. More than once for several.")
+        list[str], _uris("A judge, a URI as for --model. May be given more than once.")
     ] = field(default_factory=list)
     generator: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
-        _uri("A model that makes wrong and corrected answers, as of --model."),
+        _uri("A model that writes wrong and corrected answers, a URI as for --model."),
     ] = None
     reference: Annotated[
         list[str],
-        _uris("A model whose answers are compared, as of --model. More than once for several."),
+        _uris(
+            "A model whose answers are compared, a URI as for --model. May be given more than once."
+        ),
     ] = field(default_factory=list)
     entailer: Annotated[
         Optional[str],  # noqa: UP045
         _uri(
-            "Who judges entailment: embedded (the default), lexical, hf:ID-or-path, "
+            "The entailment model: embedded (the default), lexical, hf:ID-or-path, "
             "python:MODULE:FUNCTION, or a chat model (openai:MODEL[@BASE_URL][?repeats=N], "
             "chat:hf:ID, ...)."
         ),
@@ -55,43 +57,42 @@ class Backends:
     embedder: Annotated[
         Optional[str],  # noqa: UP045
         _uri(
-            "Who turns texts into vectors: embedded (the default), openai:MODEL[@BASE_URL], "
-            "hf:ID-or-path."
+            "The embedding model: embedded (the default), openai:MODEL[@BASE_URL], hf:ID-or-path."
         ),
     ] = None
     similarity: Annotated[
         Optional[str],  # noqa: UP045
         _uri(
-            "What compares two texts: cosine[:EMBEDDER] (the default), consistency[:ENTAILER], "
+            "The similarity of two texts: cosine[:EMBEDDER] (the default), consistency[:ENTAILER], "
             "lexical."
         ),
     ] = None
     retriever: Annotated[
         Optional[str],  # noqa: UP045
         _uri(
-            "Who finds passages: documents for samples without, evidence for factcheck. "
+            "The retriever, for samples without documents and for factcheck: "
             "bm25:PATH[?index=FOLDER]."
         ),
     ] = None
     token_embedder: Annotated[
         Optional[str],  # noqa: UP045
-        _uri("Who turns the tokens of a text into vectors: hf:ID-or-path[?layer=N]."),
+        _uri("The token embedding model: hf:ID-or-path[?layer=N]."),
     ] = None
 
     linker: Annotated[
         Optional[str],  # noqa: UP045
-        _uri("Who finds entities in texts: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT."),
+        _uri("The entity linker: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT."),
     ] = None
     distractors: Annotated[
         Optional[str],  # noqa: UP045
         _uri(
-            "Where wrong answers take words from: embedding[:FILE],pos (the default), "
+            "Sources of words for distractors: embedding[:FILE],pos (the default), "
             "dbpedia[:URL], python:MODULE:OBJECT; several with commas."
         ),
     ] = None
 
     def named(self) -> dict[str, Any]:
-        """Return those that were named, by their words in Python."""
+        """Return the backends that were given, by their argument names in Python."""
         found = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
         found["references"] = found.pop("reference")
         if len(self.judge) == 1:
@@ -101,7 +102,7 @@ class Backends:
 
 @dataclass(frozen=True)
 class Records:
-    """What is read of the input."""
+    """Which part of the input is read, and how."""
 
     limit: common.Limit = None
     field: common.Fields = dataclasses.field(default_factory=list)
@@ -149,7 +150,7 @@ class Spending:
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command in which every argument that is a group stands as the group's options.
+    """Return the command with each group argument replaced by the options of the group.
 
     A group is a dataclass whose fields are annotated as typer's options.
     """

@@ -15,7 +15,7 @@ COLUMNS = ("metric", "asks", "calls", "cached", "prompt tokens", "reply tokens",
 
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
-    """Print what a run would ask, and what that is based on."""
+    """Print the calls that a run would make, and the basis of the estimate."""
     show_table(COLUMNS, [tuple(_cells(part)) for part in plan.parts], {"asks"}, wide=True)
     for part in plan.parts:
         say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
@@ -23,7 +23,7 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     mark = " (a guess)" if plan.guess else ""
     say(f"{plan.samples:,} samples{price}, {times(plan.seconds_range)}{mark}; nothing was asked")
     for metric, count in plan.unsure.items():
-        say(f"{metric}: {count:,} samples may ask for more; that depends on the replies")
+        say(f"{metric}: {count:,} samples may need more calls, depending on the replies")
     if as_json:
         print_json(plan.to_dict())
 
@@ -40,7 +40,7 @@ def _cells(part: Planned) -> Iterator[str]:
 
 
 def span(values: tuple[float, float], shown: Callable[[float], str]) -> str:
-    """Return ``low to high``, or one value where both look the same."""
+    """Return ``low to high``, or one value if both look the same."""
     low, high = map(shown, values)
     return low if low == high else f"{low} to {high}"
 
@@ -58,5 +58,5 @@ def whole(value: float) -> str:
 
 
 def money(value: float) -> str:
-    """Return an amount; one below a cent with the digits that tell it from nothing."""
+    """Return an amount of money; one below a cent with two significant digits."""
     return f"{value:,.2f}" if value == 0 or value >= 0.01 else f"{value:.2g}"

@@ -14,7 +14,7 @@ from trustassay.cli.streams import say
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
     domain: Annotated[
-        str, typer.Option(help="The field that holds a sample's domain; dots reach inside.")
+        str, typer.Option(help="The field that holds a sample's domain; dots descend into objects.")
     ] = "domain",
     open_report: Annotated[
         bool, typer.Option("--open", help="Open the report in a browser.")

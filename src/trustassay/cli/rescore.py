@@ -21,14 +21,14 @@ def rescore(
     backends: Backends,
     seed: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(help="Another seed than the run's.", min=0, show_default=False),
+        typer.Option(help="A seed other than the run's.", min=0, show_default=False),
     ] = None,
     concurrency: Concurrency = None,
     as_json: Json = False,
 ) -> None:
-    """Score the samples of a run with other settings; what its models replied is not asked again.
+    """Score the samples of a run with other settings; stored replies are not requested again.
 
-    Who is not named is the run's own.
+    A backend that is not given is the run's own.
 
     \b
     trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
@@ -48,5 +48,5 @@ def rescore(
         )
         asked = sum(count.computed for count in again.outcome.counts.values())
         stored = sum(count.from_store for count in again.outcome.counts.values())
-        say(f"{stored} replies were at hand, {asked} were asked for anew")
+        say(f"{stored} replies were stored, {asked} were newly requested")
         show(again, as_json=as_json)

@@ -15,7 +15,7 @@ from trustassay.cli.plan import show_plan
 Pool = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads it
     typer.Option(
-        help="Samples for metrics that look beyond their own; default: those of the input.",
+        help="Samples for metrics that compare a sample with others. Default: those of the input.",
         show_default=False,
     ),
 ]
@@ -30,8 +30,8 @@ def score(  # noqa: PLR0913 - one argument an option
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
-            help="The run's folder; the same command with the same folder goes on where it "
-            "stopped. Default: one in trustassay-runs, named after the input and the settings.",
+            help="The run's folder. Run the same command again with the same folder to continue a "
+            "stopped run. Default: one in trustassay-runs, named after the input and the settings.",
             show_default=False,
         ),
     ] = None,
@@ -42,7 +42,8 @@ def score(  # noqa: PLR0913 - one argument an option
     concurrency: common.Concurrency = None,
     spending: Spending,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be asked; ask nothing (see plan).")
+        bool,
+        typer.Option("--dry-run", help="Show the calls that would be made; make none (see plan)."),
     ] = False,
     as_json: common.Json = False,
     open_report: Annotated[
@@ -51,8 +52,8 @@ def score(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Score a file of answers; the report and all results go into the run's folder.
 
-    Questions without an answer are put to --model first; for grounding they bring documents, or
-    --retriever finds them.
+    Questions without an answer are first sent to --model. For grounding they need documents, or
+    a --retriever that finds them.
 
     \b
     trustassay score answers.jsonl
@@ -102,7 +103,7 @@ def plan(  # noqa: PLR0913
     backends: Backends,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="The folder of the run, where it was begun already.", show_default=False),
+        typer.Option(help="The folder of the run, if it was already started.", show_default=False),
     ] = None,
     records: Records,
     pool: Pool = None,
@@ -111,9 +112,9 @@ def plan(  # noqa: PLR0913
     prices: common.PricesFile = None,
     as_json: common.Json = False,
 ) -> None:
-    """Say what a run would ask: calls, tokens, money and time for each metric. Asks nothing.
+    """Show what a run would need: calls, tokens, money and time for each metric. Calls no model.
 
-    What is stored already counts as it was answered, and costs nothing.
+    Calls that are already stored count with their stored replies, and cost nothing.
 
     \b
     trustassay plan asked.jsonl --model openai:gpt-4o-mini --prices prices.json

@@ -1,7 +1,7 @@
-"""Standard output and standard error, which may be closed or full: that costs no result.
+"""Standard output and standard error, which may be closed or full: no result is lost then.
 
-What people read may be lost, and the exit status is what the work has earned. What a program
-reads, ``--json``, is written whole, or the status says that it was not.
+Messages for people may be lost; they do not change the exit status. Output for programs,
+``--json``, is written in full, or the exit status is 1.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ __all__ = ["one_line", "output_failed", "prepare_streams", "print_json", "say", 
 
 OUTPUT, ERRORS = 1, 2
 FAILED = 1
-"""Exit status where standard output did not take what was to be printed."""
+"""Exit status if standard output could not be written."""
 
 
 def prepare_streams() -> None:
-    """Make standard error one that loses what it cannot write, and open what is closed.
+    """Make standard error drop what it cannot write, and open the streams that are closed.
 
-    A file that is opened later would else get the number of the closed stream, and whatever a
+    Otherwise a file opened later would get the number of the closed stream, and whatever a
     library prints there would go into that file.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # Standard output for reading alone: who prints there is to hear of it.
+            # Standard output is opened for reading only, so that printing to it raises an error.
             mode = os.O_RDONLY if number < ERRORS else os.O_WRONLY
             os.open(os.devnull, mode)  # takes the lowest number that is free: this one
     if sys.stdout is None:
@@ -63,12 +63,12 @@ class _Lossy(io.RawIOBase):
     def write(self, data: Any) -> int:
         try:
             return os.write(ERRORS, data)
-        except OSError:  # closed, full, or nobody reads it any more
+        except OSError:  # closed, full, or no longer read
             return len(data)
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print an object on standard output; ends the process where that does not take it."""
+    """Print an object on standard output; ends the process if that cannot be written."""
     try:
         print(json.dumps(content, indent=2, ensure_ascii=False), flush=True)
     except OSError as error:
@@ -76,11 +76,11 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 
 def output_failed(error: OSError) -> NoReturn:
-    """Say that standard output did not take what was printed, and exit with status 1.
+    """Print that standard output could not be written, and exit with status 1.
 
-    Where the reader has gone, as ``head`` does when it has seen enough, nothing is said.
+    If the reader has closed the pipe, as ``head`` does, nothing is printed.
     """
-    with suppress(OSError):  # what it still holds would be tried again at the very end
+    with suppress(OSError):  # what is still buffered would be tried again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), OUTPUT)
     if not isinstance(error, BrokenPipeError):
         why = "it is closed" if error.errno == errno.EBADF else error.strerror
@@ -99,5 +99,5 @@ def say(text: str) -> None:
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` with its line breaks made visible: what stands in a file forges no line."""
+    """Return ``text`` with its line breaks made visible, so that input cannot forge a line."""
     return "\u23ce".join(text.splitlines()) if len(text.splitlines()) > 1 else text

@@ -11,10 +11,10 @@ __all__ = ["show_table"]
 
 GAP = 2
 LEAST_TEXT = 16
-"""Columns that a text needs to be read with ease; with less, each row is written as a list."""
+"""Least width of a column of text; if there is less room, each row is written as a list."""
 NAMELESS = "–"
 OF_LOGS = 160
-"""Columns where nobody sees a terminal and a table is wide."""
+"""Width of wide tables if the output is not a terminal."""
 
 
 def show_table(
@@ -24,10 +24,10 @@ def show_table(
     *,
     wide: bool = False,
 ) -> None:
-    """Print a table; where it is too wide for the terminal, each row as a list of its cells.
+    """Print a table; if it is too wide for the terminal, each row as a list of its cells.
 
-    The columns named in ``texts`` are folded, all others never. The first one, which names the row,
-    and texts are left-aligned. ``wide``: without a terminal there are :data:`OF_LOGS` columns.
+    Only the columns named in ``texts`` are folded. They and the first column, which names the row,
+    are left-aligned. ``wide``: without a terminal the width is :data:`OF_LOGS`.
     """
     from rich.console import Console
 
@@ -53,7 +53,7 @@ def show_table(
 
 
 def _width(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: Collection[str]) -> int:
-    """Return the columns that the table takes at least."""
+    """Return the least width of the table."""
     from rich.cells import cell_len
 
     total = GAP * (len(headings) - 1)

@@ -13,33 +13,37 @@ from trustassay.cli.options import Backends, Spending, with_options
 from trustassay.cli.streams import one_line, say
 
 ALARM = 3
-"""Exit status where too many answers lay beyond the threshold."""
+"""Exit status if too many answers were beyond the threshold."""
 
 
 @with_options
 def watch(  # noqa: PLR0913 - one argument an option
     source: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="JSON Lines, growing.", show_default=False),
+        typer.Argument(metavar="FILE", help="A growing file, JSON Lines.", show_default=False),
     ],
     *,
     out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
     threshold: Annotated[
-        float, typer.Option(help="Scores beyond it, on the bad side, count.", show_default=False)
+        float,
+        typer.Option(help="Scores beyond this, on the worse side, count.", show_default=False),
     ],
     metric: Annotated[
-        str, typer.Option(help="One metric, with its options.", metavar="NAME[:OPTION=VALUE,...]")
+        str, typer.Option(help="One metric and its options.", metavar="NAME[:OPTION=VALUE,...]")
     ] = "harmonicity:perturbations=3",
     backends: Backends,
     share: Annotated[
-        float, typer.Option(help="End with status 3 where more of the last answers count.")
+        float,
+        typer.Option(help="End with status 3 if more than this share of the last answers count."),
     ] = 0.2,
-    window: Annotated[int, typer.Option(help="How many answers are the last ones.", min=1)] = 50,
+    window: Annotated[int, typer.Option(help="Number of last answers to look at.", min=1)] = 50,
     idle: Annotated[
         Optional[float],  # noqa: UP045 - typer reads it
-        typer.Option(help="End after so many seconds without a record.", show_default=False),
+        typer.Option(help="End after this many seconds without a new record.", show_default=False),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="End with the file as it is now.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="End after the records that are in the file now.")
+    ] = False,
     seed: common.Seed = 0,
     concurrency: common.Concurrency = None,
     field: common.Fields = [],  # noqa: B006 - typer copies it
@@ -47,8 +51,8 @@ def watch(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Score a growing file of questions and answers as they arrive.
 
-    Ends with status 3 when more than --share of the last --window answers lie beyond --threshold;
-    with 0 by --once or --idle. The same command goes on behind the last record that it read.
+    Ends with status 3 when more than --share of the last --window answers are beyond --threshold;
+    with 0 by --once or --idle. Run the same command again to continue after the last record read.
 
     \b
     trustassay watch log.jsonl --model openai:gpt-4o-mini --threshold 0.3 --out runs/live
@@ -83,10 +87,10 @@ def watch(  # noqa: PLR0913 - one argument an option
             f"{found.failed:,} failed, {amount(found.faulty, 'faulty record')}"
         )
         if found.scoreless:
-            say(f"{amount(found.scoreless, 'answer')} can have no score; why stands in the report")
+            say(f"{amount(found.scoreless, 'answer')} cannot have a score; the report says why")
         say(f"run:    {out}")
         if found.alarm is not None:
-            say(f"{100 * found.alarm:.0f} % of the last {window} answers lie beyond {threshold:g}")
+            say(f"{100 * found.alarm:.0f} % of the last {window} answers are beyond {threshold:g}")
             raise typer.Exit(ALARM)
         if found.failed:
             raise typer.Exit(1)

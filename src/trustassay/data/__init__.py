@@ -1,4 +1,4 @@
-"""Reading what a user brings: files, folders and objects in the layouts of several tools."""
+"""Reading input: files, folders and objects in the layouts of several tools."""
 
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 

@@ -1,7 +1,7 @@
 """Each kind of file as a stream of raw records: JSON Lines, JSON, CSV, Parquet, `datasets` folders.
 
-Nothing here knows what a sample is. A record that cannot be read is passed on with its problems; a
-file that cannot be read raises.
+This module does not know about samples. A record that cannot be read is passed on with its
+problems; a file that cannot be read raises an error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ += ["raw_records"]
 
 KNOWN_KINDS = (
     ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz), .parquet, "
-    "or a folder that save_to_disk of Hugging Face datasets wrote"
+    "or a folder written by save_to_disk of Hugging Face datasets"
 )
 MOST_ROWS = 1024
 """Rows of an Arrow batch that are turned into Python objects at a time."""
@@ -47,9 +47,9 @@ class InputError(ValueError):
 
 
 class Raw(NamedTuple):
-    """A record as it was found; with ``problems`` and no ``record``, one that was unreadable.
+    """A record as read; with ``problems`` and no ``record`` if it was unreadable.
 
-    A record ``of_table`` has every column of its table, ``None`` where its cell is empty.
+    A record ``of_table`` has every column of its table, ``None`` if its cell is empty.
     """
 
     where: str
@@ -139,7 +139,9 @@ def _json_file(path: Path, name: str) -> Any:
         raise InputError(f"{name}: byte {error.start + 1} is not UTF-8") from error
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
-        hint = "; one object a line is JSON Lines, named .jsonl" * error.msg.startswith("Extra")
+        hint = "; if it is JSON Lines (one object per line), name it .jsonl" * error.msg.startswith(
+            "Extra"
+        )
         raise InputError(f"{name}: is not JSON ({place}: {error.msg}){hint}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: is not readable JSON ({_reason(error)})") from error
@@ -197,8 +199,8 @@ def _header(row: list[str], name: str, fields: Mapping[str, str], parted: str) -
     if "question" not in present and "question" not in sources:
         shown = ", ".join(present)
         raise InputError(
-            f"{name}: the first line is no header that names a question column; expected question "
-            f"or --field question=COLUMN, columns parted by {parted}; it reads {shown[:80]!r}"
+            f"{name}: the first line is not a header with a question column; expected question "
+            f"or --field question=COLUMN, columns separated by {parted}; it reads {shown[:80]!r}"
         )
     _check_columns([cell for cell in header if cell], name, fields)
     return header
@@ -215,7 +217,7 @@ def _check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str])
 
 def _csv_record(row: list[str], where: str, header: list[str], fields: Mapping[str, str]) -> Raw:
     if len(row) > len(header):
-        message = f"has {len(row)} cells, the header names {len(header)}"
+        message = f"has {len(row)} cells, but the header has {len(header)}"
         return Raw(where, None, (Problem("record", message),))
     cells = {k: v or None for k, v in zip_longest(header, row) if k}
     _fill_response(cells, fields)
@@ -257,7 +259,7 @@ def _with_json_cells(cells: dict[str, str | None], where: str, fields: Mapping[s
                 record[column] = json.loads(cell)
             except (ValueError, RecursionError):
                 if column in structured:
-                    message = 'is not JSON; a list stands in a cell as ["one", "two"]'
+                    message = 'is not JSON; write a list in a cell as ["one", "two"]'
                     problems.append(Problem(column, message))
     return Raw(where, record, tuple(problems), of_table=True)
 
@@ -283,7 +285,7 @@ def _parquet(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
     if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > size - 12:
-        raise InputError(f"{name}: is not a whole Parquet file")
+        raise InputError(f"{name}: is not a complete Parquet file")
     return (yield from _arrow_records([(path, name)], name, fields, "Parquet"))
 
 
@@ -297,7 +299,7 @@ def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         return _arrow_records([(shard, str(shard)) for shard in shards], name, fields, "Arrow")
     if not (path / "dataset_dict.json").is_file():
         raise InputError(
-            f"{name}: is a folder, but not one that save_to_disk of Hugging Face datasets wrote "
+            f"{name}: is a folder, but not one written by save_to_disk of Hugging Face datasets "
             "(it has no state.json)"
         )
     content = _json_file(path / "dataset_dict.json", f"{name}/dataset_dict.json")
@@ -306,12 +308,12 @@ def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         raise InputError(f"{name}/dataset_dict.json: names no splits")
     if len(splits) != 1:
         raise InputError(
-            f"{name}: holds the splits {', '.join(splits) or '(none)'}; say which one, "
+            f"{name}: has the splits {', '.join(splits) or '(none)'}; name one of them, "
             f"as in {name.rstrip('/')}/{(splits or ['SPLIT'])[0]}"
         )
     split = path / splits[0]
     if not (split / "state.json").is_file():
-        raise InputError(f"{split}: the split is not there, or has no state.json")
+        raise InputError(f"{split}: the split is missing, or has no state.json")
     return _folder(split, str(split), fields)
 
 
@@ -387,10 +389,10 @@ def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
-    """Open a plain or gzipped text for reading, whatever its name says of that.
+    """Open a plain or gzipped text for reading, whatever its name.
 
     Raises:
-        InputError: it cannot be read, is no text in UTF-8, or its packing is broken.
+        InputError: it cannot be read, is not UTF-8 text, or its compression is damaged.
     """
     try:
         with path.open("rb") as file:
@@ -400,6 +402,6 @@ def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
                     raise InputError(f"{name}: {found}")
                 yield cast("IO[bytes]", stream)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{name}: is not a whole gzip file ({error})") from error
+        raise InputError(f"{name}: is not a complete gzip file ({error})") from error
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error

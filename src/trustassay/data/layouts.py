@@ -1,7 +1,7 @@
-"""The layouts of other tools, as tables: which keys tell a layout, and what its fields are called.
+"""The layouts of other tools, as tables: the keys that identify them and the names of fields.
 
-A record is recognised by its keys. A field under its canonical name wins over another tool's name
-for it, and a name that the user gave wins over both.
+A record is recognised by its keys. A field's canonical name has precedence over another tool's
+name for it, and a name given by the user has precedence over both.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Recognised:
 
 
 def layout_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
-    """Return the layout that the keys of ``record`` tell, the canonical one where none does."""
+    """Return the layout that the keys of ``record`` indicate, by default the canonical one."""
     for layout in LAYOUTS:
         if not layout.telling.isdisjoint(record):
             return layout
@@ -141,7 +141,7 @@ def sources_of(
 
 
 def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognised:
-    """Return ``record`` in canonical fields; what has no canonical name stays as it is."""
+    """Return ``record`` in canonical fields; fields without a canonical name are not changed."""
     layout = layout_of(record, fields)
     sources = sources_of(record, layout, fields)
     moved = set(sources.values())
@@ -228,9 +228,9 @@ def _short_answers(pairs: Any) -> Any:
 
 
 def _one_question(value: Any) -> Any:
-    """Refuse the messages of a conversation; all else is for the parser to judge."""
+    """Refuse the messages of a conversation; the parser checks everything else."""
     if isinstance(value, list | tuple):
-        message = "expected one question, got a list of messages (multi-turn data are not read)"
+        message = "expected one question, got a list of messages (multi-turn is not supported)"
         raise SampleError([Problem("", message)])
     return value
 

@@ -1,7 +1,7 @@
-"""Samples from a file, a folder or an iterable, one at a time, each told where it stood.
+"""Samples from a file, a folder or an iterable, one at a time, each with its place.
 
-A record that is no sample becomes a :class:`Fault` in its place: one bad line does not keep a
-million good ones from being read, and a user sees all faults in one go.
+A record that is not a sample becomes a :class:`Fault` in its place, so that one bad line does not
+prevent the others from being read, and a user sees all faults together.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A record that is no sample: where it stands, and everything that is wrong with it.
+    """A record that is not a sample: its place, and everything that is wrong with it.
 
     ``where`` reads ``answers.jsonl:12`` (a line), ``x.parquet: row 3``, ``x.json: item 3`` or
-    ``sample 3`` (of an iterable); all count from one. Fields bear the names that the record uses.
+    ``sample 3`` (of an iterable); all count from one. Fields have the names that the record uses.
     """
 
     where: str
@@ -40,7 +40,7 @@ class Fault:
 
 
 class Located(NamedTuple):
-    """A sample, where it stands in the input, and whether it brought its id along."""
+    """A sample, its place in the input, and whether it has its own id."""
 
     where: str
     sample: Sample
@@ -56,13 +56,13 @@ def read_samples(
 
     A record of TrustScore holds the answers of several systems: each is a sample.
 
-    ``source`` is a path or an iterable of records and samples. Paths are told apart by suffix:
+    ``source`` is a path or an iterable of records and samples. Paths are distinguished by suffix:
     ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with ``.gz``), ``.parquet``,
-    or a folder that ``save_to_disk`` of Hugging Face ``datasets`` wrote. All are read bit by bit,
-    except ``.json``, which is loaded whole. ``fields`` maps canonical names to the record's own,
-    where dots reach into objects (``{"label": "scores.human"}``); it wins over any layout.
+    or a folder written by ``save_to_disk`` of Hugging Face ``datasets``. All are read in pieces,
+    except ``.json``, which is loaded completely. ``fields`` maps canonical names to the record's
+    own, where dots descend into objects (``{"label": "scores.human"}``); it overrides any layout.
 
-    Results come in input order; the content of a record raises nothing, it yields a ``Fault``.
+    Results are in input order; a faulty record raises nothing, it yields a ``Fault``.
 
     Raises:
         InputError: at once, for a path that is not there or of no known kind and for an unknown
@@ -111,14 +111,14 @@ def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator
                 unseen = {k: v for k, v in unseen.items() if reach(raw.record, v) is ABSENT}
             yield from _samples(raw, fields)
     if not count:
-        raise InputError(f"{name}: no records in it")
+        raise InputError(f"{name}: contains no records")
     if keys:
         for canonical, theirs in unseen.items():
             raise missing_source(name, canonical, theirs, keys)
 
 
 def _checked(where: str, sample: Sample) -> Located | Fault:
-    """Hold a sample that was built by hand to the same rules as a record."""
+    """Check a sample that was built in Python by the same rules as a record."""
     try:
         return Located(where, Sample.parse(sample.to_dict()))
     except SampleError as error:
@@ -126,7 +126,7 @@ def _checked(where: str, sample: Sample) -> Located | Fault:
 
 
 def _not_a_record(value: Any) -> Problem:
-    names = {type(None): "null", list: "a list", str: "text", bool: "a truth value"}
+    names = {type(None): "null", list: "a list", str: "text", bool: "a boolean"}
     kind = names.get(type(value)) or ("a number" if isinstance(value, int | float) else None)
     return Problem("record", f"expected an object, got {kind or type(value).__name__}")
 

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, where it is no text in UTF-8."""
+"""The kind of a file by its first bytes, if it is not UTF-8 text."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ __all__ = ["GZIP", "LONGEST", "other_than_text"]
 
 GZIP = b"\x1f\x8b"
 LONGEST = 16
-"""First bytes that are looked at."""
+"""Number of first bytes that are checked."""
 
 PACKED = {
-    b"\x28\xb5\x2f\xfd": ("packed by zstd", "zstd -d"),
-    **{b"BZh%d1AY&SY" % level: ("packed by bzip2", "bzip2 -d") for level in range(1, 10)},
-    b"\xfd7zXZ\x00": ("packed by xz", "xz -d"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -d"),
+    **{b"BZh%d1AY&SY" % level: ("compressed with bzip2", "bzip2 -d") for level in range(1, 10)},
+    b"\xfd7zXZ\x00": ("compressed with xz", "xz -d"),
 }
 OTHERS = {
-    b"PK\x03\x04": "a zip archive, as a spreadsheet (.xlsx) is one; save it as CSV, or unpack it",
+    b"PK\x03\x04": "a zip archive, for instance a spreadsheet (.xlsx); save it as CSV or unpack it",
     b"PAR1\x15": "a Parquet file; name it .parquet",
     b"ARROW1\x00\x00": "an Arrow file; save it as Parquet",
     b"SQLite format 3\x00": "a SQLite database; export its records as JSON Lines or CSV",
@@ -36,18 +36,20 @@ ZEROS = {
 
 
 def other_than_text(start: bytes) -> str | None:
-    """Return what a file is and what to do about it, ``None`` where it may be text in UTF-8.
+    """Return what a file is and what to do about it, ``None`` if it may be text in UTF-8.
 
     ``start`` are its first bytes, :data:`LONGEST` of them or all that there are.
     """
     for mark, (kind, tool) in PACKED.items():
         if start.startswith(mark):
-            return f"is {kind}; unpack it first ({tool})"
+            return f"is {kind}; decompress it first ({tool})"
     for mark, kind in OTHERS.items():
         if start.startswith(mark):
             return f"is {kind}"
     encoding = _encoding(start)
-    return encoding and f"is {encoding}, expected UTF-8 (iconv -f {encoding} -t UTF-8 writes it so)"
+    return (
+        encoding and f"is {encoding}, expected UTF-8 (convert it with iconv -f {encoding} -t UTF-8)"
+    )
 
 
 def _encoding(start: bytes) -> str | None:

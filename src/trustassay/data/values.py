@@ -20,7 +20,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 def plain(value: Any) -> Any:
     """Return ``value`` in JSON's types; bytes, dates, decimals become text.
 
-    An object of an unknown type stays as it is.
+    An object of an unknown type is not changed.
     """
     if type(value) in _PLAIN:
         return value

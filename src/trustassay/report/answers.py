@@ -1,4 +1,4 @@
-"""One answer of the list: the sample, what each metric said of it, and how the two connect."""
+"""One answer of the list: the sample, the metrics' results, and the links between them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Gold(NamedTuple):
 class Passage:
     """A document of the sample with what the metrics found out about it.
 
-    The two ``known`` tell "none" from "nobody looked".
+    The two ``known`` distinguish "none" from "not checked".
     """
 
     number: int
@@ -50,10 +50,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one metric said; ``place`` counts from 0 in the answer, ``metric`` in the run.
+    """The result of one metric; ``place`` counts from 0 in the answer, ``metric`` in the run.
 
     ``metric`` is ``None`` for a metric that the run does not list. ``problem`` is what a reader
-    should look at. ``shown_above`` is the title of an earlier metric that shows the very same.
+    should look at. ``shown_above`` is the title of an earlier metric that shows the same.
     """
 
     place: int
@@ -135,7 +135,7 @@ def _result(
             problem = column.metric.problem(assessment)
             template = column.template
         except Exception as error:  # of another package's metric: its evidence is listed
-            problem = f"its evidence could not be drawn: {type(error).__name__}: {error}"
+            problem = f"the evidence could not be shown: {type(error).__name__}: {error}"
     if assessment.error is not None:
         problem = assessment.error
     return Result(

@@ -1,4 +1,4 @@
-"""The page of an ascent in gamma: the climb as a picture, its steps, and all that was tried."""
+"""The page of a search along gamma: its chart, its steps, and all prompts tried."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOP, BOTTOM = 28.0, 46.0
 SPREAD = 0.7
 """Share of a step's width over which its candidates are set apart."""
 TOLD = 120
-"""Characters of an answer that a dot tells."""
+"""Characters of an answer in the tooltip of a dot."""
 
 
 class Tried(Protocol):
@@ -127,7 +127,7 @@ class AscentPage:
 
     @cached_property
     def drawing(self) -> Markup:
-        """Gamma of every prompt by step, and the way that the search took."""
+        """Gamma of every prompt by step, and the path of the search."""
         width, height = SIZE
         last = max(self.points[-1].step, 1)
         marks = ticks(0.0, max((p.gamma for p in self.points if p.gamma is not None), default=1.0))
@@ -216,10 +216,10 @@ def _told(point: Tried) -> str:
         return f"step {point.step}, failed: {cut(point.error or '', TOLD)}"
     words = f"step {point.step}, gamma {score_text(point.gamma)}"
     if point.angle_degrees is not None and point.angle_degrees > 90:
-        words += f", {point.angle_degrees:.0f}° apart, where gamma falls again"
+        words += f", angle {point.angle_degrees:.0f}°, where gamma falls again"
     return f"{words}: {cut(point.answer, TOLD)}"
 
 
 def write_ascent_page(page: AscentPage, path: Path) -> None:
-    """Write the page of an ascent, whole or not at all."""
+    """Write the page of a search, in full or not at all."""
     write_template("ascent.html.jinja", path, page=page)

@@ -1,7 +1,7 @@
-"""Which answers a page shows when it cannot show all: the worst of each kind of problem in turn.
+"""The answers shown by a page that cannot show all: in turn the worst of each kind of problem.
 
-A kind is made of what every metric says of an answer (error, verdict, score and reason), so that no
-metric is known by name here. Memory does not grow with the run: of each kind the worst are held.
+A kind depends on a metric's error, verdict, score and reason for an answer, so that this module
+knows no metric by name. Memory does not grow with the run: only the worst of each kind are kept.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["Choice", "Finding", "Kind", "KindCount", "Level", "Selection", "find
 Where = TypeVar("Where")
 
 MOST_VERDICTS = 20
-"""Verdicts of one metric and level that are told apart; what comes later counts as ``OTHER``."""
+"""Verdicts of one metric and level that are distinguished; what comes later counts as ``OTHER``."""
 MOST_DETAILS = 12
-"""Reasons of one verdict that are told apart; where there are more, none is."""
+"""Reasons of one verdict that are distinguished; if there are more, none is."""
 FAILED = "failed"
 OTHER = "other"
 NO_VERDICT = "no verdict"
@@ -34,7 +34,7 @@ LONGEST_DETAIL = 160
 
 
 class Level(IntEnum):
-    """How much a reader needs to see an answer, the most first."""
+    """How important an answer is for a reader, the most important first."""
 
     FAILURE = 0
     PROBLEM = 1
@@ -45,7 +45,7 @@ LEVEL_NAMES = {Level.FAILURE: "failures", Level.PROBLEM: "problems", Level.REST:
 
 
 class Kind(NamedTuple):
-    """Answers of which a metric says the same: a verdict, and why."""
+    """Answers with the same verdict and reason of a metric."""
 
     level: Level
     metric: str
@@ -54,7 +54,7 @@ class Kind(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What one metric says of one answer; the larger ``badness``, the worse, 0 to 1."""
+    """The result of one metric for one answer; a larger ``badness`` is worse, 0 to 1."""
 
     kind: Kind
     badness: float
@@ -188,7 +188,7 @@ class Choice(Generic[Where]):
         self._position += 1
 
     def _place(self, kind: Kind) -> Kind:
-        """Return the kind that an answer of ``kind`` counts as; a new one is told apart if there
+        """Return the kind that an answer of ``kind`` counts as; a new one is distinguished if there
         are not too many yet.
         """
         verdict = kind._replace(detail="")
@@ -228,7 +228,7 @@ class Choice(Generic[Where]):
         """Return where the chosen answers are, the most important first.
 
         Of each kind of failure and problem one is taken in turn, its worst that is left, of equal
-        ones the earliest; kinds take turns as :meth:`selection` lists them. Where there is room
+        ones the earliest; kinds take turns as :meth:`selection` lists them. If there is room
         left, the worst of the rest follow.
         """
         return [entry.where for entry in self._chosen()]

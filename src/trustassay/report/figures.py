@@ -1,7 +1,7 @@
 """Distributions and intervals: streaming counts, and their drawing as inline SVG.
 
 A drawing stretches to the width that the style sheet gives it, so it holds shapes only; numbers
-and words stand beside it as HTML. Colours come from classes, so that both themes fit.
+and words is next to it as HTML. Colours come from classes, so that both themes fit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Histogram:
 
     Memory does not grow with the number of scores: of more than 50 different verdicts, later ones
     count as ``other``. A score outside the range counts in the bin at that end. ``verdicts`` come
-    first, in their order, also those that nobody has: so each keeps its colour.
+    first, in their order, even without scores, so that each keeps its colour.
     """
 
     def __init__(self, low: float = 0.0, high: float = 1.0, verdicts: Sequence[str] = ()) -> None:
@@ -149,16 +149,16 @@ def _bin_text(histogram: Histogram, series: Sequence[Series], index: int) -> str
 
 
 def histogram_text(histogram: Histogram) -> str:
-    """Say in one sentence what the drawing shows."""
+    """Return a sentence on what the drawing shows."""
     scope = f"{score_text(histogram.low)} to {score_text(histogram.high)}"
     if not histogram.n:
-        return f"No scores on the range {scope}."
+        return f"No scores in the range {scope}."
     counts = histogram.counts
     fullest = max(range(BINS), key=counts.__getitem__)
     low, high = histogram.edges(fullest)
     verdicts = ", ".join(f"{one.name} {one.total:,}" for one in Series.all_of(histogram))
     return (
-        f"Distribution of {amount(histogram.n, 'score')} from {scope}: the fullest of {BINS} bins "
+        f"Distribution of {amount(histogram.n, 'score')} from {scope}: the largest of {BINS} bins "
         f"is {score_text(low)} to {score_text(high)} with {counts[fullest]:,}. By verdict: "
         f"{verdicts}."
     )
@@ -183,7 +183,7 @@ def interval_svg(value: float, interval: tuple[float, float] | None) -> Markup:
 
 
 def meter_svg(score: float, low: float, high: float) -> Markup:
-    """Draw one score as a short bar; the number stands beside it."""
+    """Draw one score as a short bar; the number is next to it."""
     share = min(1.0, max(0.0, (score - low) / (high - low)))
     return Markup(
         '<svg class="meter" viewBox="0 0 40 6" preserveAspectRatio="none" aria-hidden="true">'

@@ -17,18 +17,18 @@ __all__ = ["Group", "Groups", "Name", "RatedBin"]
 FINE = 400
 """Bins that are counted; a drawing gathers them as it needs."""
 MOST_KEPT = 200
-"""Groups that are told apart while counting; what comes later counts as others."""
+"""Groups that are distinguished while counting; what comes later counts as others."""
 MOST_SHOWN = 12
 LONGEST_NAME = 200
 LARGEST_RATING = 1e100
-"""A label beyond is no rating: its square would not be a number any more."""
+"""A label beyond is not a rating: its square would not be a number any more."""
 SHOWN_BINS = 40
 RATED_BINS = 10
 KEPT_ON_AXIS = 0.99
 
 
 class Name(NamedTuple):
-    """What a group's samples share; ``None`` where they name none."""
+    """What a group's samples share; ``None`` if they name none."""
 
     model: str | None
     domain: str | None
@@ -260,7 +260,7 @@ class Groups:
     # summary.json
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the block of ``summary.json``: every group that was told apart, largest first."""
+        """Return the block of ``summary.json``: every group that was counted, largest first."""
         stable = self.stable_below is not None
         largest = sorted(self.cells.items(), key=lambda item: -item[1].n)
         found: dict[str, Any] = {"domain_field": self.domain_field}

@@ -118,7 +118,7 @@ def _answers(run: ReportRun) -> Iterator[Answer]:
 
 
 def _template(metric: Metric | None) -> str:
-    """Return the template of a metric's evidence: its own, a file beside its module, or ours."""
+    """Return the template of a metric's evidence: its own, a file next to its module, or ours."""
     if metric is None or metric.evidence_template is None:
         return GENERIC
     owner = next(cls for cls in type(metric).__mro__ if "evidence_template" in vars(cls))

@@ -1,4 +1,4 @@
-"""The pages beside the report: two runs compared, and the isotropy of a perturbation."""
+"""The pages next to the report: two runs compared, and the isotropy of a perturbation."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ComparisonPage:
 
 @dataclass(frozen=True)
 class IsotropyPage:
-    """What the page of an embedder shows: an overview where there are several perturbations."""
+    """What the page of an embedder shows: an overview if there are several perturbations."""
 
     title: str
     facts: Mapping[str, str]
@@ -126,7 +126,7 @@ class PerturbationSection:
 
     @property
     def curve(self) -> Markup | None:
-        """The cumulative shares of the eigenvalues beside those of an isotropic cloud."""
+        """The cumulative shares of the eigenvalues next to those of an isotropic cloud."""
         if self.found.shape is None or self.found.expected is None:
             return None
         curves = []
@@ -136,7 +136,9 @@ class PerturbationSection:
             places = np.linspace(0, 1, len(reached))
             curves.append(Curve(kind, list(zip(places.tolist(), reached.tolist(), strict=True))))
         half = int(np.searchsorted(np.cumsum(self.found.shape.spectrum.shares), 0.5)) + 1
-        label = f"{amount(half, 'direction')} of {self.eigenvalues:,} hold half of the displacement"
+        label = (
+            f"{amount(half, 'direction')} of {self.eigenvalues:,} contain half of the displacement"
+        )
         return curves_svg(curves, label)
 
     @property

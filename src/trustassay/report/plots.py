@@ -156,7 +156,7 @@ def ridge_svg(groups: Groups, group: Group, ridges: Ridges) -> Markup:
     ]
     label = (
         f"{amount(group.n, 'score')}, mean {with_error(group.scores.mean, group.scores.error)}; "
-        f"the fullest bin: {titles[int(shares.argmax())]}"
+        f"largest bin: {titles[int(shares.argmax())]}"
     )
     return bars_svg(shares.tolist(), ridges.peak, label, marks, titles=titles)
 

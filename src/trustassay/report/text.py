@@ -1,6 +1,6 @@
-"""How values become text that is safe and honest to look at.
+"""How values become text that is safe to show.
 
-Every text on the page was written by somebody else. Characters that a browser would hide, or that
+Every text on the page may be hostile. Characters that a browser would hide, or that
 would reorder the text around them, are spelled out as ``U+202E``.
 """
 
@@ -74,7 +74,7 @@ def cut(text: str, length: int) -> str:
 def split_long(text: str) -> tuple[str, str]:
     """Return ``text`` in two parts, the second one empty unless the text is long.
 
-    The cut falls on white space where there is some; the two parts joined are the text.
+    The cut falls on white space if there is some; the two parts joined are the text.
     """
     if len(text) <= LONG_TEXT:
         return text, ""

@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 __all__ = ["ANALYSIS", "UNFINISHED", "Bm25", "build_index", "is_current", "manifest_of"]
 
 MANIFEST = "trustassay-bm25.json"
-"""Stands in every finished index; is written last."""
+"""File in every finished index; written last."""
 UNFINISHED = ".part"
 LOCK = "lock"
 ANALYSIS = "words, lower case, without accents, English stop words and stems/1"
-"""What is done to texts and queries; an index made in another way is not used."""
+"""How texts and queries are analysed; an index built in another way is not used."""
 LONGEST_WORD = 100
 HEAP_BYTES = 64_000_000
 """What the writer keeps in memory before it goes to disk."""
 DIGITS = 4
-"""Scores that agree to so many digits after the point are ties."""
+"""Scores that agree to this many digits after the decimal point are ties."""
 
 
 class Bm25:
     """Ranks passages by BM25 with k1 = 1.2 and b = 0.75 (Robertson and Zaragoza 2009).
 
-    Title and text count as one text. idf = ln(1 + (N - n + 0.5) / (n + 0.5)); a word that stands
-    twice in a query counts twice; lengths are kept in one byte, so that scores are within a few
-    per cent of the formula. Passages of one score come in the order of the corpus.
+    Title and text are one text. idf = ln(1 + (N - n + 0.5) / (n + 0.5)); a word that occurs
+    twice in a query counts twice; lengths are stored in one byte, so that scores are within a few
+    per cent of the formula. Passages with equal scores are in the order of the corpus.
     """
 
     def __init__(self, index: tantivy.Index, name: str) -> None:
@@ -67,17 +67,19 @@ class Bm25:
         """Open a finished index.
 
         Raises:
-            BackendError: it is none, was made by other rules, or files of it are missing.
+            BackendError: it is not a finished index, was built with other rules, or lacks files.
         """
         content = manifest_of(folder)
         if content is None:
-            raise BackendError(f"{folder}: is no finished index (it has no {MANIFEST}); build it")
+            raise BackendError(
+                f"{folder}: is not a finished index (it has no {MANIFEST}); build it"
+            )
         if content["analysis"] != ANALYSIS:
-            raise BackendError(f"{folder}: was made by other rules ({content['analysis']})")
+            raise BackendError(f"{folder}: was built with other rules ({content['analysis']})")
         for name, size in content["files"].items():
             path = folder / name
             if not path.is_file() or path.stat().st_size != size:
-                raise _damaged(folder, f"{name} is not whole")
+                raise _damaged(folder, f"{name} is not complete")
         try:
             index = _tantivy().Index.open(str(folder))
             index.register_tokenizer("words", _analyzer())
@@ -142,17 +144,19 @@ def build_index(
     corpus: str,
     about: Mapping[str, Any] = MappingProxyType({}),
 ) -> Bm25:
-    """Write an index into ``folder``, whole or not at all, in place of one that is there.
+    """Write an index into ``folder``, in full or not at all, replacing one that is there.
 
-    ``corpus`` marks the content that is indexed; ``about`` is kept beside it. The work is done in
-    ``FOLDER.part``; what a killed process left there is thrown away. Of two processes the second
-    waits for the first and takes its index. Memory does not grow with the corpus.
+    ``corpus`` marks the content that is indexed; ``about`` is kept next to it. The work is done in
+    ``FOLDER.part``; what a killed process left there is removed. Of two processes the second
+    waits for the first and uses its index. Memory does not grow with the corpus.
 
     Raises:
         BackendError: ``folder`` holds something else.
     """
     if folder.exists() and not (folder.is_dir() and (_is_index(folder) or _is_empty(folder))):
-        raise BackendError(f"{folder}: holds something that is no index; name another folder")
+        raise BackendError(
+            f"{folder}: contains something that is not an index; choose another folder"
+        )
     part = folder.with_name(f"{folder.name}{UNFINISHED}")
     with _alone_in(part):
         if is_current(folder, corpus):
@@ -199,7 +203,7 @@ def _is_empty(folder: Path) -> bool:
 
 @contextmanager
 def _alone_in(part: Path) -> Iterator[None]:
-    """Hold the lock of an unfinished index; a folder that was moved away meanwhile is made anew."""
+    """Hold the lock of an unfinished index; a folder moved away meanwhile is created again."""
     while True:
         with suppress(FileExistsError):  # exist_ok would raise where it is moved away just then
             part.mkdir(parents=True)
@@ -224,7 +228,7 @@ def _same_file(descriptor: int, path: Path) -> bool:
 
 
 def manifest_of(folder: Path) -> dict[str, Any] | None:
-    """Return what a finished index says of itself, ``None`` where there is none."""
+    """Return the description of a finished index, ``None`` if there is none."""
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):

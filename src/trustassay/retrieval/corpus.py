@@ -1,6 +1,6 @@
 """A corpus as a stream of passages: a folder of texts, JSON Lines, CSV, TSV, Parquet.
 
-Nothing is held but the record at hand, so that a dump of tens of millions of passages can be read.
+Only the current record is in memory, so that a dump of tens of millions of passages can be read.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def read_corpus(source: str | os.PathLike[str], *, words: int | None = None) -> 
     """Yield the passages of a corpus, files in the order of their names.
 
     A record has ``text`` (also ``contents`` or ``passage``) and may have ``title`` and ``id``
-    (also ``_id`` or ``docid``); without an id it is known by where it stands. The title of a file
-    of plain text is its name. ``words`` cuts every document into passages of about as many words,
-    see :func:`cut`; by default plain text is cut at 100, and records stay whole.
+    (also ``_id`` or ``docid``); without an id it gets one from its place. The title of a file
+    of plain text is its name. ``words`` cuts every document into passages of about that many
+    words, see :func:`cut`; by default plain text is cut at 100, and records are not cut.
 
     Raises:
         InputError: at once, for a path that is not there or of no known kind; while iterating,
@@ -92,7 +92,7 @@ def cut(text: str, words: int) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[list[str]]:
-    """Yield each sentence's words; a word is never parted, whatever the segmenter says."""
+    """Yield each sentence's words; a word is never split, whatever the segmenter says."""
     import sentencex
 
     for paragraph in text.split("\n\n"):
@@ -118,7 +118,7 @@ def _files(root: Path) -> list[Path]:
             return _inside(root)
         if root.exists():
             if _kind(root) is None:
-                raise InputError(f"{root}: is no corpus; expected {KNOWN_CORPORA}")
+                raise InputError(f"{root}: is not a corpus; expected {KNOWN_CORPORA}")
             return [root]
     except OSError as error:
         raise InputError(f"{str(root)[:200]}: cannot be read ({error.strerror})") from error
@@ -132,7 +132,7 @@ def _inside(root: Path) -> list[Path]:
         paths = (Path(folder, name) for name in names if not name.startswith("."))
         found += [path for path in paths if _kind(path) is not None]
     if not found:
-        raise InputError(f"{root}: holds no file of a known kind; expected {KNOWN_CORPORA}")
+        raise InputError(f"{root}: contains no file of a known kind; expected {KNOWN_CORPORA}")
     return sorted(found)
 
 
@@ -159,14 +159,16 @@ def _sound(files: list[Path], words: int | None) -> Iterator[Passage]:
             if isinstance(found, str):
                 faults.append(f"{where}: {found}")
                 if len(faults) == FAULTS_SHOWN:
-                    raise InputError("\n".join([*faults, "... the rest was not read"]))
+                    raise InputError(
+                        "\n".join([*faults, "... the remaining records were not read"])
+                    )
             else:
                 count += 1
                 yield from _cut(found, limit) if limit else [found]
     if faults:
         raise InputError("\n".join(faults))
     if not count:
-        raise InputError(f"{files[0].parent if len(files) > 1 else files[0]}: holds no passage")
+        raise InputError(f"{files[0].parent if len(files) > 1 else files[0]}: contains no passage")
 
 
 def _cut(document: Passage, words: int) -> Iterator[Passage]:
@@ -183,7 +185,7 @@ def _texts(path: Path) -> Iterator[tuple[str, Passage | str]]:
             try:
                 text = line.decode("utf-8-sig" if line_number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                yield f"{path}:{line_number}", f"byte {error.start + 1}: is not UTF-8"
+                yield f"{path}:{line_number}", f"byte {error.start + 1} is not UTF-8"
                 continue
             block.append(text)
             size += len(text)
@@ -239,12 +241,12 @@ def _table(path: Path, delimiter: str) -> Iterator[Raw]:
             header = [cell.strip() for cell in next(rows, [])]
             if not set(header) & set(_NAMES["text"]):
                 expected = " or ".join(_NAMES["text"])
-                message = f"the first line is no header with a column {expected}"
+                message = f"the first line is not a header with a column {expected}"
                 raise InputError(f"{path}:1: {message}; it reads {' '.join(header)[:80]!r}")
             for row in rows:
                 where = f"{path}:{rows.line_num}"
                 if len(row) > len(header):
-                    message = f"has {len(row)} cells, the header names {len(header)}"
+                    message = f"has {len(row)} cells, but the header has {len(header)}"
                     yield Raw(where, None, (Problem("record", message),))
                 elif any(row):
                     yield Raw(where, {k: v or None for k, v in zip(header, row, strict=False)})

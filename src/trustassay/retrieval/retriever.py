@@ -30,11 +30,11 @@ def bm25_retriever(
     words: int | None = None,
     progress: bool = False,
 ) -> Bm25:
-    """Return the retriever over a corpus, or over an index that was built before.
+    """Return the retriever over a corpus, or over an existing index.
 
-    A small corpus is indexed in memory; a large one, or any where ``index`` names a folder, on
-    disk, by default in ``PATH.bm25`` beside it. An index of just these files is used again; one of
-    files that have changed since is built anew. ``words``: see
+    A small corpus is indexed in memory; a large one, or any if ``index`` names a folder, on
+    disk, by default in ``PATH.bm25`` next to it. An index of the same files is used again; if the
+    files have changed, it is built again. ``words``: see
     :func:`~trustassay.retrieval.corpus.read_corpus`.
 
     Raises:
@@ -44,10 +44,12 @@ def bm25_retriever(
     path = Path(path)
     if manifest_of(path) is not None:
         if index is not None or words is not None:
-            raise BackendError(f"{path}: is an index already; index and words are for a corpus")
+            raise BackendError(
+                f"{path}: is already an index; index and words are options for a corpus"
+            )
         return _opened(path)
     if path.name.endswith(UNFINISHED) and (path / "meta.json").exists():
-        raise BackendError(f"{path}: is an index whose building was stopped; name the corpus")
+        raise BackendError(f"{path}: is an unfinished index; name the corpus to build it")
     corpus = _mark(path, words)
     if index is None and corpus_size(path) <= IN_MEMORY_BYTES:
         return Bm25.of(_passages(path, words, progress=progress), f"bm25:{corpus}")

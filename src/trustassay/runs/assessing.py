@@ -1,4 +1,4 @@
-"""One sample and one metric: assessed, held against the contract, written down."""
+"""One sample and one metric: assess, check against the contract, store."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ async def assess_one(
     prepared: Any = None,
     seed: int = 0,
 ) -> Assessment:
-    """Assess one sample, write the result down, and return it; a failure is a result, too.
+    """Assess one sample, store the result, and return it; a failure is a result as well.
 
-    A failure counts no calls: how many were made before it depends on what else was going on.
+    A failure counts no calls, since the number made before it depends on other work.
     """
     models = SampleModels(gatherers)
     try:
@@ -59,10 +59,10 @@ def _being_cancelled() -> bool:
 
 
 def _check(found: Any, sample: Sample, metric: Metric) -> None:
-    """Hold what a metric returned against its contract.
+    """Check that the return value of a metric follows the contract.
 
     Raises:
-        AssessmentError: it breaks it; nothing of it may reach the summary or the files.
+        AssessmentError: it does not; no part of it may reach the summary or the files.
     """
     name = metric.name
     if not isinstance(found, Assessment):

@@ -33,7 +33,7 @@ class Steps:
 
     @contextmanager
     def begin(self, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-        """Begin a step, and give the function to call for each of the ``total`` things done."""
+        """Begin a step, and return the function to call for each of the ``total`` items."""
         self._go_on()
         waiting = 0
         with Progress(what, total, shown=self._shown, after_s=SHOWN_AFTER_S) as progress:
@@ -58,10 +58,10 @@ class Steps:
 async def run_in_thread(work: Callable[[threading.Event], T]) -> T:
     """Run ``work`` in a thread; when this task is cancelled, ask it to stop, and wait for its end.
 
-    ``work`` is given the event that is set then.
+    ``work`` receives the event that is then set.
 
     Raises:
-        asyncio.CancelledError: cancelled, also where the work was finished meanwhile.
+        asyncio.CancelledError: cancelled, even if the work was finished meanwhile.
     """
     stop = threading.Event()
     running = asyncio.ensure_future(asyncio.to_thread(work, stop))

@@ -1,4 +1,4 @@
-"""What calls to chat models will take, as ranges: learnt from stored replies, or guessed."""
+"""What calls to chat models will take, as ranges: estimated from stored replies, or guessed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ LATENCY = Range(0.3, 2.0, 10.0)
 def stretch(n: int) -> float:
     """Return the factor by which a range that was seen on ``n`` values is made wider.
 
-    1 + 2 / √n: the values to come are others than those seen, and few say little of them.
+    1 + 2 / √n: future values differ from those seen, and a few say little about them.
     """
     return 1 + 2 / math.sqrt(n)
 
@@ -163,7 +163,7 @@ class Estimates:
 
 
 def _read(call: CallTaken) -> _Stored | None:
-    """Return a stored call in numbers; ``None`` where the model did not count, or it is damaged."""
+    """Return a stored call in numbers; ``None`` if the model did not count, or it is damaged."""
     if call.reply_tokens is None:
         return None
     try:

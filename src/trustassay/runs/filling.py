@@ -18,12 +18,12 @@ from trustassay.sample import Sample
 __all__ = ["AHEAD", "Failure", "FilledSample", "Outcome", "fill_samples", "filled"]
 
 AHEAD = 4
-"""Samples asked about beyond those in flight, so that a slow one does not hold up others."""
+"""Samples requested ahead, so that a slow one does not delay others."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the samples: by field what was asked, cut and not answered.
+    """Counts of filled samples: by field the calls, the cut replies and the failures.
 
     failed: why, by id and field.
     """
@@ -59,7 +59,7 @@ async def filled(
 
     Each comes with its stages and with the number of its repetition.
 
-    ``at_once`` samples are under way at most; ``step`` is called when one is finished that lacked
+    ``at_once`` samples are in progress at most; ``step`` is called when one is finished that lacked
     something.
     """
     under_way: deque[asyncio.Task[FilledSample]] = deque()
@@ -106,10 +106,10 @@ async def fill_samples(
     at_once: int,
     step: Callable[[], None],
 ) -> Outcome:
-    """Write what the stages get into the run's samples, all of them in one go.
+    """Write the results of the stages into the run's samples, all at once.
 
-    A stopped run finds what it was told by then among its calls. A sample that could not be filled
-    stays as it is, and is asked about again by the next run.
+    A stopped run finds the replies received so far among its calls. A sample that could not be
+    filled is not changed, and the next run tries it again.
     """
     outcome = Outcome()
     models = cast(StageModels, SampleModels(gatherers))

@@ -1,10 +1,10 @@
-"""The folder of a run: what is in it, how it is written, and how a stopped run is taken up.
+"""The folder of a run: its files, how they are written, and how a stopped run is resumed.
 
 ``run.json``            settings, versions, seed, backends, the input's digest
 ``samples.jsonl``       the samples in canonical form and input order
 ``assessments.jsonl``   one line for each assessment; grows as they finish, sorted at the end
 ``calls.sqlite``        every model call and its reply
-``pool.jsonl``          the samples of ``--pool``, where there is one
+``pool.jsonl``          the samples of ``--pool``, if there is one
 ``prepared.json``       the requests that metrics made before the first sample, where they did
 ``summary.json``, ``assessments.parquet``, ``report.html``   made at the end
 """
@@ -49,7 +49,7 @@ __all__ = [
 T = TypeVar("T")
 Places = NDArray[np.int64]
 Step = Callable[[], object]
-"""Called for each line that was worked on, for progress; what it raises ends the work."""
+"""Called for each processed line, for progress; an exception it raises ends the work."""
 
 
 def nothing() -> None:
@@ -57,12 +57,12 @@ def nothing() -> None:
 
 
 REPAIRS = {
-    "summary": "the command that made the run writes it again",
+    "summary": "run the command that made the run to write it again",
     "run": "restore it, or choose another --out",
 }
 """What a user can do about a damaged file."""
 SAMPLES_REPAIR = (
-    "remove samples.jsonl and assessments.jsonl and score again; what models replied is stored"
+    "remove samples.jsonl and assessments.jsonl and score again; model replies are stored"
 )
 
 
@@ -95,7 +95,7 @@ class RunFolder:
             raise RunFolderError(f"{self.path}: another process is working in this run") from None
 
     def unlock(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -144,17 +144,17 @@ class RunFolder:
         content = self.read_json(name)
         for part, kind in parts.items():
             if content is not None and not isinstance(content.get(part), kind):
-                raise self._damaged(name, f"no {part} in it")
+                raise self._damaged(name, f"{part} is missing")
         return content
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
-        """Write ``NAME.json`` whole or not at all."""
+        """Write ``NAME.json`` in full or not at all."""
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         with whole(self.path / f"{name}.json") as file:
             file.write(text.encode())
 
     def write_prepared(self, prepared: Mapping[str, Any]) -> None:
-        """Write down the requests that metrics made while they prepared, where they made any."""
+        """Store the requests that metrics made while they prepared, if any."""
         made = {
             name: {"calls": dict(one.calls), "usage": dict(one.usage)}
             for name, one in prepared.items()
@@ -173,7 +173,7 @@ class RunFolder:
         return self.parquet_path.exists() and (self.report_path.exists() or not report)
 
     def drop_outputs(self) -> None:
-        """Remove what was made of an earlier state, before the state changes."""
+        """Remove the results of an earlier state, before the state changes."""
         for path in (self.path / "summary.json", self.parquet_path, self.report_path):
             path.unlink(missing_ok=True)
 
@@ -223,7 +223,7 @@ class RunFolder:
     # assessments while the run goes on
 
     def scored(self) -> HashSet:
-        """Return the (id, metric) pairs that are scored already; failures are tried again.
+        """Return the (id, metric) pairs that are already scored; failures are tried again.
 
         A line that a killed process left unfinished is cut off.
 
@@ -261,7 +261,7 @@ class RunFolder:
         return Appender(self.assessments_path)
 
     def sort_assessments(self, metrics: Sequence[str], step: Step = nothing) -> None:
-        """Bring the assessments into input order, the last one of each sample and metric alone."""
+        """Sort the assessments into input order; keep only the last of each sample and metric."""
         offsets, lengths, places = self._index(metrics, step)
         order = np.lexsort((offsets, places))
         last = np.append(places[order][1:] != places[order][:-1], True)
@@ -296,7 +296,7 @@ class RunFolder:
         return np.array(offsets, dtype=np.int64), np.array(lengths, dtype=np.int64), places
 
     def _places_of_samples(self, hashes: NDArray[np.uint64], step: Step) -> Places:
-        """Return the places in input order of the samples with these hashes; -1 for a stranger."""
+        """Return the places in input order of the samples with these hashes; -1 if unknown."""
         ids = array("Q")
         for line in _lines(self.samples_path):
             ids.append(hash64(sample_id(line)))
@@ -359,7 +359,7 @@ class RunFolder:
 class StoredAssessments(Sequence[Assessment]):
     """Assessments in a file; only their places are held in memory.
 
-    They hold on to their folder, so that a temporary one stays for as long as they do.
+    They keep a reference to their folder, so that a temporary one exists as long as they do.
     """
 
     def __init__(
@@ -433,7 +433,7 @@ def _damaged_at(path: Path, offset: int) -> RunFolderError:
 
 
 def damaged_assessment(path: Path, number: int) -> RunFolderError:
-    """Return the error of a line that is no assessment."""
+    """Return the error of a line that is not an assessment."""
     return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
 
 

@@ -67,7 +67,7 @@ def count(
 ) -> Counted:
     """Count a folder whose assessments are sorted.
 
-    A sample's model is the one it names, else the one that the run asked; its domain stands in the
+    A sample's model is the one it names, else the one that the run asked; its domain is in the
     field ``domain_field``, where dots reach inside, or in the one of that name under ``metadata``.
 
     Raises:
@@ -130,13 +130,13 @@ def _rows(
 
 def _out_of_order(folder: RunFolder, sample_id: str) -> RunFolderError:
     return RunFolderError(
-        f"{folder.assessments_path}: {sample_id!r} is not there once for each metric, in input "
-        "order; delete summary.json and give the command of this run again"
+        f"{folder.assessments_path}: {sample_id!r} does not occur once per metric in input "
+        "order; delete summary.json and run the command of this run again"
     )
 
 
 def _domain(sample: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a field; ``None`` where there is none."""
+    """Return the value of a field; ``None`` if there is none."""
     for outer in (sample, sample.get("metadata")):
         value: Any = outer
         for part in name.split("."):

@@ -1,4 +1,4 @@
-"""What the metrics of a stored run say of themselves."""
+"""The descriptions of the metrics of a stored run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ABOUT = "about"
 
 
 def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricInfo]:
-    """Return, by name, what the metrics of a run say of themselves.
+    """Return, by name, the descriptions of the metrics of a run.
 
     Raises:
         RunFolderError: ``run.json`` is damaged.
-        UnknownNameError: the run does not say it, and the metric is not installed.
+        UnknownNameError: the run has no description, and the metric is not installed.
     """
     found = {}
     for name, settings in run["metrics"].items():
@@ -33,7 +33,7 @@ def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricI
         try:
             found[name] = MetricInfo.from_dict(told)
         except (KeyError, TypeError, ValueError):
-            words = f"damaged (what {name} says of itself cannot be read)"
+            words = f"damaged (the description of {name} cannot be read)"
             raise RunFolderError(f"{folder.path / 'run.json'}: {words}") from None
     return found
 

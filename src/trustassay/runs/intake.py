@@ -39,7 +39,7 @@ class BadInputError(ValueError):
 
 @dataclass(slots=True)
 class Intake:
-    """What the first pass found: the samples' digest, what they bring, and what was left out."""
+    """The result of the first pass: the samples' digest, counts of their fields, and faults."""
 
     sha256: str = ""
     inventory: Inventory = field(default_factory=Inventory)
@@ -65,7 +65,7 @@ async def take_in(
 ) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
-    ``check`` returns what is wrong with a sample beyond its form; ``step`` is called for each.
+    ``check`` returns the problems of a well-formed sample; ``step`` is called for each.
 
     Raises:
         BadInputError: samples have faults, and ``skip_bad`` is off; ``target`` is not there then.
@@ -93,9 +93,9 @@ async def take_in(
 
 
 def checks_of(metrics: Sequence[Metric], stages: Sequence[Stage], *, asked: bool) -> Check:
-    """Return the check of a run's samples: what keeps them from being filled, and then scored.
+    """Return the check of a run's samples: why they cannot be filled, or cannot be scored.
 
-    ``asked`` says whether the run has a model under assessment to ask.
+    ``asked`` says whether the run has a model under assessment.
     """
 
     def check(sample: Sample) -> list[Problem]:
@@ -117,7 +117,7 @@ def checks_of(metrics: Sequence[Metric], stages: Sequence[Stage], *, asked: bool
 async def _sound(
     records: Iterable[Located | Fault], check: Check, intake: Intake, step: Callable[[], None]
 ) -> AsyncIterator[Sample]:
-    """Yield the samples without fault, each with an id of its own; note the faults of others."""
+    """Yield the samples without fault, each with a unique id; record the faults of others."""
     ids = HashSet()
     repeats: Counter[str] = Counter()
     for number, record in enumerate(records):

@@ -103,7 +103,7 @@ class Line(NamedTuple):
     start: int
 
     def located(self, path: Path, offset: int) -> dict[str, Any]:
-        """Return the fields of an assessment whose line stands at the byte ``offset`` of a file."""
+        """Return the fields of an assessment whose line begins at the byte ``offset`` of a file."""
         if self.start < 0:
             return dict(self.fields)
         later = EvidenceOnDisk(path, offset + self.start, len(self.evidence))

@@ -1,4 +1,4 @@
-"""Names for run folders that the user did not name."""
+"""Default names of run folders."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ class RunOptions:
     """How a run is carried out. Only ``fields``, ``limit``, ``seed``, ``pool`` and ``filling`` can
     change a result.
 
-    concurrency: samples in flight at once, per metric; ``None`` for 256, or for twice the calls
-        that an endpoint takes at once where that is more.
+    concurrency: samples in progress at once, per metric; ``None`` for 256, or for twice the calls
+        that an endpoint takes at once if that is more.
     report: write ``report.html`` at the end.
     calls_from: a store of calls to start from.
-    pool: a file of samples for metrics that look beyond their own sample; else the run's.
-    filling: how what samples lack is asked for. calls: how models are asked.
+    pool: a file of samples for metrics that use other samples; else the run's.
+    filling: how missing fields are requested. calls: how models are called.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a run leaves behind at its end: the summary, the Parquet file, the report."""
+"""The results at the end of a run: the summary, the Parquet file, the report."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
 
     Raises:
         RunFolderError: there is no run, or its assessments are damaged or not sorted.
-        StoppedError: ``steps`` were asked to stop; what was written till then is whole.
+        StoppedError: ``steps`` were asked to stop; files written before are complete.
     """
     steps = steps or Steps()
     run = folder.read_run()
@@ -93,9 +93,9 @@ def _counted(
 
 
 def _summary(metric: Metric, assessments: StoredAssessments, seed: int) -> Summary:
-    """Return the summary of a metric; where it fails, one that says so, with what can be counted.
+    """Return the summary of a metric; if it fails, one with the error and the counts.
 
-    Everything was paid for by then, and the same command writes the summary when it is mended.
+    The calls are paid for by then, and the same command writes the summary when it is fixed.
     """
     try:
         return metric.summarise(assessments, seed=seed)
@@ -112,7 +112,7 @@ def _calls(folder: RunFolder, counted: Counted, prices: Prices) -> dict[str, Any
     """Return the requests that the samples made of each capability, with the stored calls, and
     what the chat models took: for the run, and for each metric.
 
-    All is the same however often the run was stopped and taken up.
+    The result does not depend on how often the run was stopped and resumed.
     """
     requests = counted.requests
     stored: Counter[str] = Counter()
@@ -182,7 +182,7 @@ _COLUMNS: dict[str, Any] = {
 
 
 def write_parquet(folder: RunFolder, parts: Sequence[str], step: Step = nothing) -> None:
-    """Write the assessments as a table: one column a part (``parts.NAME``), evidence as JSON.
+    """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
 
     ``parts`` names all of them.
     """
@@ -327,10 +327,10 @@ def _shown(
 
 
 def _facts(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a reader wants to know first; all settings stand below the figures."""
+    """Return what a reader needs first; all settings are below the figures."""
     facts = {"input": Path(run["input"]).name}
     if run.get("skipped"):
-        facts["left out as faulty"] = f"{run['skipped']:,}"
+        facts["skipped as faulty"] = f"{run['skipped']:,}"
     facts |= {
         word: ", ".join(map(str, one.values())) if isinstance(one, Mapping) else str(one)
         for word, one in run["backends"].items()

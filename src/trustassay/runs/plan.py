@@ -1,10 +1,9 @@
-"""What a run would ask, before anything is spent: calls, tokens, money and time.
+"""What a run would need, before anything is spent: calls, tokens, money and time.
 
-The plan is a rehearsal: every metric assesses every sample, but the models are stand-ins. What is
-stored already answers as it did; everything else gets a stand-in reply and is counted. A metric
-whose calls depend on what it is told may ask for more or less in the end. Tokens and seconds of the
-calls are ranges, learnt from what is stored of the same model; see
-:mod:`trustassay.runs.estimates`.
+The plan is a rehearsal: every metric assesses every sample, but the models are stand-ins. Stored
+replies are used; every other request gets a stand-in reply and is counted. A metric whose calls
+depend on the replies may need more or fewer in the end. Tokens and seconds of the calls are
+ranges, estimated from stored calls to the same model; see :mod:`trustassay.runs.estimates`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from trustassay.sample import Sample
 __all__ = ["Plan", "Planned", "plan"]
 
 PROBE = 32
-"""Requests of a local model that are really computed, to learn its speed."""
+"""Requests of a local model that are computed to measure its speed."""
 STAND_IN = "A stand-in reply to request {}."
 """Different for each request, as replies are: so what is made of them counts each."""
 ANSWERING = "answering"
@@ -123,7 +122,7 @@ def _opened(stack: AsyncExitStack, folder: Path | None) -> CallStore | None:
     if not (path and path.exists()):
         return None
     store = CallStore(path)
-    stack.callback(store.close, alone=False)  # the run may be under way
+    stack.callback(store.close, alone=False)  # the run may be in progress
     return store
 
 
@@ -256,7 +255,7 @@ class _Rehearsal:
         ]
 
     def _measured(self, part: Part) -> Planned:
-        """Return the part of a model that is no chat model, by computing some of its requests."""
+        """Return the part of a model other than a chat model, by computing some of its requests."""
         name = next(n for n in capabilities() if capability(n).stored_as == part.capability)
         probes = self._probes.get((name, part.backend), ())
         speed = self._seconds_each(name, part.backend, probes) if probes else None

@@ -1,4 +1,4 @@
-"""What a plan says: calls, and ranges of tokens, money and time with what they are based on."""
+"""The content of a plan: calls, and ranges of tokens, money and time with their basis."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Part", "Plan", "Planned"]
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What one metric would ask of one backend.
+    """The calls of one metric to one backend.
 
-    ``cached`` of the ``calls`` are stored already; tokens, money and time are for the others. Each
-    is one likely value, and a range in which it is expected. ``usd`` is ``None`` where no price is
-    known, ``measured`` says whether the time is. ``basis`` says what all this is learnt from,
-    ``learnt_from`` from how many stored replies; a ``guess`` is learnt from nothing.
+    ``cached`` of the ``calls`` are already stored; tokens, money and time are for the others. Each
+    is one likely value, and a range in which it is expected. ``usd`` is ``None`` if no price is
+    known; ``measured`` says whether the time was measured. ``basis`` describes the basis of the
+    estimate, ``learnt_from`` is the number of stored replies used; a ``guess`` used none.
     """
 
     metric: str
@@ -49,7 +49,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would ask, by metric and backend; a request that two share counts for the first.
+    """The calls of a run by metric and backend; a request that two share counts for the first.
 
     ``unsure`` counts samples for each metric whose rehearsal ended early, at a stand-in reply.
     """
@@ -66,7 +66,7 @@ class Plan:
 
     @property
     def usd_range(self) -> tuple[float, float] | None:
-        """The price of all at least and at most, if all prices are known."""
+        """The lowest and highest price of all calls, if all prices are known."""
         ranges = [part.usd_range for part in self.parts if part.capability == "chat"]
         known = [found for found in ranges if found is not None]
         return _summed(known) if len(known) == len(ranges) else None
@@ -78,12 +78,12 @@ class Plan:
 
     @property
     def seconds_range(self) -> tuple[float, float]:
-        """The time of all at least and at most."""
+        """The shortest and longest time of all calls."""
         return _summed([part.seconds_range for part in self.parts])
 
     @property
     def guess(self) -> bool:
-        """Whether anything in it is learnt from nothing."""
+        """Whether any part of it is a guess."""
         return any(part.guess for part in self.parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class Part:
         )
 
     def _basis(self) -> str:
-        """Say in words what the tokens and the time of a chat model are based on."""
+        """Return in words what the tokens and the time of a chat model are based on."""
         if not self.new:
             return "everything is cached"
         if self.sources["none"]:
@@ -200,7 +200,7 @@ class Part:
                 return "guess: no reply of this model is stored yet"
             are = "reply of this model is" if self.replies == 1 else "replies of this model are"
             return f"guess: only {self.replies} {are} stored yet"
-        words = f"learnt from {self.replies:,} stored replies"
+        words = f"based on {self.replies:,} stored replies"
         if others := self.sources["other"]:
             words += " to other prompts"
             if self.sources["like"]:

@@ -1,4 +1,4 @@
-"""The samples that a metric may look at beyond its own, at random access in a file."""
+"""The samples of a pool, with random access in a file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class StoredPool:
                 yield Sample.parse(json.loads(line))
 
     def index(self, sample_id: str) -> int | None:
-        """Return where the sample of an id stands; ``None`` where there is none."""
+        """Return the position of the sample with this id; ``None`` if there is none."""
         wanted = np.uint64(hash64(sample_id))
         place = int(np.searchsorted(self._hashes, wanted, sorter=self._by_hash))
         if place == len(self._by_hash):

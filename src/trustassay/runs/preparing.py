@@ -1,4 +1,4 @@
-"""What metrics prepare once a run, with all samples before them."""
+"""What metrics prepare once per run, with access to all samples."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Prepared:
 async def prepare(
     metrics: Sequence[Metric], pool_path: Path, gatherers: Gatherers
 ) -> dict[str, Prepared]:
-    """Return what each metric prepared, by name; those that look at no pool prepare nothing.
+    """Return what each metric prepared, by name; those without a pool prepare nothing.
 
-    A failure is a value: it fails the samples of its metric, and those of no other.
+    A failure is a value: it only fails the samples of its own metric.
     """
     found = {metric.name: Prepared() for metric in metrics}
     looking = [metric for metric in metrics if metric.pool]

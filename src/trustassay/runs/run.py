@@ -45,12 +45,12 @@ __all__ = ["SAMPLES", "RunOutcome", "execute", "write_results"]
 
 
 SAMPLES = 256
-"""Samples in flight at once where nobody says how many."""
+"""Default number of samples in progress at once."""
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What :func:`execute` did in this process; the results themselves stand in the folder."""
+    """What :func:`execute` did in this process; the results themselves are in the folder."""
 
     metrics: Sequence[Metric]
     intake: Intake
@@ -133,7 +133,7 @@ def write_results(
 
 @dataclass(frozen=True)
 class _Run:
-    """A run that has begun: its input is checked, its settings are written down."""
+    """A run that has begun: its input is checked, its settings are stored."""
 
     metrics: Sequence[Metric]
     stages: Sequence[Stage]
@@ -150,7 +150,7 @@ async def _begin(
     folder: RunFolder,
     options: RunOptions,
 ) -> _Run:
-    """Check the input and write ``run.json``, or check that the folder holds this very run."""
+    """Check the input and write ``run.json``, or check that the folder holds this run."""
     before = folder.read_run()
     if before is None and any(p for p in folder.path.iterdir() if not p.name.startswith(".")):
         raise RunFolderError(f"{folder.path}: is not empty and holds no run; choose another --out")
@@ -196,7 +196,7 @@ async def _begin(
     elif changes := list(_differences(before, {**_unchecked(before), **settings})):
         part.unlink()
         raise RunFolderError(
-            f"{folder.path}: holds another run; choose another --out, or go on with the same "
+            f"{folder.path}: holds another run; choose another --out, or use the same "
             "settings. Different: " + "; ".join(changes)
         )
     if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
@@ -212,7 +212,7 @@ async def _begin(
 async def _take_in_pool(
     metrics: Sequence[Metric], folder: RunFolder, options: RunOptions
 ) -> dict[str, Any]:
-    """Write the pool into the folder where it is a file of its own; return its setting."""
+    """Write the pool into the folder if it is a separate file; return its setting."""
     if options.pool is None or not any(metric.pool for metric in metrics):
         return {}
     part = folder.path / ".pool.jsonl.part"
@@ -225,7 +225,7 @@ async def _take_in_pool(
 
 
 def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
-    """Return what decides what stages fill in, where a sample lacks it."""
+    """Return the settings of the stages that fill missing fields."""
     inventory = intake.inventory
     settings = settings_of(stages)
     if inventory.responses == inventory.samples:
@@ -235,7 +235,7 @@ def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
 
 
 def _unchecked(before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a stored run says beside the settings that decide its results."""
+    """Return the fields of a stored run that do not affect its results."""
     return {name: before.get(name) for name in ("input", ABOUT)}
 
 

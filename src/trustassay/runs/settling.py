@@ -31,7 +31,7 @@ ROLES: Mapping[str, tuple[str, str]] = {
     "generator": ("--generator", "a model that makes wrong and corrected answers"),
     "references": ("--reference", "models whose answers are compared"),
 }
-"""The roles of chat models: the command line's option, and who that is."""
+"""The roles of chat models: the option on the command line, and a description."""
 _NAMED = re.compile(r"(?P<name>[\w.-]+)=(?P<uri>.+)", re.DOTALL)
 
 
@@ -40,14 +40,14 @@ async def settle(metrics: Sequence[Metric], named: Mapping[str, Any]) -> Backend
 
     ``named`` holds, by a capability's backend (``entailer``, ``token_embedder``) or a chat model's
     role, a URI or an object; for a role also a list of them, or a mapping of models by name.
-    ``None`` names nobody. A ``model`` is loaded also where no metric needs it, since it answers
-    samples without a response.
+    ``None`` counts as not given. A ``model`` is loaded even if no metric needs it, since it
+    answers samples without a response.
 
     Raises:
         UnknownNameError: a metric needs a capability or role that does not exist, or ``named``
             holds an unknown word.
-        ValueError: a need is not met; somebody is named whom no metric asks; several models where
-            the metric takes one.
+        ValueError: a need is not met; a backend is given that no metric uses; several models are
+            given where the metric takes one.
         BackendError: a backend cannot be loaded, or cannot do what is needed.
     """
     given = {word: choice for word, choice in named.items() if choice is not None}
@@ -65,7 +65,7 @@ async def settle(metrics: Sequence[Metric], named: Mapping[str, Any]) -> Backend
     used = {_word(place) for place in wanted}
     if unused := [word for word in given if word not in used]:
         names = " and ".join(metric.name for metric in metrics)
-        raise ValueError(f"{_option(unused[0])} is given, but {names} does not ask for it")
+        raise ValueError(f"{_option(unused[0])} is given, but {names} does not use it")
     held = {
         place: await asyncio.to_thread(capability(name).load, choice)
         for place, (name, choice) in wanted.items()
@@ -98,15 +98,15 @@ def check_needs(metrics: Iterable[Metric]) -> list[tuple[Metric, Need]]:
 
 
 def asked_words(metrics: Iterable[Metric]) -> set[str]:
-    """Return the words by which users name what metrics need."""
+    """Return the option names of the backends that metrics need."""
     return {_word(place_of(need.capability, need.role)) for _, need in check_needs(metrics)}
 
 
 def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
-    """Return the models of a role by name: the one given, under no name, or several.
+    """Return the models of a role by name: a single one under the name "", or several.
 
-    Several come as a mapping, or as a list of URIs and objects; in a list ``NAME=URI`` gives a
-    name, else the model's own is taken, numbered where two would share it.
+    Several are given as a mapping, or as a list of URIs and objects. In a list ``NAME=URI`` gives
+    a name; otherwise the model's own is used, with a number if two would share it.
 
     Raises:
         ValueError: several where there may be one, or two of one name.
@@ -140,7 +140,7 @@ def _name_and_model(choice: Any) -> tuple[str, Any]:
 
 
 def _choices(metric: Metric, need: Need, given: Mapping[str, Any]) -> dict[Place, Any]:
-    """Return whom a need takes, by place; nothing for an optional need that nobody meets."""
+    """Return the backends of a need by place; empty for an optional need that is not met."""
     place = place_of(need.capability, need.role)
     word = _word(place)
     choices = capability(place.capability).choices
@@ -157,7 +157,7 @@ def _choices(metric: Metric, need: Need, given: Mapping[str, Any]) -> dict[Place
         return {}
     if default is None:
         who = ROLES[need.role][1] if need.role else capability(place.capability).backend
-        raise ValueError(f"{metric.name}: needs {_article(who)} to ask ({_option(word)})")
+        raise ValueError(f"{metric.name}: needs {_article(who)} ({_option(word)})")
     return {place: default}
 
 
@@ -169,12 +169,12 @@ def _check_able(metric: Metric, need: Need, backend: Any) -> None:
 
 
 def _word(place: Place) -> str:
-    """Return the word by which a user names who serves a place."""
+    """Return the option name of the backend of a place."""
     return place.role or capability(place.capability).backend.replace(" ", "_")
 
 
 def backend_words() -> dict[str, str]:
-    """Return the words by which users name backends, and the option for each."""
+    """Return the names of backends in Python, and the command line's option for each."""
     others = [found for found in capabilities().values() if not found.served_by]
     return {role: option for role, (option, _) in ROLES.items()} | {
         found.backend.replace(" ", "_"): found.option or found.backend
@@ -202,9 +202,9 @@ def _article(words: str) -> str:
 def check_run_keys(
     metrics: Sequence[Metric], backends: Backends, stores: Iterable[Path | None], missing: int = 0
 ) -> None:
-    """Do the same for a run in which so many samples are ``missing`` a response.
+    """Check the keys of a run in which ``missing`` samples have no response.
 
-    Where all have one, only metrics that do not read it ask a chat model.
+    If all have one, only metrics that do not read it ask a chat model.
     """
     reads = [metric.reads_response for metric in metrics]
     asks = not all(reads) or (missing > 0 and any(reads))

@@ -1,4 +1,4 @@
-"""What must not pass unseen in a run: failures by their kind, blank answers, answers cut short.
+"""Counts of failures by kind, of blank answers and of answers cut short.
 
 Only lines that may hold what is counted are parsed, so a large run takes no second pass.
 """
@@ -24,21 +24,21 @@ _RESPONSE = re.compile(
 )
 """A response of nothing but blanks and escaped characters, or the mark of one that was cut."""
 _WORDS = {
-    "closed": "the endpoint answers no request",
+    "closed": "the endpoint rejects all requests",
     "connection": "no connection",
-    "limited": "the endpoint was asked too often",
+    "limited": "too many requests for the endpoint",
     "malformed": "the reply could not be read",
     "oversized": "the reply was too large",
     "refused": "the endpoint refused the request",
-    "server": "the endpoint was at fault",
+    "server": "server error of the endpoint",
     "timeout": "no reply in time",
 }
 
 
 def silence(folder: RunFolder) -> dict[str, Any]:
-    """Return what ``summary.json`` tells: ``faults`` by metric and kind, blank and cut answers.
+    """Return counts for ``summary.json``: ``faults`` by metric and kind, blank and cut answers.
 
-    What does not occur is left out.
+    Counts of zero are left out.
     """
     faults: dict[str, Counter[str]] = {}
     for assessment in _records(folder.assessments_path, _FAULT):
@@ -58,7 +58,7 @@ def silence(folder: RunFolder) -> dict[str, Any]:
 
 
 def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
-    """Return a sentence for each count in a summary of so many samples."""
+    """Return a sentence for each count in a summary of ``samples`` samples."""
     found = []
     for name, count in summary.get("answers", {}).items():
         how = "blank" if name == "blank" else "cut at max_tokens"

@@ -1,7 +1,7 @@
 """What fills samples before they are scored: responses, references, pairs of answers, documents.
 
-A stage asks for what a sample lacks. What it is told is written into the run's samples; from then
-on they are samples like others: scored, planned, taken up again and scored anew without asking.
+A stage requests what a sample lacks. The replies are written into the run's samples. From then on
+they are samples like others: scored, planned, resumed, and scored again without new calls.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ __all__ = [
 
 
 STAND_IN = "A stand-in."
-"""What metrics may take for a text that is not there yet."""
+"""A placeholder for a text that is not there yet."""
 CUT = "response_cut"
 """Field of a sample whose response was cut at ``max_tokens``."""
 
 
 def unanswered(sample: Sample) -> Sample:
-    """Return a sample without its response, and without what was said of it."""
+    """Return a sample without its response and the fields that describe the response."""
     metadata = {name: value for name, value in sample.metadata.items() if name != CUT}
     return replace(sample, response=None, model=None, metadata=metadata)
 
 
 class StageModels(Models, Protocol):
-    """The models as a stage sees them: they also take a request that is made already."""
+    """The models as a stage uses them: they also accept complete requests."""
 
     def request(
         self, request: ChatRequest, role: str = "model", name: str = ""
@@ -84,13 +84,13 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, error: BackendError, name: str = "") -> Failure:
-        """Return what an error means; ``name`` is one of several models."""
+        """Return the failure for an error; ``name`` is one of several models."""
         return cls(f"{name}: {error}" if name else str(error), getattr(error, "kind", None))
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A sample after a stage, and what the stage could not get for it.
+    """A sample after a stage, and the stage's failures.
 
     asked: calls that were answered.
     """
@@ -101,37 +101,37 @@ class Filled:
 
 
 class Stage(ABC):
-    """Fills one field of samples, or two that come together."""
+    """Fills one field of samples, or two that belong together."""
 
     field: ClassVar[str]
     """The field, as in :attr:`~trustassay.metric.Metric.fills`."""
 
     @abstractmethod
     def lacks(self, sample: Sample) -> bool:
-        """Whether a sample is to be filled."""
+        """Return whether a sample is to be filled."""
 
     def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
-        """Return what keeps a sample that lacks the field from being filled."""
+        """Return the reasons why a sample that lacks the field cannot be filled."""
         return []
 
     @abstractmethod
     def stand_in(self, sample: Sample) -> Sample:
-        """Return a sample as metrics may take it to be when they check it before it is filled."""
+        """Return the sample with placeholders, for the checks of metrics before it is filled."""
 
     @abstractmethod
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
-        """Ask for what a sample lacks."""
+        """Request what a sample lacks."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Return what decides the result, as JSON values."""
+        """Return the options that determine the result, as JSON values."""
 
 
 @dataclass(frozen=True)
 class Responses(Stage):
-    """Asks the model under assessment for the response; ``name`` is written beside it.
+    """Asks the model under assessment for the response; ``name`` is stored with it.
 
-    ``which`` says which model is asked where several are under assessment.
+    ``which`` names the model if several are under assessment.
     """
 
     field: ClassVar[str] = "response"
@@ -141,19 +141,19 @@ class Responses(Stage):
     which: str = ""
 
     def lacks(self, sample: Sample) -> bool:
-        """Whether a sample is to be filled; a blank response is none."""
+        """Return whether a sample is to be filled; a blank response counts as missing."""
         return not sample.answered
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """Return what keeps a sample from being filled."""
+        """Return the reasons why a sample cannot be filled."""
         return self.answering.problems(sample)
 
     def stand_in(self, sample: Sample) -> Sample:
-        """Return a sample as metrics may take it to be before it is filled."""
+        """Return the sample with placeholders, for checks before it is filled."""
         return sample if sample.answered else replace(sample, response="")
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
-        """Ask for what a sample lacks."""
+        """Request what a sample lacks."""
         try:
             request = self.answering.request(sample, self.repeat)
             reply = await models.request(request, MODEL, self.which)
@@ -167,7 +167,7 @@ class Responses(Stage):
         return Filled(replace(sample, response=text, model=model, metadata=metadata), asked=1)
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the result, as JSON values."""
+        """Return the options that determine the result, as JSON values."""
         return self.answering.settings()
 
 
@@ -180,16 +180,16 @@ class References(Stage):
     names: tuple[str, ...]
 
     def lacks(self, sample: Sample) -> bool:
-        """Whether a sample is to be filled."""
+        """Return whether a sample is to be filled."""
         return any(name not in sample.references for name in self.names)
 
     def stand_in(self, sample: Sample) -> Sample:
-        """Return a sample as metrics may take it to be before it is filled."""
+        """Return the sample with placeholders, for checks before it is filled."""
         missing = dict.fromkeys(self.names, (STAND_IN,))
         return replace(sample, references={**missing, **sample.references})
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
-        """Ask for what a sample lacks."""
+        """Request what a sample lacks."""
         missing = [name for name in self.names if name not in sample.references]
         request = self.answering.request(sample)
         replies = await asyncio.gather(
@@ -209,42 +209,42 @@ class References(Stage):
         return Filled(replace(sample, references=ordered), tuple(failures), asked)
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the result, as JSON values."""
+        """Return the options that determine the result, as JSON values."""
         return {"names": list(self.names), **self.answering.settings()}
 
 
 @dataclass(frozen=True)
 class Pairs(Stage):
-    """Asks the generator for wrong answers, each with one that puts it right."""
+    """Asks the generator for wrong answers, each with a corrected one."""
 
     field: ClassVar[str] = "wrong_answers"
     pairing: Pairing
 
     def lacks(self, sample: Sample) -> bool:
-        """Whether a sample is to be filled."""
+        """Return whether a sample is to be filled."""
         return not (sample.wrong_answers and sample.corrected_answers)
 
     def stand_in(self, sample: Sample) -> Sample:
-        """Return a sample as metrics may take it to be before it is filled."""
+        """Return the sample with placeholders, for checks before it is filled."""
         if not self.lacks(sample):
             return sample
         return replace(sample, wrong_answers=(STAND_IN,), corrected_answers=(STAND_IN,))
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
-        """Ask for what a sample lacks."""
+        """Request what a sample lacks."""
         try:
             reply = await models.request(self.pairing.request(sample), "generator")
         except BackendError as error:
             return Filled(sample, (Failure.of(error),))
         pairs = pairs_in(reply.text)
         if not pairs.wrong:
-            words = "the generator's reply holds no pair of a wrong and a corrected answer"
+            words = "the generator's reply has no pair of a wrong and a corrected answer"
             return Filled(sample, (Failure(words),), asked=1)
         found = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
         return Filled(found, asked=1)
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the result, as JSON values."""
+        """Return the options that determine the result, as JSON values."""
         return self.pairing.settings()
 
 
@@ -256,15 +256,15 @@ class Documents(Stage):
     k: int
 
     def lacks(self, sample: Sample) -> bool:
-        """Whether a sample is to be filled."""
+        """Return whether a sample is to be filled."""
         return sample.documents is None
 
     def stand_in(self, sample: Sample) -> Sample:
-        """Return a sample as metrics may take it to be before it is filled."""
+        """Return the sample with placeholders, for checks before it is filled."""
         return replace(sample, documents=()) if sample.documents is None else sample
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
-        """Ask for what a sample lacks."""
+        """Request what a sample lacks."""
         try:
             passages = await models.search(sample.question, self.k)
         except BackendError as error:
@@ -273,16 +273,16 @@ class Documents(Stage):
         return Filled(replace(sample, documents=documents), asked=1)
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the result, as JSON values."""
+        """Return the options that determine the result, as JSON values."""
         return {"documents": self.k}
 
 
 def stages_of(
     metrics: Collection[Metric], backends: Backends, filling: Filling
 ) -> tuple[Stage, ...]:
-    """Return the stages that metrics want and backends can do, in the order of their work.
+    """Return the stages that metrics want and backends can do, in their order.
 
-    Documents come first, since responses may be asked for with them.
+    Documents come first, since responses may need them.
     """
     wanted = {name for metric in metrics for name in metric.fills}
     found: list[Stage] = []
@@ -299,10 +299,10 @@ def stages_of(
 
 
 def _closed_book(answering: Answering) -> Answering:
-    """Return how references are asked: from what they know, where the user named no style."""
+    """Return how references are asked: closed-book, unless the user chose a style."""
     return replace(answering, style="closed-book") if answering.style == "auto" else answering
 
 
 def settings_of(stages: Sequence[Stage]) -> dict[str, Any]:
-    """Return what decides the results of stages, by field, as it stands in ``run.json``."""
+    """Return the settings that determine the results of stages, by field, as in ``run.json``."""
     return {stage.field: stage.settings() for stage in stages}

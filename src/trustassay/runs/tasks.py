@@ -1,4 +1,4 @@
-"""Tasks of which only so many are under way at once."""
+"""Tasks of which only so many are in progress at once."""
 
 from __future__ import annotations
 

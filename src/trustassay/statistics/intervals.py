@@ -53,8 +53,8 @@ MANY = 1000
 
 
 def too_few(what: str, there: int, needed: int) -> str | None:
-    """Return why a figure has no interval, or ``None`` where there are enough samples."""
-    return f"too few {what}: {there}; {needed} would do" if there < needed else None
+    """Return why a figure has no interval, or ``None`` if there are enough samples."""
+    return f"too few {what}: {there}; at least {needed} are needed" if there < needed else None
 
 
 class RowSums:
@@ -239,7 +239,7 @@ def quantile_interval(ordered: Floats, q: float, level: float = 0.95) -> Interva
     the bounds stand where that is (1 + level) / 2 and (1 - level) / 2. Among equal values it
     holds the quantile more often.
 
-    ``None`` where the places lie beyond the sample: a median needs 6 values, the 90 % quantile 36.
+    ``None`` if the places lie beyond the sample: a median needs 6 values, the 90 % quantile 36.
     """
     n = len(ordered)
     if n < fewest_for_quantile(q, level):

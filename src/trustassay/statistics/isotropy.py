@@ -35,7 +35,7 @@ GROUPS = 20
 
 
 class Estimate(NamedTuple):
-    """A figure over texts and its 95 % interval; ``interval`` is ``None`` where there is none."""
+    """A figure over texts and its 95 % interval; ``interval`` is ``None`` if there is none."""
 
     value: float
     interval: tuple[float, float] | None
@@ -98,7 +98,7 @@ class Isotropy:
     angles: of every perturbed version to its text. cones: of the mean of each text's versions.
     angle, cone: their means over texts; within: the largest cone. cosines: see :class:`Cosines`.
     unchanged: the share of versions whose vector is that of the text.
-    shape: where the displacements point, ``None`` where nothing moved; expected: the same of an
+    shape: where the displacements point, ``None`` if nothing moved; expected: the same of an
         isotropic cloud of the same size, with as many versions at the same angles in random
         directions.
     """

@@ -1,1 +1,1 @@
-"""What is done with runs and beside them, one file or folder a command."""
+"""What is done with runs and next to them, one file or folder a command."""

@@ -1,4 +1,4 @@
-"""A search along gamma in a folder of its own: traced, stored, taken up again, and drawn."""
+"""A search along gamma in its own folder: traced, stored, resumed, and drawn."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from trustassay.workflows.session import CountedModels, SessionOptions, in_sessi
 __all__ = ["Attacked", "attack"]
 
 GROWING = frozenset({"steps", "max_calls"})
-"""Options that may differ when a search is gone on with."""
+"""Options that may differ when a search is resumed."""
 
 
 @dataclass(frozen=True)
 class Attacked:
-    """The prompts that were tried, and the requests to the model that left, ``failed`` ones too."""
+    """The prompts that were tried, and the requests sent to the model, ``failed`` ones included."""
 
     points: list[Point]
     requests: int
@@ -33,7 +33,7 @@ class Attacked:
     trace: Path
     page: Path
     best: Point
-    """The best that the search saw; with the rule ``extremum`` it may have gone on from there."""
+    """The best prompt found; with the rule ``extremum`` the search may have gone on from there."""
     most: int | None = None
     replies: int = 0
     cut: int = 0
@@ -45,18 +45,18 @@ class Attacked:
 
     @property
     def end(self) -> Point:
-        """The prompt that the search came to."""
+        """The prompt that the search ended at."""
         return [point for point in self.points if point.kept][-1]
 
     @property
     def calls(self) -> str:
-        """How many requests left, how many of them failed, and how many might have left."""
+        """The number of requests sent, how many of them failed, and the maximum."""
         words = f"{self.requests:,}" + (f" of at most {self.most:,}" if self.most else "")
         return words + (f", {self.failed:,} of them failed" if self.failed else "")
 
     @property
     def warnings(self) -> list[str]:
-        """What should not pass unseen."""
+        """What a reader should know."""
         failed = sum(point.error is not None for point in self.points)
         found = [f"{failed} of {len(self.points)} prompts failed"] if failed else []
         if self.cut:
@@ -85,7 +85,7 @@ def attack(
 ) -> Attacked:
     """Search from ``prompt``; the folder ``out`` gets the trace, the page and all calls.
 
-    The same call goes on where an interrupted one stopped, and asks nothing twice.
+    The same call continues where an interrupted one stopped, and repeats no request.
 
     Raises:
         RunFolderError: the folder holds something else, or another process works in it.
@@ -124,7 +124,7 @@ def attack(
 
 
 def row(point: Point) -> dict[str, Any]:
-    """Return a point as it stands in the trace."""
+    """Return a point as it is written in the trace."""
     return {name: getattr(point, name) for name in point.__slots__}
 
 
@@ -137,7 +137,7 @@ def _draw(found: Attacked, backends: Backends, how: Ascent) -> None:
         **backends.names(),
         "calls": found.calls,
         "candidates": f"{how.candidates} a step, {_drawn(how.candidate, how)}",
-        "behind a gamma": f"{how.perturbations} nudged prompts, {_drawn(how.perturbation, how)}",
+        "per gamma": f"{how.perturbations} perturbed prompts, {_drawn(how.perturbation, how)}",
         "step rule": how.step_rule,
         "seed": str(how.seed),
     }
@@ -151,16 +151,16 @@ def _drawn(family: str, how: Ascent) -> str:
 
 
 def _headline(found: Attacked, how: Ascent) -> str:
-    """Say in a sentence how far the search came."""
+    """Return a sentence on the result of the search."""
     start, end, best = found.start, found.end, found.best
     way = "descent" if how.descend else "ascent"
-    words = f"The {way} found no {'steadier' if how.descend else 'less steady'} prompt."
+    words = f"The {way} found no {'more' if how.descend else 'less'} stable prompt."
     if end.prompt != start.prompt:
         led = (
-            f"The {way} led from gamma {start.gamma:.3f} to {end.gamma:.3f} "
+            f"The {way} went from gamma {start.gamma:.3f} to {end.gamma:.3f} "
             f"({start.angle_degrees:.1f}° to {end.angle_degrees:.1f}°)."
         )
         words = led if best.prompt != start.prompt else f"{led} {words}"
     if best.prompt not in (start.prompt, end.prompt):
-        words += f" The best it saw was {best.gamma:.3f} at step {best.step}."
+        words += f" The best prompt found has gamma {best.gamma:.3f}, at step {best.step}."
     return words

@@ -1,4 +1,4 @@
-"""A chat model by itself, with all that the engine does around it: ``trustassay.chat(URI)``."""
+"""A chat model by itself, with caching, limits and retries: ``trustassay.chat(URI)``."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ Prompts = Sequence[str | Sequence[Message]]
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Stands in the place of a reply to a prompt that was not answered; ``error`` says why."""
+    """Takes the place of a reply to a prompt that was not answered; ``error`` says why."""
 
     error: BackendError
 
     @property
     def text(self) -> NoReturn:
-        """Raise the error: who asks for the text has not looked whether there is one."""
+        """Raise the error, since there is no text."""
         raise self.error
 
 
 class UnansweredError(BackendError):
-    """Some prompts were not answered; says how many, and why the first was not.
+    """Some prompts were not answered; the message says how many, and why the first was not.
 
-    ``replies`` is what came of each prompt, as :meth:`Chat.ask` returns it.
+    ``replies`` holds the result of each prompt, as :meth:`Chat.ask` returns it.
     """
 
     def __init__(self, replies: Sequence[Reply | Unanswered]) -> None:
@@ -55,7 +55,7 @@ class UnansweredError(BackendError):
 
 
 class Chat:
-    """Asks a chat model many things at once; made by :func:`chat`."""
+    """Sends many prompts to a chat model at once; created by :func:`chat`."""
 
     def __init__(
         self,
@@ -84,19 +84,19 @@ class Chat:
     ) -> list[Reply | Unanswered]: ...
 
     def ask(self, prompts: Prompts, *, strict: bool = False, **parameters: Any) -> Any:
-        """Return what came of each of ``prompts``, in their order.
+        """Return the result of each of ``prompts``, in their order.
 
         That is a :class:`~trustassay.capabilities.Reply`, or an :class:`Unanswered` that says why
-        there is none; ``error`` tells them apart. Works in a notebook, too. What was replied stays
-        in the cache, whatever happens after.
+        there is none; only the latter has ``error``. Also works in a notebook. Replies stay in
+        the cache, whatever happens afterwards.
 
         Args:
             prompts: texts, or whole chats.
-            strict: raise where any prompt was not answered.
+            strict: raise an error if any prompt was not answered.
             parameters: fields of a :class:`~trustassay.capabilities.ChatRequest`.
 
         Raises:
-            UnansweredError: only if ``strict``; it has the replies that came.
+            UnansweredError: only if ``strict``; it holds the replies that were received.
         """
         return run_anywhere(lambda: self.aask(prompts, strict=strict, **parameters))
 
@@ -111,7 +111,7 @@ class Chat:
     ) -> list[Reply | Unanswered]: ...
 
     async def aask(self, prompts: Prompts, *, strict: bool = False, **parameters: Any) -> Any:
-        """Do the same inside an event loop."""
+        """Do the same as :meth:`ask` inside an event loop."""
         if isinstance(prompts, str):
             raise TypeError("expected a list of prompts, got one text")
         replies = await self._replies(prompts, parameters)
@@ -174,8 +174,8 @@ def chat(model: resolve.ChatChoice, **options: Any) -> Chat:
 
     Args:
         model: as of :func:`trustassay.score`.
-        options: ``cache``, a folder, or ``False``; ``concurrency``, calls under way at once;
-            ``prices`` and ``budget``, which holds for one call of ``ask``.
+        options: ``cache``, a folder, or ``False``; ``concurrency``, the maximum number of calls at
+            once; ``prices`` and ``budget``, which applies to each call of ``ask``.
 
     Raises:
         UnknownNameError, BackendError: no such model, or it cannot be loaded.

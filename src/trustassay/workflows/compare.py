@@ -48,7 +48,7 @@ class Side:
 
     @property
     def without_score(self) -> int:
-        """Samples that failed, or of which the metric has nothing to say."""
+        """The number of samples that failed, or that the metric cannot score."""
         return len(self.ids) - len(self.scores)
 
     def share_below(self, bound: float) -> float:
@@ -145,7 +145,7 @@ def compare(
     """Compare the scores of a metric in two finished runs.
 
     Raises:
-        RunFolderError: one is no finished run, or lacks the metric, or two scores of it.
+        RunFolderError: one is not a finished run, or lacks the metric, or two scores of it.
         ValueError: the runs share several metrics, and none is named.
         UnknownNameError: a run of an earlier version, and the metric is not installed.
     """
@@ -177,8 +177,8 @@ def compare(
     else:
         shared = len(np.intersect1d(a.ids, b.ids))
         warnings.append(
-            f"the runs hold different samples ({shared:,} ids are in both of {len(a.ids):,} and "
-            f"{len(b.ids):,}), so they are compared as independent ones"
+            f"the runs have different samples ({shared:,} ids are in both, of {len(a.ids):,} and "
+            f"{len(b.ids):,}), so they are compared as independent samples"
         )
     return Comparison(
         metric=infos[0],
@@ -202,7 +202,7 @@ def _settings(path: Path) -> dict[str, Any]:
     if run is None:
         raise RunFolderError(f"{path}: holds no run")
     if folder.read_summary() is None:
-        raise RunFolderError(f"{path}: the run is not finished (its command goes on with it)")
+        raise RunFolderError(f"{path}: the run is not finished; run its command again to finish it")
     return run
 
 
@@ -218,7 +218,7 @@ def _common_metric(
     common: list[str] = [name for name in held[0] if name in held[1]]
     if not common:
         what = " and ".join(", ".join(names) or "none" for names in held)
-        raise RunFolderError(f"the runs have no metric in common (they hold {what})")
+        raise RunFolderError(f"the runs have no metric in common (they have {what})")
     if len(common) > 1:
         raise ValueError(f"the runs share {' and '.join(common)}; name one with --metric")
     return common[0]
@@ -233,10 +233,10 @@ def _side(path: Path, run: Mapping[str, Any], metric: str) -> Side:
             scores.append(assessment.score)
             scored.append(place)
     if not scores:
-        raise RunFolderError(f"{path}: no sample has a score of {metric}")
+        raise RunFolderError(f"{path}: no sample has a score for {metric}")
     if len(scores) == 1:
         raise RunFolderError(
-            f"{path}: one sample alone has a score of {metric}, which is no spread"
+            f"{path}: only one sample has a score for {metric}; at least two are needed"
         )
     return Side(
         path,
@@ -255,18 +255,18 @@ def _paired(a: Side, b: Side) -> Floats:
 
 
 def _warnings(name: str, a: Side, b: Side) -> list[str]:
-    """Say what differs between the runs beside their answers."""
+    """Say what differs between the runs besides their answers."""
     found = []
     options = [side.run["metrics"][name] for side in (a, b)]
     for option in dict.fromkeys([*options[0], *options[1]]):
         values = [one.get(option) for one in options]
         if values[0] != values[1] and option != "seed":
-            found.append(f"{name} ran with {option} {values[0]} and {values[1]}")
+            found.append(f"{name}: {option} was {values[0]}, then {values[1]}")
     names = {*a.run["backends"], *b.run["backends"]} - {MODEL}
     for backend in sorted(names):
         values = [side.run["backends"].get(backend) for side in (a, b)]
         if values[0] != values[1]:
-            found.append(f"the {backend} was {values[0]} and {values[1]}")
+            found.append(f"the {backend} was {values[0]}, then {values[1]}")
     return found + [
         f"{side.path}: {amount(side.without_score, 'sample')} without a score"
         for side in (a, b)

@@ -38,7 +38,7 @@ __all__ = ["GenerateOptions", "Generated", "generate"]
 class GenerateOptions:
     """How questions are answered; as :class:`~trustassay.runs.run.RunOptions`, and:
 
-    concurrency: calls under way at once; ``None`` for as many as the model's own limits say.
+    concurrency: calls in progress at once; ``None`` for as many as the model's own limits say.
     repeats: answers to each question. again: also where a question has an answer already.
     """
 

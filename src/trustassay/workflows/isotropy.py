@@ -29,7 +29,7 @@ Vectors = NDArray[np.float32]
 
 NO_CACHE = CallOptions(cache=None)
 TOGETHER = 1024
-"""Texts whose vectors are under way at once."""
+"""Texts whose vectors are requested at once."""
 
 
 def drawn_samples(
@@ -43,8 +43,8 @@ def drawn_samples(
 ) -> list[Sample]:
     """Return n samples drawn at random, in the order of the input; equal questions are drawn once.
 
-    Reads the whole input, or its first ``limit`` records, and holds no more than what is drawn and
-    a digest of each question.
+    Reads the whole input, or its first ``limit`` records, and keeps only the samples drawn and a
+    digest of each question in memory.
 
     Raises:
         BadInputError: samples have faults, and ``skip_bad`` is off.
@@ -88,7 +88,7 @@ def measure_isotropy(
     seed: int = 0,
     options: CallOptions = NO_CACHE,
 ) -> list[Isotropy]:
-    """Embed texts and as many perturbed versions of each, and return how evenly those spread.
+    """Embed texts and their perturbed versions, and return how evenly the versions spread.
 
     ``versions`` holds, for each perturbation, the texts and the versions of each. A text that
     occurs several times is embedded once.
@@ -98,7 +98,7 @@ def measure_isotropy(
         BackendError: the embedder fails.
     """
     if not all(texts for texts, _ in versions):
-        raise ValueError("no text can be perturbed so")
+        raise ValueError("the perturbation cannot be applied to any text")
     every = dict.fromkeys(
         text
         for texts, perturbed in versions

@@ -1,4 +1,4 @@
-"""A folder in which models are asked what is no run of samples: locked, stored, resumed."""
+"""A folder for model calls outside a run of samples: locked, stored, resumed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How the models are asked; ``most`` is the most requests to chat models that may leave,
-    failed ones too."""
+    """How the models are asked; ``most`` is the maximum number of requests to chat models, failed
+    ones included."""
 
     calls: CallOptions = field(default_factory=CallOptions)
     most: int | None = None
@@ -39,10 +39,11 @@ class SessionOptions:
 
 @dataclass(frozen=True)
 class Session:
-    """What was asked in a folder, and how its endpoints behaved.
+    """The calls made in a folder, and how its endpoints behaved.
 
-    ``requests`` to chat models have left for it, now or before it was interrupted; so many of them
-    ``failed``. Of the ``replies``, stored ones too, so many were ``cut`` at ``max_tokens``.
+    ``requests`` counts the requests sent to chat models, before interruptions too, and ``failed``
+    those of them that failed. ``replies`` counts the replies, stored ones included, and ``cut``
+    those of them that were cut at ``max_tokens``.
     """
 
     endpoints: Mapping[str, Endpoint]
@@ -53,7 +54,7 @@ class Session:
 
 
 class CountedModels(SampleModels):
-    """The models, and how many requests to chat models what was asked of them has taken."""
+    """The models, with a count of the requests sent to chat models."""
 
     def __init__(self, gatherers: Gatherers, counter: RequestCounter) -> None:
         super().__init__(gatherers)
@@ -61,13 +62,13 @@ class CountedModels(SampleModels):
 
     @property
     def used(self) -> int:
-        """The requests that left, failed ones too; what is under way is not in it."""
+        """The number of requests sent, failed ones included; those in progress are not counted."""
         return self._counter.used
 
     def request(
         self, request: ChatRequest, role: str = "model", name: str = ""
     ) -> asyncio.Future[Reply]:
-        """Ask a chat model with a request that is made already."""
+        """Send a request to a chat model."""
         future = super().request(request, role, name)
         model = self._gatherers.backends.find("chat", role, name)
         assert model is not None
@@ -91,7 +92,7 @@ async def in_session(
 ) -> tuple[T, Session]:
     """Do ``work`` with the models, and keep every call in the folder ``path``.
 
-    The same settings go on where an interrupted session stopped: what was replied, or refused, is
+    A call with the same settings continues an interrupted session: replies and refusals are
     stored.
 
     Raises:
@@ -125,7 +126,7 @@ async def in_session(
 
 
 def _claim(folder: RunFolder, settings: Mapping[str, Any]) -> None:
-    """Write the settings down, or check that they are those of the folder."""
+    """Write the settings to the folder, or check that they are those of the folder."""
     wanted = json.loads(json.dumps(settings, default=str))
     before = folder.read_json("session")
     if before is None:

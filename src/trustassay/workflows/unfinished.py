@@ -1,4 +1,4 @@
-"""A file of results that is finished whole, and goes on where a killed process stopped."""
+"""A file of results that is written in full or not at all, and can be resumed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Failure", "UnfinishedError", "UnfinishedFile", "locked"]
 T = TypeVar("T")
 
 FINISHED = {"finished": True}
-"""Stands behind results that have become a file, some items having failed."""
+"""The last line if the file was written although some items had failed."""
 
 
 class UnfinishedError(ValueError):
-    """What an earlier process left was made with other settings, or one is still at work."""
+    """An earlier process left unfinished work with other settings, or is still working."""
 
 
 class Failure(NamedTuple):
@@ -33,18 +33,18 @@ class Failure(NamedTuple):
 
 
 class UnfinishedFile:
-    """Results of items, in their order, in ``.NAME.part`` beside the file that they become.
+    """Results of items, in their order, in ``.NAME.part`` next to the file that they become.
 
-    The first line holds the settings, each other one the place of an item and its record or its
-    failure. The same work, done again, goes on behind the last line and tries again what failed:
-    while something has failed the part stays. Use as a context manager.
+    The first line holds the settings, each other line the place of an item and its record or its
+    failure. Doing the same work again continues after the last line and tries the failed items
+    again; the part file is kept as long as an item has failed. Use as a context manager.
 
     ``done`` is the number of items that have a record or have failed, ``failed`` holds the
     failures by place, and ``counts`` the sums of what was counted with the records.
 
     Raises:
-        UnfinishedError: the settings are not those of the unfinished results that are there, or
-            another process is at work on them.
+        UnfinishedError: there are unfinished results with other settings, or another process is
+            working on them.
     """
 
     def __init__(self, out: Path, settings: Mapping[str, Any]) -> None:
@@ -81,7 +81,7 @@ class UnfinishedFile:
         return ((i, item) for i, item in enumerate(items) if i >= done or i in failed)
 
     def add(self, place: int, record: Mapping[str, Any], **counts: int) -> None:
-        """Append the record of an item; it is out of this process when this returns.
+        """Append the record of an item; when this returns, a killed process does not lose it.
 
         New items come in their order.
         """
@@ -92,7 +92,7 @@ class UnfinishedFile:
         self._write({"place": place, "failed": identifier, "reason": reason})
 
     def finish(self) -> None:
-        """Write all records to the file, whole or not at all."""
+        """Write all records to the file, in full or not at all."""
         late = {}  # the records of items that had failed before
         due = 0
         for content in self._results():
@@ -114,7 +114,7 @@ class UnfinishedFile:
             self.path.unlink()
 
     def _read(self, settings: bytes) -> None:
-        """Take in what is there, up to the last line end."""
+        """Read the existing results, up to the last line end."""
         self._file.seek(0)
         first, last, size = b"", b"", 0
         for line in self._file:
@@ -124,7 +124,7 @@ class UnfinishedFile:
             if first and last != _line(FINISHED):
                 raise UnfinishedError(
                     f"{self.path}: holds unfinished work with another input or other settings; "
-                    "go on with those, or remove it"
+                    "continue with those, or remove it"
                 )
             size = 0
         self._file.truncate(size)
@@ -162,10 +162,10 @@ class UnfinishedFile:
 
 
 def locked(path: Path) -> IO[bytes]:
-    """Open a file for this process alone; one that is removed meanwhile is made anew.
+    """Open a file for this process alone; one that is removed meanwhile is created again.
 
     Raises:
-        UnfinishedError: another process has it open so.
+        UnfinishedError: another process has locked it.
     """
     while True:
         file = path.open("a+b")
@@ -175,7 +175,7 @@ def locked(path: Path) -> IO[bytes]:
                 return file
         except BlockingIOError:
             file.close()
-            raise UnfinishedError(f"{path}: another process is at work on it") from None
+            raise UnfinishedError(f"{path}: another process is working on it") from None
         file.close()
 
 

@@ -178,11 +178,11 @@ def test_invalid_voids_its_statement() -> None:
     found, whys, statement, asked = trace_of("A is [1][9].", ["1"])
     assert found == [(1, "unsupported"), (9, "invalid")]
     assert whys == [
-        "a citation beside it names a document that is not there",
-        "there is no such document",
+        "a citation next to it names a document that does not exist",
+        "the document does not exist",
     ]
     assert statement["supported"] is False
-    assert statement["why"] == "cites a document that is not there"
+    assert statement["why"] == "cites a document that does not exist"
     assert statement["entailment"] is None
     assert [c["entailment"] for c in statement["citations"]] == [None, None]
     assert asked == []
@@ -207,7 +207,7 @@ def test_beyond_limit() -> None:
 def test_duplicate() -> None:
     found, whys, statement, asked = trace_of("A is [2][2].", ["2"])
     assert found == [(2, "supports alone"), (2, "duplicate")]
-    assert whys[1] == "the same document is cited before in this statement"
+    assert whys[1] == "the same document is already cited in this statement"
     assert asked == ["d2"]
     assert [c["entailment"] for c in statement["citations"]] == [1.0, None]
 

@@ -319,10 +319,10 @@ def test_flags_for_the_other_list_are_not_misused() -> None:
 
 UNKNOWN = (
     "no sample says, by gold answers or by the documents' support flags, whether its documents "
-    "hold an answer"
+    "contain an answer"
 )
-NO_GOLD = "no sample has gold answers or claims to be held against"
-NOT_JUDGED = "correctness is none: there are no gold answers or claims to hold against"
+NO_GOLD = "no sample has gold answers or claims to compare with"
+NOT_JUDGED = "correctness is none: there are no gold answers or claims to compare with"
 
 
 def test_neither_gold_nor_flags() -> None:
@@ -432,10 +432,10 @@ def test_missing_documents_or_response_are_reported_before_anything_starts() -> 
             item("I don't know."),
             {},
             None,
-            "refused; without gold answers nobody can say whether rightly",
+            "refused; whether rightly is unknown without gold answers",
         ),
-        (item("", docs(1, [1]), answers=["x"]), {}, 0, "the response says nothing"),
-        (item("", docs(1, [0]), answers=["x"]), {}, 0, "the response says nothing"),
+        (item("", docs(1, [1]), answers=["x"]), {}, 0, "the response is blank"),
+        (item("", docs(1, [0]), answers=["x"]), {}, 0, "the response is blank"),
         # Citations alone: recall 1/2, precision 1/1, F1 2/3.
         (
             item("A is [1]. C is."),

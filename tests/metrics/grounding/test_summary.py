@@ -233,7 +233,7 @@ def test_too_few_samples_have_no_interval_and_it_is_said() -> None:
         *("num_samples", "invalid_citations")
     }
     reasons = set(summary.without_interval.values())
-    assert reasons == {"too few scored answers: 16; 20 would do"}
+    assert reasons == {"too few scored answers: 16; at least 20 are needed"}
 
 
 def test_a_figure_of_which_a_part_has_too_few_answers_has_no_interval() -> None:
@@ -241,7 +241,7 @@ def test_a_figure_of_which_a_part_has_too_few_answers_has_no_interval() -> None:
     yes, no = docs(1, [1]), docs(1, [0])
     rows = [item("A is [1].", yes, answers=["A is"])] * 29 + [item("A is [1].", no, answers=["B"])]
     summary = summary_of(rows)
-    reason = "too few answers behind reject_f1: 1; 3 would do"
+    reason = "too few answers for reject_f1: 1; at least 3 are needed"
     for key in ("reject_f1", "macro_f1", "trust_score"):
         assert key not in summary.intervals
         assert summary.without_interval[key] == reason
@@ -250,7 +250,7 @@ def test_a_figure_of_which_a_part_has_too_few_answers_has_no_interval() -> None:
 
 def test_lengths_that_are_all_the_same_have_no_interval() -> None:
     summary = summary_of([item("A is [1].")] * 20)
-    assert "scatter is unknown" in summary.without_interval["regular_length"]
+    assert "variance is unknown" in summary.without_interval["regular_length"]
 
 
 def test_a_figure_that_does_not_apply_has_no_interval() -> None:
@@ -292,7 +292,10 @@ def test_failed_samples_do_not_count_towards_an_interval() -> None:
     fails = Fails({"A is.": ["1"]})
     found = summary_of([item("A is [1].")] * 19 + [item("Boom is [1].")] * 20, fails)
     assert found.intervals == {}
-    assert found.without_interval["answered_ratio"] == "too few scored answers: 19; 20 would do"
+    assert (
+        found.without_interval["answered_ratio"]
+        == "too few scored answers: 19; at least 20 are needed"
+    )
 
 
 @pytest.mark.parametrize("correctness", ["em", "em5", "cm", "none"])

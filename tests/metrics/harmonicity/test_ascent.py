@@ -213,13 +213,13 @@ def test_a_start_without_an_angle_is_an_error() -> None:
     ("options", "message"),
     [
         ({"steps": 0}, "steps"),
-        ({"max_calls": 10}, "one gamma takes 11"),
+        ({"max_calls": 10}, "one gamma needs 11"),
         ({"perturbation": "unicod"}, "did you mean"),
         ({"candidate": "wrds"}, "unknown perturbation"),
         ({"step_rule": "uphil"}, "did you mean uphill"),
         ({"length": 0}, "length: expected 1 or more"),
-        ({"range": 300}, "range: goes with the perturbation codes, not with unicode, unicode"),
-        ({"candidate": "ball", "candidates": 11}, "the ball has 10 prompts"),
+        ({"range": 300}, "range: applies to the perturbation codes, not to unicode, unicode"),
+        ({"candidate": "ball", "candidates": 11}, "ball has only 10 prompts"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:

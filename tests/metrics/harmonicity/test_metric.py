@@ -217,7 +217,7 @@ def test_what_cannot_be_perturbed_fails_alone() -> None:
     samples = [{"id": "a", "question": "1 + 1?"}, {"id": "b", "question": "Who built it?"}]
     run = asked(Model(), samples, "harmonicity:perturbation=typo,perturbations=2")
     assert [a.error is None for a in run.assessments] == [False, True]
-    assert "no word of three letters" in (run.assessments[0].error or "")
+    assert "no word with three letters" in (run.assessments[0].error or "")
 
 
 class Paraphraser(Model):
@@ -291,9 +291,8 @@ def test_silence_at_a_perturbed_prompt_is_noted_and_the_prompt_replaced() -> Non
 def test_a_model_that_is_silent_at_every_perturbed_prompt_fails_the_sample() -> None:
     found = only(asked(Model(lambda text: "Paris." if text.isprintable() else "")))
     assert found.fault == "empty"
-    words = (
-        "perturbed prompts are answered without a word: told: the reply is empty (after 2 tries)"
-    )
+    words = "perturbed prompts are answered with an empty reply: told: the reply is empty"
+    words += " (after 2 tries)"
     assert found.error == words
 
 
@@ -350,7 +349,7 @@ def test_a_template_keeps_what_stands_at_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{{ sample.question }}", "shows nothing of the perturbation"), ("{{ other }}", "other")],
+    [("{{ sample.question }}", "does not contain the perturbation"), ("{{ other }}", "other")],
 )
 def test_a_template_that_cannot_be_used(tmp_path: Path, text: str, words: str) -> None:
     found = only(asked(Model(), metrics=template(tmp_path, text)))
@@ -488,7 +487,7 @@ def test_results_do_not_depend_on_order_or_concurrency(concurrency: int) -> None
         ("replicates=0", "replicates"),
         ("perturbation=tipo", "did you mean typo"),
         ("length=0", "length: expected 1 or more"),
-        ("range=40", "range: goes with the perturbation codes, not with control"),
+        ("range=40", "range: applies to the perturbation codes, not to control"),
         ("perturbation=paraphrase,length=1", "length: does not apply to paraphrase"),
         ("prompt=none.jinja", "none.jinja"),
         ("seed=-1", "seed: expected 0 or more"),

@@ -128,7 +128,7 @@ def test_a_length_of_one_changes_one_place() -> None:
         ("control", 0, 31, "length: expected 1 or more"),
         ("codes", 3, -1, "range: expected 0 to 1114111"),
         ("codes", 3, 0x110000, "range: expected 0 to 1114111"),
-        ("control", 3, 40, "range: goes with the perturbation codes, not with control"),
+        ("control", 3, 40, "range: applies to the perturbation codes, not to control"),
         (f"python:{__name__}:loud", 2, 31, "length: does not apply to the function python:"),
     ],
 )
@@ -140,7 +140,7 @@ def test_lengths_and_ranges_that_cannot_be(name: str, length: int, last: int, wo
 def test_a_range_is_for_codes_among_several_families() -> None:
     first, second = families(["typo", "codes"], last=200)
     assert (first.name, second.name) == ("typo", "codes")
-    with pytest.raises(ValueError, match="range: goes with the perturbation codes, not with typo"):
+    with pytest.raises(ValueError, match="range: applies to the perturbation codes, not to typo"):
         families(["typo", "unicode"], last=200)
 
 
@@ -239,9 +239,9 @@ def test_a_function_by_itself_or_by_name() -> None:
 
 
 def test_a_function_that_does_not_perturb() -> None:
-    with pytest.raises(NoPerturbationError, match="leaves this text as it is"):
+    with pytest.raises(NoPerturbationError, match="does not change this text"):
         perturb("A", family(loud), rng())
-    with pytest.raises(NoPerturbationError, match="returned 3 in place of a text"):
+    with pytest.raises(NoPerturbationError, match="returned 3 instead of a text"):
         perturb("A", family(lambda text, rng: 3), rng())  # type: ignore[arg-type, return-value]
 
 
@@ -252,7 +252,7 @@ def test_a_function_that_does_not_perturb() -> None:
         ("paraphrases", "did you mean paraphrase"),
         ("python:no_such_module:f", "no_such_module"),
         ("python:json:no_such_function", "no_such_function"),
-        (f"python:{__name__}:NUMBER", "NUMBER is no function"),
+        (f"python:{__name__}:NUMBER", "NUMBER is not a function"),
         ("python:", "perturbation python:"),
     ],
 )

@@ -81,15 +81,17 @@ def spread(n: int) -> list[Assessment]:
 def test_each_figure_has_an_interval_from_its_own_number_of_samples_on() -> None:
     found = Harmonicity().summarise(spread(19))
     assert not found.intervals
-    assert found.without_interval["median"] == "too few samples: 19; 20 would do"
-    assert found.without_interval["mean"] == "too few samples: 19; 40 would do"
-    assert found.without_interval["p90"] == "too few samples: 19; 36 would do"
+    assert found.without_interval["median"] == "too few samples: 19; at least 20 are needed"
+    assert found.without_interval["mean"] == "too few samples: 19; at least 40 are needed"
+    assert found.without_interval["p90"] == "too few samples: 19; at least 36 are needed"
     assert Harmonicity().summarise(spread(20)).intervals.keys() == {"median", "stable_share"}
     assert "p90" in Harmonicity().summarise(spread(36)).intervals
     found = Harmonicity().summarise(spread(40))
     means = {"mean", "angle_degrees", "gamma_length", "pairwise_distance"}
     assert found.intervals.keys() == {"median", "p90", "stable_share", *means}
-    assert found.without_interval == {"stable_mean": "too few stable samples: 2; 40 would do"}
+    assert found.without_interval == {
+        "stable_mean": "too few stable samples: 2; at least 40 are needed"
+    }
 
 
 def test_intervals_against_those_of_the_statistics() -> None:

@@ -52,7 +52,7 @@ def test_every_reply_gives_claims_or_an_error_that_shows_it(reply: str) -> None:
     try:
         assert all(parsed_claims(reply))
     except ClaimError as error:
-        assert "holds no numbered claims" in str(error)
+        assert "has no numbered claims" in str(error)
 
 
 def test_the_model_is_asked_once_for_each_answer() -> None:

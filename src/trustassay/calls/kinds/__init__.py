@@ -41,7 +41,7 @@ OWN: tuple[Capability[Any, Any], ...] = (
 
 @cache
 def capabilities() -> Mapping[str, Capability[Any, Any]]:
-    """Return all capabilities by name, those of other packages, too."""
+    """Return all capabilities by name, those of other packages as well."""
     others = (entry.load() for entry in entry_points(group=ENTRY_POINT_GROUP))
     return {found.name: found for found in (*others, *OWN)}
 

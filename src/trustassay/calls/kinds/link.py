@@ -37,7 +37,7 @@ def checked(name: str, text: str, entities: Sequence[Entity]) -> Found:
     for entity in entities:
         if not 0 <= entity.start <= entity.end <= len(text):
             span = f"{entity.start} to {entity.end}"
-            raise BackendError(f"{name} returned a span outside of its text ({span})")
+            raise BackendError(f"{name} returned a span outside its text ({span})")
     return tuple(entities)
 
 

@@ -1,4 +1,4 @@
-"""One cited answer on its way to an assessment: read, ask, judge, and write down why."""
+"""The assessment of one cited answer: read, query entailment, judge, record the evidence."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Assessing:
     # reading
 
     def block(self, document: Document) -> str:
-        """Return a passage as entailment reads it."""
+        """Return the premise for a passage."""
         text = document.text if document.excerpt is None else document.excerpt
         if not document.title and self.rules.untitled:
             return text
@@ -139,7 +139,7 @@ class Assessing:
         """Return which document supports which gold answer, and whether that was computed.
 
         Given flags count, where they are as many as the gold answers. Otherwise entailment
-        decides, from the passage to the claim; for short answers an alias must stand in the
+        decides, from the passage to the claim; for short answers an alias must be in the
         passage, and the passage entail the question followed by that alias (Song et al. 2025,
         data construction).
         """
@@ -198,7 +198,7 @@ class Assessing:
     # writing down
 
     def gold_parts(self, coverage: Coverage | None, hits: Sequence[bool]) -> dict[str, float]:
-        """Return the parts that need gold answers or support flags; none where there are none."""
+        """Return the parts that need gold answers or support flags; none if there are none."""
         parts: dict[str, float] = {}
         covered = covered_golds(coverage) if coverage is not None else None
         if covered is not None:

@@ -12,12 +12,12 @@ __all__ = ["Citation", "Judgement", "cited", "covers_the_same", "judged", "rest_
 WHY = {
     "supports alone": "this passage alone entails the statement",
     "needed": "the other cited passages do not entail the statement without it",
-    "covered": "the others suffice, but it supports a gold answer that they support too",
+    "covered": "the others are enough, but it supports a gold answer that they also support",
     "redundant": "the other cited passages entail the statement without it",
     "unsupported": "the cited passages together do not entail the statement",
-    "invalid": "there is no such document",
+    "invalid": "the document does not exist",
     "beyond limit": "only the first {limit} citations of a statement count",
-    "duplicate": "the same document is cited before in this statement",
+    "duplicate": "the same document is already cited in this statement",
 }
 
 
@@ -65,7 +65,7 @@ def cited(
     judged, kept = [], 0
     for citation in citations:
         if citation.open and voided:
-            why = "a citation beside it names a document that is not there"
+            why = "a citation next to it names a document that does not exist"
             judged.append(citation.as_("unsupported", why))
         elif citation.open and rules.duplicates == "once" and citation.index % documents in seen:
             judged.append(citation.as_("duplicate"))
@@ -95,7 +95,7 @@ def rest_of(indices: Sequence[int], position: int) -> list[int]:
 
 
 def covers_the_same(coverage: Sequence[Sequence[int]], index: int, rest: Sequence[int]) -> bool:
-    """Whether document ``index`` supports a gold answer that a document of ``rest`` does, too."""
+    """Return whether ``index`` and a document of ``rest`` support the same gold answer."""
     return any(
         mine and any(coverage[other][gold] for other in rest)
         for gold, mine in enumerate(coverage[index] if coverage else ())
@@ -115,7 +115,7 @@ def judged(
     Args:
         citations: from :func:`cited`.
         joint: do the passages of the open citations together entail the statement? ``None``
-            where there is none.
+            if there is none.
         alone: does the passage at this position among the open citations, alone?
         rest: do the other open citations entail it without this one?
         coverage: for each document its flags, one for each gold answer; empty where unknown.
@@ -156,7 +156,7 @@ def _why(citations: Sequence[Citation], joint: bool | None) -> str:
     if not citations:
         return "cites nothing"
     if joint is None:
-        return "cites a document that is not there"
+        return "cites a document that does not exist"
     if joint:
         return "the cited passages entail the statement"
     return WHY["unsupported"]

@@ -30,7 +30,7 @@ Golds = Sequence[Sequence[str]]
 
 
 def exact_hits(shown: str, golds: Golds, rules: Rules) -> list[bool]:
-    """Return, for each gold answer, whether an alias of it stands in the response (``em``).
+    """Return, for each gold answer, whether an alias of it is in the response (``em``).
 
     ``shown`` is the response without citations.
     """
@@ -93,7 +93,7 @@ def wrong_in_documents(
 
 
 def mentions(passage: str, gold: Sequence[str], rules: Rules) -> str | None:
-    """Return the first alias of a gold answer that stands in a passage, as the user wrote it."""
+    """Return the first alias of a gold answer that is in a passage, as the user wrote it."""
     text = _normal(rules)(passage)
     contains, normal = _contains(rules), _normal(rules)
     return next((alias for alias in gold if contains(text, normal(alias))), None)

@@ -79,7 +79,7 @@ def figure_intervals(
         if interval:
             found[key] = interval
         else:
-            absent[key] = "all answers have the same value, so its scatter is unknown"
+            absent[key] = "all answers have the same value, so its variance is unknown"
     return Intervals(found, absent)
 
 
@@ -96,10 +96,10 @@ def _parts(key: str, correctness: str | None) -> dict[str, float]:
 
 
 def _too_few(parts: Iterable[str], support: Mapping[str, int]) -> str | None:
-    """Return why a figure made of these parts has no interval, or ``None`` where it has one."""
+    """Return why a figure made of these parts has no interval, or ``None`` if it has one."""
     reason = too_few("scored answers", support["answered_ratio"], FEWEST)
     for part in parts:
-        reason = reason or too_few(f"answers behind {part}", support[part], FEWEST_BEHIND)
+        reason = reason or too_few(f"answers for {part}", support[part], FEWEST_BEHIND)
     return reason
 
 

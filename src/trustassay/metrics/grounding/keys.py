@@ -21,14 +21,14 @@ _ROWS: list[tuple[str, list[tuple[str, str, str]]]] = [
         "Counts and lengths",
         [
             ("num_samples", "", "Answers that were scored."),
-            ("answered_ratio", "%", "Share of answers that are no refusals, to two decimals."),
-            ("answered_num", "", "Answers that are no refusals."),
+            ("answered_ratio", "%", "Share of answers that are not refusals, to two decimals."),
+            ("answered_num", "", "Answers that are not refusals."),
             ("answerable_num", "", "Questions whose documents support a gold answer."),
-            ("unanswerable_num", "", "Questions whose documents support none."),
+            ("unanswerable_num", "", "Questions whose documents support no gold answer."),
             ("overlapped_num", "", "Answerable questions that were answered."),
-            ("regular_length", "words", "Mean length of all responses, citations left out."),
-            ("answered_length", "words", "Mean length of responses that are no refusals."),
-            ("invalid_citations", "", "Citations of documents that are not there, in all."),
+            ("regular_length", "words", "Mean length of all responses, without citations."),
+            ("answered_length", "words", "Mean length of responses that are not refusals."),
+            ("invalid_citations", "", "Citations of documents that do not exist, in total."),
         ],
     ),
     (
@@ -52,12 +52,12 @@ _ROWS: list[tuple[str, list[tuple[str, str, str]]]] = [
     (
         "Correctness: exact match",
         [
-            ("regular_str_em", "%", "Share of gold answers that stand in the response."),
-            ("answered_str_em", "%", "The same over answers that are no refusals."),
+            ("regular_str_em", "%", "Share of gold answers that are in the response."),
+            ("answered_str_em", "%", "The same over answers that are not refusals."),
             (
                 "calib_answered_str_em",
                 "%",
-                "Share of the gold answers which the documents support that stand in the response "
+                "Share of the gold answers supported by the documents that are in the response "
                 "(0 for an unanswerable question), over answered ones (the paper's EM_alpha).",
             ),
             (
@@ -83,11 +83,11 @@ _ROWS: list[tuple[str, list[tuple[str, str, str]]]] = [
         "Correctness: gold claims",
         [
             ("regular_claims_nli", "%", "Share of gold claims that the response entails."),
-            ("answered_claims_nli", "%", "The same over answers that are no refusals."),
+            ("answered_claims_nli", "%", "The same over answers that are not refusals."),
             (
                 "calib_answered_claims_nli",
                 "%",
-                "Share of the gold claims which the documents support that the response entails "
+                "Share of the gold claims supported by the documents that the response entails "
                 "(0 for an unanswerable question), over answered ones.",
             ),
             (
@@ -115,15 +115,15 @@ _LIST_KEYS = [
     ("num_preds", "", "list elements in a response"),
     ("qampari_prec", "%", "share of elements that are gold answers"),
     ("qampari_rec", "%", "share of gold answers that are elements"),
-    ("qampari_rec_top5", "%", "the same, five gold answers being enough"),
+    ("qampari_rec_top5", "%", "the same, where five gold answers are enough"),
     ("qampari_f1", "%", "F1 of the two, answer by answer"),
-    ("qampari_f1_top5", "%", "F1 with the recall that five answers fill"),
+    ("qampari_f1_top5", "%", "F1 with the recall for which five answers are enough"),
 ]
 _LIST_PREFIXES = [
     ("regular_", "all responses"),
-    ("answered_", "answers that are no refusals"),
-    ("calib_answered_", "answered questions, supported gold answers alone"),
-    ("calib_answerable_", "answerable questions, supported gold answers alone"),
+    ("answered_", "answers that are not refusals"),
+    ("calib_answered_", "answered questions, only supported gold answers"),
+    ("calib_answerable_", "answerable questions, only supported gold answers"),
 ]
 _ROWS.append(
     (
@@ -162,7 +162,7 @@ _ROWS.append(
             (
                 "regular_citation_rec",
                 "%",
-                "Share of statements that their cited passages together entail, all responses.",
+                "Share of statements entailed by their cited passages together, all responses.",
             ),
             (
                 "regular_citation_prec",
@@ -170,8 +170,8 @@ _ROWS.append(
                 "Share of citations that support alone or are needed, all responses.",
             ),
             ("regular_citation_f1", "%", "F1 of regular_citation_rec and regular_citation_prec."),
-            ("answered_citation_rec", "%", "Citation recall of answers that are no refusals."),
-            ("answered_citation_prec", "%", "Citation precision of answers that are no refusals."),
+            ("answered_citation_rec", "%", "Citation recall of answers that are not refusals."),
+            ("answered_citation_prec", "%", "Citation precision of answers that are not refusals."),
             (
                 "answered_citation_f1",
                 "%",
@@ -198,7 +198,7 @@ FIGURES: dict[str, Figure] = {
 """Every key in the order in which it is shown."""
 
 LATER_NAMES = {f"reject_{kind}": f"refuse_{kind}" for kind in ("rec", "prec", "f1")}
-"""The names that trust_eval gave these keys from 0.1.6 on; both stand in a summary."""
+"""The names that trust_eval gave these keys from 0.1.6 on; both are in a summary."""
 
 FIGURES |= {
     later: Figure(later, f"Another name of {key}.", "%", "Refusals")

@@ -58,7 +58,7 @@ def terms(column: Mapping[str, Array], correctness: str | None, *, skip_blank: b
 
     Args:
         column: from :func:`part_table`.
-        correctness: ``em``, ``em5``, ``cm``, or ``None`` where there is nothing to compare with.
+        correctness: ``em``, ``em5``, ``cm``, or ``None`` if there is nothing to compare with.
         skip_blank: leave blank answers out of the citation figures.
     """
     everyone = ~np.isnan(column["answered"])

@@ -23,14 +23,14 @@ class Grounding(GroundingOptions):
     """Is a cited answer correct, supported by its citations, and refused when it should be?
 
     Args:
-        profile: ``default``, or ``paper`` for the numbers of trust_eval 0.1.6, oddities included.
-        correctness: ``em`` (short gold answers stand in the response), ``em5`` (the response is a
+        profile: ``default``, or ``paper`` for the numbers of trust_eval 0.1.6, with its errors.
+        correctness: ``em`` (short gold answers are in the response), ``em5`` (the response is a
             list), ``cm`` (gold claims that the response entails), ``none``; ``auto`` takes ``cm``
-            where samples bring claims or their answers are whole sentences, else ``em``.
+            if samples have claims or their answers are whole sentences, else ``em``.
         splitter: sentence splitter by name (``sentencex``, ``punkt``, ``lines``; a language may
             follow, as in ``sentencex:de``) or a function; ``None``: the profile's.
         refusal: refusal detector by name (``phrases``, ``paper``) or a function of the response.
-        threshold: probability of entailment from which a premise entails.
+        threshold: probability from which a pair counts as entailed.
         at_most_citations: citations of a statement that count; ``None``: all.
         others: see :class:`~trustassay.metrics.grounding.rules.Rules`; ``None``: the profile's.
     """
@@ -42,7 +42,7 @@ class Grounding(GroundingOptions):
     figures: ClassVar[dict[str, Figure]] = FIGURES
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """A sample needs a response, and documents (an empty list says there were none)."""
+        """A sample needs a response and documents (which may be an empty list)."""
         found = []
         if sample.response is None:
             found.append(Problem("response", "is missing (expected the text to assess)"))
@@ -54,11 +54,11 @@ class Grounding(GroundingOptions):
         return found
 
     def needs(self) -> Sequence[Need]:
-        """An entailer; a retriever finds documents for samples that bring none."""
+        """An entailer; and a retriever for samples without documents, if there is one."""
         return (Need("entail"), Need("search", optional=True))
 
     async def assess(self, context: Context) -> Assessment:
-        """Score one answer; the trace of every decision stands in the evidence."""
+        """Score one answer; the trace of every decision is in the evidence."""
         return await Assessing(self, context.sample, context.models).result()
 
     def problem(self, assessment: Assessment) -> str | None:
@@ -70,5 +70,5 @@ class Grounding(GroundingOptions):
         return view_of(sample, assessment)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
-        """Return every figure of Trust-Eval, with intervals over answers; nothing is drawn."""
+        """Return every figure of Trust-Eval, with intervals over answers; nothing is random."""
         return summarise(self, assessments)

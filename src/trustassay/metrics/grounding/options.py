@@ -1,4 +1,4 @@
-"""The options of the grounding metric, and what follows from them."""
+"""The options of the grounding metric, and values derived from them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class GroundingOptions(Metric):
         if self.at_most_citations is not None and self.at_most_citations < 1:
             raise ValueError("at_most_citations: expected 1 or more, or none")
         if not self.rules.lists and (self.trailing or self.lines):
-            raise ValueError("trailing and lines need lists=yes: the paper's reading has neither")
+            raise ValueError("trailing and lines need lists=yes: the paper's rules have neither")
         if not 0 < self.threshold < 1:
             raise ValueError("threshold: expected a probability between 0 and 1")
         _ = self.split, self.refusal_words  # an unknown name is to fail here
@@ -88,7 +88,7 @@ class GroundingOptions(Metric):
         return {k: rules.get(k) if v is None and k in rules else v for k, v in options.items()}
 
     def resolved(self, inventory: Inventory) -> Self:
-        """Settle ``correctness=auto`` by what the samples bring."""
+        """Settle ``correctness=auto`` by the fields of the samples."""
         if self.correctness != "auto":
             return self
         chosen: Correctness = "none"
@@ -99,7 +99,7 @@ class GroundingOptions(Metric):
         return dataclasses.replace(self, correctness=chosen)
 
     def golds(self, sample: Sample) -> list[tuple[str, ...]]:
-        """Return what the response is held against: for each gold answer or claim its aliases."""
+        """Return the references for the response: for each gold answer or claim its aliases."""
         if self.correctness == "cm":
             return [(claim,) for claim in sample.claims] or [a[:1] for a in sample.answers]
         return list(sample.answers)

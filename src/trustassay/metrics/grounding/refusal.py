@@ -44,7 +44,7 @@ def paper_similarity(text: str) -> int:
 
 
 def refuses_as_in_paper(text: str) -> str | None:
-    """Trust-Eval's decision: the flag, or nearly the flag, stands anywhere in the response."""
+    """Trust-Eval's decision: the flag, or nearly the flag, is anywhere in the response."""
     similarity = paper_similarity(text)
     return f"{similarity} % like the flag" if similarity > THRESHOLD else None
 
@@ -92,11 +92,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def refuses_in_words(text: str) -> str | None:
-    """Decide by a wider set of English refusals, and by what else the response says.
+    """Decide by a larger set of English refusals, and by the other sentences of the response.
 
-    A response refuses when one of its sentences declines to answer and no other sentence carries a
+    A response is a refusal if one of its sentences declines to answer and no other sentence has a
     citation: "the documents do not say. They do mention X [2]." counts as an answer, since it
-    states something that can be checked.
+    makes a statement that can be checked.
     """
     refusal = None
     for sentence in statements(text, _SENTENCE_END.split, trailing=True, lines=True):

@@ -20,17 +20,17 @@ class Rules:
     trailing: a citation after the full stop belongs to the sentence before it.
     lines: bullets and finished lines end a sentence.
     zero: ``[0]`` is invalid; else it cites the last document.
-    invalid: what a citation of a document that is not there does: ``void`` makes its sentence
+    invalid: the effect of a citation of a missing document: ``void`` makes its sentence
         unsupported and takes its citations out of precision; ``imprecise`` counts it as an
         imprecise citation and judges the others.
     duplicates: ``once`` counts a document cited twice in a sentence once; ``each`` twice.
-    precision: ``paper`` forgives a citation that covers a gold answer which the others cover too;
-        ``alce`` does not.
+    precision: with ``paper`` a citation that covers a gold answer which the others also cover
+        counts as precise; with ``alce`` it does not.
     words: gold answers match whole words; else any part of a word.
-    lists_split: list answers are split with care for numbering, "and", and names with commas.
+    lists_split: splitting of list answers respects numbering, "and", and names with commas.
     blank: an empty response counts ``zero`` in the citation figures; ``skip`` leaves it out.
-    untitled: a passage without a title is put to entailment as its text alone; else under an
-        empty title.
+    untitled: the premise of a passage without a title is only its text; else it has an empty
+        title.
     undefined_f1_zero: the F1 of undefined recall and precision is 0; else it is undefined.
     """
 

@@ -8,21 +8,21 @@ __all__ = ["scored"]
 
 
 def scored(parts: Mapping[str, float], correctness: str) -> tuple[float | None, str]:
-    """Return the score of one answer in 0..1, as far as it can be known, and the words for it.
+    """Return the score of one answer in 0..1, if it is known, and its reason.
 
-    A refusal scores 1 where the documents support no gold answer, else 0; a response that says
-    nothing scores 0. An answer scores the mean of what applies: the share of the supported gold
+    A refusal scores 1 if the documents support no gold answer, else 0; a blank response
+    scores 0. An answer scores the mean of the parts that apply: the share of the supported gold
     answers that it gives, 1 or 0 for whether the question could be answered, and the F1 of its
     citation recall and precision. These are the three parts of the trust score, for one answer.
     """
     answerable = parts.get("answerable")
     if not parts["answered"]:
         if answerable is None:
-            return None, "refused; without gold answers nobody can say whether rightly"
+            return None, "refused; whether rightly is unknown without gold answers"
         right = "rightly: no document supports" if not answerable else "though a document supports"
         return 1.0 - answerable, f"refused {right} a gold answer"
     if parts["blank"]:
-        return 0.0, "the response says nothing"
+        return 0.0, "the response is blank"
     recall = share(parts["supported_statements"], parts["statements"])
     precision = share(parts["precise_citations"], parts["citations"])
     applicable = [share(2 * recall * precision, recall + precision)]

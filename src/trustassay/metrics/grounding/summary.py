@@ -144,7 +144,7 @@ def _values(
         else:
             values[key] = round(value, 2) if key == "answered_ratio" else value
     if metric.correctness in ("none", "auto"):
-        nothing = "correctness is none: there are no gold answers or claims to hold against"
+        nothing = "correctness is none: there are no gold answers or claims to compare with"
         scored = support["answered_ratio"]
         reasons["trust_score"] = nothing if scored else "no sample was scored"
         values = {"trust_score": None, **values}
@@ -169,19 +169,19 @@ _COUNTS_OF_ALL = frozenset({"num_samples", "answered_num", "invalid_citations"})
 
 
 def _not_applicable(key: str, support: Mapping[str, int], value: float) -> str | None:
-    """Return why a figure has no value, in words, or ``None`` where it has one."""
+    """Return why a figure has no value, in words, or ``None`` if it has one."""
     calibrated = key.startswith(("calib_", "parametric_", "qampari_"))
     if not support["answered_ratio"] and key not in _COUNTS_OF_ALL:
         return "no sample was scored"
     if (key in _NEEDS_ANSWERABLE or calibrated) and not support["answerable_ratio"]:
         return (
             "no sample says, by gold answers or by the documents' support flags, "
-            "whether its documents hold an answer"
+            "whether its documents contain an answer"
         )
     correct = next((k for k in support if k in _REGULAR), None)
     about_golds = calibrated or key == "trust_score" or key.endswith(_CORRECTNESS_ENDINGS)
     if about_golds and (correct is None or not support[correct]):
-        return "no sample has gold answers or claims to be held against"
+        return "no sample has gold answers or claims to compare with"
     if np.isnan(value):
         if key.startswith("qampari_"):
             return "no answer has a wrong list element"

@@ -57,7 +57,7 @@ def normalise(text: str) -> str:
 
 
 def contains_words(text: str, answer: str) -> bool:
-    """Whether normalised ``answer`` stands in normalised ``text`` as whole words."""
+    """Whether normalised ``answer`` is in normalised ``text`` as whole words."""
     return bool(answer) and f" {answer} " in f" {text} "
 
 
@@ -135,7 +135,7 @@ def citations_as_in_paper(text: str) -> tuple[int, ...]:
 
 
 def _whole(digits: str) -> int:
-    """Read digits; past 18 of them the exact number is no matter (and would cost to read)."""
+    """Read digits; past 18 of them the exact number does not matter (and slow to read)."""
     return int(digits[:18])
 
 

@@ -20,7 +20,7 @@ Evidence = Mapping[str, Any]
 
 
 SUPPORTED = Mark("good", "✓", "supported")
-PARTLY = Mark("fair", "✓", "supported, but a citation is not needed or not right")
+PARTLY = Mark("fair", "✓", "supported, but a citation is not needed or incorrect")
 UNSUPPORTED = Mark("bad", "✕", "not supported")
 UNCITED = Mark("bad", "✕", "not supported: no citation")
 NOT_JUDGED = Mark("none", "○", "not judged")
@@ -156,7 +156,7 @@ def problem_in(assessment: Assessment, lowest: float) -> str | None:
     if unsupported:
         found.append(f"{unsupported} of {len(sentences)} sentences not supported")
     if faulty:
-        found.append(f"{faulty} with a citation that is not needed or not right")
+        found.append(f"{faulty} with a citation that is not needed or incorrect")
     return "; ".join(found) or None
 
 

@@ -41,7 +41,7 @@ class Point:
     """A prompt that was tried: its answer, and how far that moves when the prompt is nudged.
 
     ``step`` 0 is the start; ``kept`` marks where the search went on from. ``error`` says why there
-    is no gamma. ``calls`` are the requests that the search had taken at the end of its step.
+    is not a gamma. ``calls`` are the requests that the search had taken at the end of its step.
     """
 
     step: int
@@ -67,7 +67,7 @@ class Ascent:
         candidate: what makes candidates: ``unicode``, ``words`` (appended), another family, or
             ``ball``: the first of the nudged prompts behind gamma of where the search stands, as
             in the authors' program.
-        descend: search for small gamma in place of large: prompts that are hard to move.
+        descend: search for small gamma instead of large: prompts that are hard to move.
         max_calls: the most requests to the chat model, failed ones too; ``None`` for no such
             limit.
         temperature, max_tokens: of every call. seed: of candidates and perturbations.
@@ -96,13 +96,13 @@ class Ascent:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected 1 or more")
         if self.max_calls is not None and self.max_calls < self.price:
-            raise ValueError(f"a budget of calls: one gamma takes {self.price} of them")
+            raise ValueError(f"max_calls: one gamma needs {self.price} calls")
         if self.step_rule not in STEP_RULES:
             raise UnknownNameError(did_you_mean("step rule", self.step_rule, STEP_RULES))
         if self.candidate == "ball" and self.candidates > self.perturbations:
             raise ValueError(
-                f"candidates: the ball has {self.perturbations} prompts (perturbations), "
-                f"fewer than {self.candidates}"
+                f"candidates: ball has only {self.perturbations} prompts (perturbations), "
+                f"expected at least {self.candidates}"
             )
         _ = self._families  # an unknown name is to fail here
 

@@ -1,4 +1,4 @@
-"""The original answer and the answers to perturbed prompts: recorded ones, or asked for."""
+"""The original answer and the answers to perturbed prompts, recorded or requested."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
         AssessmentError: the response is blank, or more resamples are than are not.
     """
     if sample.response is None:
-        raise AssessmentError("has resamples, but no response to hold them against")
+        raise AssessmentError("has resamples, but no response to compare them with")
     if is_blank(sample.response):
         raise AssessmentError("the response is blank", "empty")
     answers = [Answer(text) for text in sample.resamples if not is_blank(text)]
@@ -54,7 +54,7 @@ def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
 
 @dataclass
 class Asking:
-    """Asks about one sample: the prompt as it is, and perturbed, some at a time.
+    """Makes the calls for one sample: the original prompt, and perturbed ones in steps.
 
     Which perturbed prompts it asks follows from the metric's seed and the sample's id; those of
     one call of :meth:`more` go on where the last left off.
@@ -73,7 +73,7 @@ class Asking:
         self._paraphrases = 0
 
     async def original(self) -> str:
-        """Return the answer to the prompt as it is."""
+        """Return the answer to the original prompt."""
         if self.metric.original == "response" and self.sample.response is not None:
             if not self.sample.answered:
                 raise AssessmentError("the response is blank", "empty")
@@ -88,8 +88,8 @@ class Asking:
     async def more(self, n: int) -> list[Answer]:
         """Return the answers to ``n`` further perturbed prompts.
 
-        One that the endpoint refuses, or answers without a word, is noted and replaced by another;
-        as many may be lost so as are wanted in all.
+        One that the endpoint refuses, or whose reply is empty, is recorded and replaced by another;
+        at most as many may be lost in this way as are wanted in total.
 
         Raises:
             AssessmentError: more are lost than that, or the prompt cannot be perturbed.
@@ -111,13 +111,13 @@ class Asking:
         return answers
 
     def _lose(self, change: str, error: BaseException) -> None:
-        """Note a prompt that was refused or answered without a word; raise any other error."""
+        """Record a prompt that was refused or got an empty reply; raise any other error."""
         kind = error.kind if isinstance(error, CallError) else None
         if kind not in ("refused", "empty"):
             raise error
         (self.empty if kind == "empty" else self.refused).append(change)
         if len(self.refused) + len(self.empty) > self.metric.perturbations:
-            how = "answered without a word" if kind == "empty" else "refused"
+            how = "answered with an empty reply" if kind == "empty" else "refused"
             raise AssessmentError(f"perturbed prompts are {how}: {error}", kind)
 
     async def _changed(self, n: int) -> list[str]:
@@ -136,7 +136,7 @@ class Asking:
         return found
 
     async def _paraphrased(self, n: int) -> list[str]:
-        """Ask for ``n`` paraphrases; return those that say something, and in other words."""
+        """Ask for ``n`` paraphrases; return those that are not blank and not the question."""
         prompt, question = _paraphrase_prompt(), self.sample.question
         numbers = range(self._paraphrases, self._paraphrases + n)
         self._paraphrases += n
@@ -178,7 +178,7 @@ class Asking:
     async def _reply(self, question: str) -> Reply:
         text, name = self._prompt(question)
         if question != self.sample.question and text == self._prompt(self.sample.question)[0]:
-            raise AssessmentError(f"the prompt {name} shows nothing of the perturbation")
+            raise AssessmentError(f"the prompt {name} does not contain the perturbation")
         return await self.models.chat(
             text,
             temperature=self.metric.temperature,

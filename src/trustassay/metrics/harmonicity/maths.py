@@ -200,7 +200,7 @@ def gamma_length(original: ArrayLike, perturbed: ArrayLike) -> Floats:
 
     The paper prefers the angle, see :func:`angles`. For unit vectors this runs from 0 to 2, is
     sin(o, S) at least, and goes on rising beyond a right angle, where the sine falls; it is
-    defined where S is zero, too. Equal answers give exactly 0. The differences p_i - o are added
+    defined where S is zero as well. Equal answers give exactly 0. The differences p_i - o are added
     in doubled precision, so that it is right to 5e-15 of itself for near answers as well.
 
     Args:

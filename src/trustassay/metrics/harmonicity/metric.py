@@ -28,24 +28,24 @@ __all__ = ["Harmonicity", "Perturbing", "SemanticHarmonicity"]
 
 @dataclass(frozen=True)
 class Perturbing(PerturbingOptions):
-    """What metrics share that hold an answer against the answers to perturbed prompts."""
+    """The common part of metrics that compare an answer with the answers to perturbed prompts."""
 
     def problems_without_model(self, sample: Sample) -> list[Problem]:
-        """A sample without recorded resamples takes a model to ask."""
+        """A sample without recorded resamples needs a model."""
         if sample.resamples:
             return []
         words = "is missing (expected answers to perturbed prompts, or a --model to ask for them)"
         return [Problem("resamples", words)]
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """Recorded resamples need the response that they are held against."""
+        """Recorded resamples need the response that they are compared with."""
         wants_response = bool(sample.resamples) or self.original == "response"
         if wants_response and sample.response is None:
             return [Problem("response", "is missing (expected the answer to the plain prompt)")]
         return []
 
     async def assess(self, context: Context) -> Assessment:
-        """Ask, compare, and tell; every answer stands in the evidence."""
+        """Ask and compare; every answer is in the evidence."""
         sample, models = context.sample, context.models
         asking = Asking(self, sample, models)
         if sample.resamples:
@@ -74,11 +74,11 @@ class Perturbing(PerturbingOptions):
     score_part: ClassVar[str]
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Say where an answer does not stay put."""
+        """Return a sentence if the answer changes."""
         return problem_in(assessment)
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
-        """Return the answers to perturbed prompts beside the original one."""
+        """Return the answers to perturbed prompts next to the original one."""
         return view_of(sample, assessment)
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
@@ -99,7 +99,7 @@ class Perturbing(PerturbingOptions):
 
 @dataclass(frozen=True)
 class Harmonicity(Perturbing):
-    """How far does the answer move when the prompt is nudged without meaning?
+    """How far does the answer move when the prompt is perturbed without changing its meaning?
 
     The score is gamma, the sine of the angle between the vector of the original answer and the
     sum of the vectors of the answers to perturbed prompts (Kersting et al. 2024, Algorithm 1).
@@ -108,14 +108,14 @@ class Harmonicity(Perturbing):
     answers, and gamma's interval.
 
     Args:
-        precision: stop asking when the interval of gamma is no wider than this to either side.
-        decided: stop asking when the answer is unstable even if all answers to come should be the
-            original one. Without both all ``perturbations`` are asked.
-        first: perturbed prompts to begin with, where one of the two is given.
-        replicates: resamples of the perturbations behind the interval.
+        precision: stop when the interval of gamma is at most +/- this.
+        decided: stop when the answer is unstable even if all remaining answers are the original
+            one. Without both all ``perturbations`` are asked.
+        first: perturbed prompts to begin with, if one of the two is given.
+        replicates: resamples of the perturbations for the interval.
         others: see :class:`Perturbing`.
 
-    Where the vectors of the perturbed answers cancel out there is no angle, and the sample fails.
+    If the vectors of the perturbed answers cancel out, there is no angle, and the sample fails.
     The interval of a single perturbation has no width.
     """
 
@@ -139,7 +139,7 @@ class Harmonicity(Perturbing):
             raise ValueError("replicates: expected 1 or more")
 
     def needs(self) -> Sequence[Need]:
-        """An embedder, and a model to ask where samples bring no resamples."""
+        """An embedder, and a model if samples have no resamples."""
         return (Need("embed"), Need("chat", "model", optional=True))
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
@@ -196,11 +196,11 @@ class Harmonicity(Perturbing):
 
 @dataclass(frozen=True)
 class SemanticHarmonicity(Perturbing):
-    """How far does what the answer says move when the prompt is nudged without meaning?
+    """How far does the answer's meaning move when the prompt is perturbed without meaning?
 
     The score is 1 minus the mean, over the perturbed prompts, of the smaller of two probabilities:
     that the original answer entails the other, and the reverse. A rephrased answer is stable
-    here, where its vector moves; the paper names such a comparison as an outlook (Section 6).
+    here, although its vector moves; the paper names such a comparison as an outlook (Section 6).
 
     Args:
         others: see :class:`Perturbing`.
@@ -214,7 +214,7 @@ class SemanticHarmonicity(Perturbing):
     stable_below: float = 0.5
 
     def needs(self) -> Sequence[Need]:
-        """An entailer, and a model to ask where samples bring no resamples."""
+        """An entailer, and a model if samples have no resamples."""
         return (Need("entail"), Need("chat", "model", optional=True))
 
     async def _compared(
@@ -242,7 +242,7 @@ class SemanticHarmonicity(Perturbing):
 async def _both(
     original: Coroutine[Any, Any, str], answers: Coroutine[Any, Any, list[Answer]]
 ) -> tuple[str, list[Answer]]:
-    """Await both; where one fails the other asks no further."""
+    """Await both; if one fails, the other is cancelled."""
     tasks = asyncio.create_task(original), asyncio.create_task(answers)
     try:
         return await asyncio.gather(*tasks)
@@ -265,7 +265,7 @@ async def _entails(models: Models, premise: str, hypothesis: str) -> float:
 
 def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned: bool) -> str:
     n, same = len(answers), sum(answer.text.strip() == original.strip() for answer in answers)
-    words = f"{same} of {n} answers to perturbed prompts are the original answer, word for word"
+    words = f"{same} of {n} answers to perturbed prompts are identical to the original answer"
     if asking.refused:
         words += f"; {len(asking.refused)} perturbed prompts were refused and replaced"
     if asking.empty:
@@ -274,7 +274,7 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
     if cut := asking.cut(answers):
         words += f"; {cut} were cut at {asking.metric.max_tokens} tokens"
     if unseen := sum(not answer.seen for answer in answers):
-        words += f"; {unseen} may have been stripped on their way"
+        words += f"; {unseen} may have been stripped by the endpoint"
     if turned:
         words += "; the angle is beyond 90 degrees, where gamma falls again"
     return words

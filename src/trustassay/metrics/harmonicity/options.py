@@ -1,4 +1,4 @@
-"""The options of metrics that hold an answer against the answers to perturbed prompts."""
+"""The options of metrics that compare an answer with the answers to perturbed prompts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["PerturbingOptions"]
 
 @dataclass(frozen=True)
 class PerturbingOptions(Metric):
-    """What metrics share that hold an answer against the answers to perturbed prompts.
+    """The common options of metrics that compare an answer with answers to perturbed prompts.
 
     Args:
         perturbations: perturbed prompts, N; 1 for use in real time.
@@ -32,19 +32,19 @@ class PerturbingOptions(Metric):
             ``codes`` (as the authors' program does it: a space first), ``unicode``,
             ``whitespace``, ``typo``, ``synonym``, ``paraphrase`` (asked of the model),
             ``python:MODULE:FUNCTION``, or a function of the text and a generator.
-        length: characters that are added or mistyped, or words that are replaced, at most.
-        range: the last code that ``codes`` draws.
-        original: ``ask`` for the answer to the unperturbed prompt, or take the sample's
-            ``response`` for it.
-        prompt: file of a template around the question; without it the bare question is asked.
+        length: maximum number of characters added or mistyped, or of words replaced.
+        range: the highest code point that ``codes`` draws.
+        original: ``ask`` for the answer to the original prompt, or use the sample's
+            ``response``.
+        prompt: file of a template with the question; without it the prompt is the question.
         temperature, max_tokens: of every call.
-        stable_below: a score below it counts as stable (with an angle beyond 90 degrees none does).
+        stable_below: a score below it counts as stable (but not if the angle exceeds 90 degrees).
         seed: of the perturbations and of resampling.
 
-    A sample with ``resamples`` is scored from them and its response; nothing is asked then. An
-    answer without words is a failure: one to a perturbed prompt is noted and replaced by another
-    (a recorded one is left out), and the sample fails where more are empty than are wanted (than
-    are not), or where the original answer is.
+    A sample with ``resamples`` is scored from them and its response, without calls. An empty
+    answer is a failure: one to a perturbed prompt is recorded and replaced by another (a
+    recorded one is left out). The sample fails if more are empty than are wanted (for recorded
+    ones: than are not), or if the original answer is.
     """
 
     reads_response: ClassVar[bool] = False

@@ -1,7 +1,7 @@
-"""Families of perturbations: changes of a prompt that mean nothing, or as little as possible.
+"""Families of perturbations: changes of a prompt with no meaning, or as little as possible.
 
 Each takes the text and a generator and returns a changed text; the same generator state gives the
-same text. ``paraphrase`` is asked of a model and stands in ``asking.py``.
+same text. ``paraphrase`` needs a model and is in ``asking.py``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = [
 
 Perturb = Callable[[str, np.random.Generator], str]
 MOST = 3
-"""Characters that are added, or words that are changed, at most (Section 3: one to three)."""
+"""Maximum number of characters added or words changed (Section 3: one to three)."""
 LAST_CONTROL = 31
-"""The last code of the control characters, and the last that ``codes`` draws unless told."""
+"""The last code of the control characters, and the default limit of ``codes``."""
 DRAWS = 50
 SURROGATES = range(0xD800, 0xE000)
-"""Codes that no text may hold alone: none of them can be sent."""
+"""Surrogates, which no text may contain alone and which cannot be sent."""
 
 CONTROL = "".join(map(chr, range(LAST_CONTROL + 1)))
 WHITESPACE = " \t\n\r\u00a0\u2002\u2003\u2009\u200a\u202f\u205f\u3000"
@@ -53,12 +53,12 @@ _NEIGHBOURS = {
 
 
 class NoPerturbationError(ValueError):
-    """The text cannot be perturbed so; the message says why."""
+    """The text cannot be perturbed by this family; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A named way to perturb; ``appends`` where the text stays as it is and gets a tail."""
+    """A named way to perturb; ``appends`` if it only adds text at the end."""
 
     name: str
     apply: Perturb
@@ -69,18 +69,18 @@ def perturb(text: str, how: Family, rng: np.random.Generator, taken: Collection[
     """Return a text that differs from ``text``, and from those ``taken`` if there is one.
 
     Raises:
-        NoPerturbationError: fifty draws left the text as it is, or the family cannot work on it.
+        NoPerturbationError: fifty draws did not change the text, or it does not suit the family.
     """
     repeated = None
     for _ in range(DRAWS):
         changed = how.apply(text, rng)
         if not isinstance(changed, str):
-            raise NoPerturbationError(f"{how.name} returned {changed!r:.60} in place of a text")
+            raise NoPerturbationError(f"{how.name} returned {changed!r:.60} instead of a text")
         if changed != text and changed not in taken:
             return changed
         repeated = changed if changed != text else repeated
     if repeated is None:
-        raise NoPerturbationError(f"{how.name} leaves this text as it is")
+        raise NoPerturbationError(f"{how.name} does not change this text")
     return repeated
 
 
@@ -94,7 +94,7 @@ def family(choice: str | Perturb, length: int = MOST, last: int = LAST_CONTROL) 
 
     Raises:
         UnknownNameError: there is none of that name.
-        ValueError: ``length`` or ``last`` cannot be, or the family does not go by it.
+        ValueError: ``length`` or ``last`` is invalid, or does not apply to the family.
     """
     if callable(choice) or choice not in FAMILIES:
         found = _function(choice)
@@ -121,7 +121,7 @@ def check_reach(name: str, length: int, last: int) -> None:
     if not 0 <= last <= sys.maxunicode:
         raise ValueError(f"range: expected 0 to {sys.maxunicode}")
     if last != LAST_CONTROL and name != "codes":
-        raise ValueError(f"range: goes with the perturbation codes, not with {name}")
+        raise ValueError(f"range: applies to the perturbation codes, not to {name}")
 
 
 def _function(choice: str | Perturb) -> Family:
@@ -135,7 +135,7 @@ def _function(choice: str | Perturb) -> Family:
         except Exception as error:  # a module may raise anything
             raise UnknownNameError(f"perturbation {choice}: {error}") from None
         if not callable(function):
-            raise UnknownNameError(f"perturbation {choice}: {name} is no function")
+            raise UnknownNameError(f"perturbation {choice}: {name} is not a function")
         return Family(choice, function)
     raise UnknownNameError(did_you_mean("perturbation", choice, [*FAMILIES, "paraphrase"]))
 
@@ -198,7 +198,7 @@ def _typo(length: int) -> Perturb:
             if places:
                 _mistype(letters, int(rng.choice(places)), rng)
             elif count == 0:
-                raise NoPerturbationError("typo: the text has no word of three letters or more")
+                raise NoPerturbationError("typo: the text has no word with three letters or more")
         return "".join(letters)
 
     return apply

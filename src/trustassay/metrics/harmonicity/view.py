@@ -1,4 +1,4 @@
-"""Evidence of harmonicity, read into views: answers to perturbed prompts beside the original.
+"""Evidence of harmonicity, read into views: answers to perturbed prompts next to the original.
 
 Every reader is total: what has the wrong type counts as absent.
 """
@@ -97,14 +97,14 @@ class Perturbed:
 
 
 def problem_in(assessment: Assessment) -> str | None:
-    """Return what is wrong with an answer, in one sentence: it does not stay put."""
+    """Return a sentence if the answer changes too much."""
     if assessment.verdict != "unstable":
         return None
-    return "the answer changes when the prompt is nudged without meaning"
+    return "the answer changes when the prompt is perturbed without changing its meaning"
 
 
 def view_of(sample: Sample, assessment: Assessment) -> View:
-    """Return what the report needs to know of the answers to perturbed prompts."""
+    """Return the answers to perturbed prompts for the report."""
     found = Perturbed.read(assessment.evidence, sample.question)
     original = found.original
     told = original is not None and sample.response in (None, original)

@@ -32,7 +32,7 @@ from trustassay.workflows.unfinished import UnfinishedFile
 __all__ = ["CiteOptions", "Cited", "cite", "cited_answer"]
 
 TOGETHER = 64
-"""Answers whose sentences are under way at once."""
+"""Answers whose sentences are in progress at once."""
 _METRIC = Grounding()
 """Reads answers: checks them, finds their sentences and refusals."""
 
@@ -42,9 +42,9 @@ class CiteOptions:
     """How answers are cited.
 
     by: ``entailment``, ``embedding`` or ``bm25``.
-    threshold: a document is cited where its support is as high, and more than 0; ``None``: 0.5,
+    threshold: a document is cited if its support is at least this, and above 0; ``None``: 0.5,
         and 0 for bm25.
-    only_uncited: leave answers alone that have a citation anywhere.
+    only_uncited: leave answers unchanged that have a citation anywhere.
     """
 
     by: str = "entailment"
@@ -68,15 +68,15 @@ class CiteOptions:
         return THRESHOLDS[self.by] if self.threshold is None else self.threshold
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the results, as JSON values."""
+        """Return the options that determine the results, as JSON values."""
         return {"by": self.by, "threshold": self.lowest, "only_uncited": self.only_uncited}
 
 
 @dataclass(slots=True)
 class Cited:
-    """What was done: answers written, citations put in, sentences that nothing supports.
+    """What was done: answers written, citations added, sentences that nothing supports.
 
-    ``resumed`` of the answers were done already, by an earlier call that was interrupted.
+    ``resumed`` counts the answers done by an earlier call that was interrupted.
     """
 
     answers: int = 0
@@ -92,11 +92,11 @@ def cite(
     backends: Backends,
     options: CiteOptions | None = None,
 ) -> Cited:
-    """Write the answers of ``source`` to ``out`` with citations, whole or not at all.
+    """Write the answers of ``source`` to ``out`` with citations, in full or not at all.
 
-    ``backends`` holds the entailer or embedder that the options speak of. An answer whose support
-    could not be judged is left out. The same call after an interruption goes on where it stopped,
-    and after failures with what failed.
+    ``backends`` holds the entailer or embedder that the options name. An answer whose support
+    could not be judged is left out. The same call continues an interrupted one, and tries the
+    failed answers again.
 
     Raises:
         BadInputError, InputError: the input has faults; nothing was started.
@@ -155,9 +155,9 @@ async def cited_answer(
 ) -> tuple[Sample, dict[str, int]]:
     """Return the answer with citations, and how many sentences got one or are ``unsupported``.
 
-    Each sentence without a citation gets that of the document which supports it most, the first
-    of equal ones; none where no document reaches the threshold. Sentences with citations,
-    refusals, and answers without documents stay as they are.
+    Each sentence without a citation gets one to the document that supports it most, the first
+    of equal ones, or none if no document reaches the threshold. Sentences with citations,
+    refusals, and answers without documents are not changed.
 
     Raises:
         BackendError: the model that judges support failed.

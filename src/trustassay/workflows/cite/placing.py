@@ -1,4 +1,4 @@
-"""Where citations stand in an answer: pure functions on text."""
+"""The places of citations in an answer: pure functions on text."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
     """Return the text with ``[n]`` before the final punctuation of each of the sentences.
 
     ``numbers`` gives for sentences of :func:`uncited` the document to cite, counted from one.
-    Closing quotes and brackets behind the punctuation stay behind it. Without the citations the
-    text is what it was.
+    Closing quotes and brackets after the punctuation stay after it. Apart from the citations the
+    text does not change.
     """
     pieces, position = [], 0
     for sentence in sorted(numbers):

@@ -17,10 +17,10 @@ __all__ = ["SUPPORTS", "THRESHOLDS", "Scores", "Support"]
 
 Scores = NDArray[np.float64]
 Support = Callable[[Sequence[Document], Sequence[str], Models], Awaitable[Scores]]
-"""Takes an answer's documents and sentences; gives scores, shape (sentences, documents)."""
+"""Takes an answer's documents and sentences; returns scores, shape (sentences, documents)."""
 
 THRESHOLDS = {"entailment": 0.5, "embedding": 0.5, "bm25": 0.0}
-"""A document is cited where its score is as high, and more than 0."""
+"""A document is cited if its score is at least this, and above 0."""
 
 
 async def by_entailment(

@@ -114,10 +114,10 @@ def build(
 ) -> Built:
     """Build a data set and write it to ``out`` in canonical JSON Lines, whole or not at all.
 
-    Every question brings gold ``answers`` or ``claims``. It leaves with ``documents`` whose
-    ``supports`` stand parallel to its claims, or else to its answers, and with ``answerable``:
-    whether any of them supports any. Documents that it had are replaced. The same call after an
-    interruption goes on where it stopped, and gives the same bytes.
+    Every question needs gold ``answers`` or ``claims``. It gets ``documents`` whose ``supports``
+    are parallel to its claims, or else to its answers, and ``answerable``: whether any document
+    supports any of them. Its own documents are replaced. The same call continues an interrupted
+    one, and gives the same bytes.
 
     Raises:
         BadInputError, InputError: the input has faults; nothing was started.
@@ -127,7 +127,7 @@ def build(
     """
     options = options or BuildOptions()
     if (options.claims == "model") != (model is not None):
-        raise ValueError("claims of a model need a model, and only they do")
+        raise ValueError("claims=model needs a model, and other claims take none")
     return run_anywhere(lambda: _build(source, Path(out), retriever, entailer, model, options))
 
 
@@ -192,7 +192,7 @@ async def _build(
 async def _outcomes(
     questions: Iterator[tuple[int, Sample]], gatherers: Gatherers, options: BuildOptions
 ) -> AsyncIterator[tuple[tuple[int, Sample], Sample | Exception]]:
-    """Yield each question with what became of it, in order, several under way at once."""
+    """Yield each question with what became of it, in order, several in progress at once."""
     models = cast(Models, SampleModels(gatherers))
 
     async def ask(prompt: str) -> str:

@@ -10,7 +10,7 @@ __all__ = ["chosen"]
 def chosen(supports: Sequence[Sequence[int]], k: int) -> list[int]:
     """Return the indices of the ``k`` documents to keep (Song et al. 2025, data construction).
 
-    ``supports[d][g]`` says whether document ``d`` supports gold answer ``g``; documents stand in
+    ``supports[d][g]`` says whether document ``d`` supports gold answer ``g``; documents are in
     the order of retrieval. The ``k`` that support most gold answers are taken, earlier ones first
     where equal. Then each in turn gives way to the remaining document by which the number of gold
     answers that some kept document supports grows most, if it grows at all. Fewer than ``k``

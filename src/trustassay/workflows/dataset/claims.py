@@ -65,7 +65,7 @@ def parsed_claims(reply: str) -> tuple[str, ...]:
     claims = tuple(dict.fromkeys(line[2] for line in lines if line))
     if not claims:
         shown = " ".join(reply.split())
-        raise ClaimError(f"the model's reply holds no numbered claims: {shown[:80]!r}")
+        raise ClaimError(f"the model's reply has no numbered claims: {shown[:80]!r}")
     return claims
 
 

@@ -22,7 +22,7 @@ async def labelled(
     """Return for each document its flags, one for each claim, or else for each gold answer.
 
     A claim, or an answer that is a whole sentence, is supported by a passage that entails it. For
-    a short answer an alias must stand in the passage, and the passage must entail the question
+    a short answer an alias must be in the passage, and the passage must entail the question
     followed by that alias (Song et al. 2025, data construction). Premises are written as the
     grounding metric writes them.
 
