@@ -134,8 +134,8 @@ def test_packed_replies_are_unpacked(encoding: str, body: bytes) -> None:
     ("encoding", "body", "words"),
     [
         ("gzip", gzip.compress(GOOD)[:-20], "ends too early"),
-        ("gzip", b"no gzip", "not whole gzip"),
-        ("br", b"brotli", "packed as 'br'"),
+        ("gzip", b"no gzip", "incomplete gzip data"),
+        ("br", b"brotli", "encoded as 'br'"),
     ],
 )
 def test_replies_that_cannot_be_unpacked(encoding: str, body: bytes, words: str) -> None:

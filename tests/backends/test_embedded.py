@@ -85,7 +85,7 @@ def test_nothing_in_nothing_out(model: EmbeddedEntailer, vectors: EmbeddedEmbedd
 
 
 def test_a_statement_too_long_for_the_model_is_refused(model: EmbeddedEntailer) -> None:
-    with pytest.raises(BackendError, match=r"a statement of 600 words .* reads 512"):
+    with pytest.raises(BackendError, match=r"a statement of 600 words .* reads at most 512"):
         model.scores([(FACT, "word " * 600)])
 
 

@@ -76,9 +76,9 @@ def test_a_miss_names_the_prompt_and_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("{", "line 2: no JSON"),
-        ("\x00", "line 2: no JSON"),
-        ("[" * 100_000, "line 2: no JSON"),
+        ("{", "line 2: is not JSON"),
+        ("\x00", "line 2: is not JSON"),
+        ("[" * 100_000, "line 2: is not JSON"),
         ("[1]", "line 2: expected an object, got [1]"),
         ({"prompt": "a", "replay": "b"}, "line 2: unknown field 'replay'; did you mean reply"),
         ({"reply": "b"}, "line 2: expected either prompt or messages"),
@@ -112,10 +112,10 @@ def test_faults_name_file_line_and_field(line: Any, words: str, tmp_path: Path) 
 def test_files_that_hold_nothing(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="No such file"):
         ReplayChat(str(tmp_path / "none.jsonl"))
-    with pytest.raises(BackendError, match="no replies in it"):
+    with pytest.raises(BackendError, match="contains no replies"):
         ReplayChat(written(tmp_path / "empty.jsonl", []))
     (tmp_path / "latin.jsonl").write_bytes(b'{"prompt": "\xe9", "reply": ""}')
-    with pytest.raises(BackendError, match=r"latin.jsonl, line 1: no JSON"):
+    with pytest.raises(BackendError, match=r"latin.jsonl, line 1: is not JSON"):
         ReplayChat(str(tmp_path / "latin.jsonl"))
 
 
@@ -186,7 +186,7 @@ def test_two_models_in_one_run(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match=r"of openai:a@http://x\?y=1 and openai:b, to"):
         asked(ReplayChat(str(folder)), "Who?")
     assert asked(ReplayChat(str(folder), "openai:a@http://x?y=1"), "Who?").text == "she"
-    with pytest.raises(BackendError, match="no replies of openai:c in it"):
+    with pytest.raises(BackendError, match="contains no replies of openai:c"):
         ReplayChat(str(folder), "openai:c")
 
 

@@ -57,7 +57,7 @@ def test_what_works(uri: str, capability: str, state: str) -> None:
     found = tried(uri)
     assert (found.name, found.capability, found.state) == (uri, capability, state)
     assert found.load.endswith(" s") and not found.broken
-    assert found.speed.endswith(" s a call") != uri.startswith("replay")
+    assert found.speed.endswith(" s per call") != uri.startswith("replay")
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_a_price_is_found_by_model_by_backend_and_by_pattern() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "no JSON"),
+        ("{", "is not JSON"),
         ("[]", "expected an object of prices by model"),
         ('{"m": 3}', 'm: expected {"prompt": USD, "reply": USD}'),
         ('{"m": {"prompt": 1}}', "m: expected"),

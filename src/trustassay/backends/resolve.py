@@ -448,7 +448,7 @@ def _chat_from_object(found: Any, name: str | None = None) -> ChatModel | LocalC
     from trustassay.backends.chat_functions import FunctionChat
 
     if isinstance(found, type):
-        raise BackendError(f"{found.__name__} is a class; expected an object or a function")
+        raise BackendError(f"{found.__name__} is a class; expected a chat model object or function")
     return found if isinstance(found, ChatModel | LocalChatModel) else FunctionChat(found, name)
 
 
@@ -472,7 +472,7 @@ def _python(rest: str) -> Entailer:
 
 def _from_object(found: Any, name: str | None = None) -> Entailer:
     if isinstance(found, type):
-        raise BackendError(f"{found.__name__} is a class; expected an object or a function")
+        raise BackendError(f"{found.__name__} is a class; expected an entailer object or function")
     if isinstance(found, Entailer):
         return found
     if isinstance(found, ChatModel | LocalChatModel):
