@@ -95,6 +95,8 @@ def shown(row: Row, note: str = "") -> None:
     cells = [f"{value:,.0f}" for value in row]
     cells[0] += note
     cells[5:7] = [f"{value:,.1f}" for value in row[5:7]]
+    if note:
+        cells[7:] = ["", ""]  # mostly mapped pages of files, of which the system lends what it has
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
