@@ -177,8 +177,11 @@ def readers() -> dict[str, Callable[[Options], Floats]]:
         return np.array([-len(tokenizer.encode(part).ids) for part in one.parts], dtype=float)
 
     def kinds(one: Options) -> Floats:
-        wanted = {"Person": ("given name", "surname"), "Place": ("place",)}
-        likely = [kind for name in likely_types(one.question) for kind in wanted[name]]
+        likely = [
+            kind
+            for name in likely_types(one.question)
+            for kind in (("given name", "surname") if name == "Person" else ("place",))
+        ]
         found = [[table.kind(word) in likely for word in part.split()] for part in one.parts]
         return np.array([np.mean(row or [False]) for row in found])
 

@@ -149,3 +149,11 @@ def test_strange_words_have_substitutes_or_none(near: NearWords, words: str) -> 
         (found,) = near.substitutes([SubstitutesRequest(words, 3, tag)])
         assert len(found) <= 3
     assert near.substitutes([SubstitutesRequest("composer", 0, "NN")]) == [[]]
+
+
+def test_a_country_is_replaced_by_a_country_and_by_what_is_asked_for(near: NearWords) -> None:
+    table = word_table()
+    (found,) = near.substitutes([SubstitutesRequest("Sweden", 20, "NNP")])
+    assert set(found) <= of_kind(table, "country") and "Finland" in of_kind(table, "country")
+    (states,) = near.substitutes([SubstitutesRequest("New York", 20, "NNP", ("State",))])
+    assert len(states) == 20 and set(states) <= of_kind(table, "state")

@@ -51,5 +51,6 @@ def test_what_questions_ask_for() -> None:
     assert kind_asked_for("what year was it") == "date"
     assert kind_asked_for("what is it") is None
     assert likely_types("which author wrote it") == ("Person",)
-    assert likely_types("what country is it") == ("Place",)
+    assert likely_types("what country is it") == ("Country",)
+    assert likely_types("where is it") == likely_types("which island is it") == ("Place",)
     assert likely_types("what is it") == ()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.backends.name_kinds import EXAMPLES, PLACE, SURNAME
+from trustassay.backends.name_kinds import EXAMPLES, PLACE, PLACES, SURNAME
 from trustassay.backends.name_phrases import Part, parts_of
 from trustassay.backends.word_table import NAMES, word_table
 from trustassay.capabilities import BatchLimits, SubstitutesRequest
@@ -17,6 +17,8 @@ __all__ = ["DrawnWords", "NearWords"]
 
 NEAREST = 1000
 """Neighbours that are looked at."""
+NEAR = 400
+"""Of them, those that substitutes are taken from."""
 CAP = 0.9
 """Cosine from which on two words count as saying the same."""
 
@@ -51,14 +53,18 @@ class _ListedWords:
         parts = parts_of(words, self._table.kind, self._table.common_tag)
         likely = [kind for kind in map(_kind_of_type, request.types) if kind]
         lists = [
-            self._of_part(words[p.start : p.end], self._groups(p, likely), request.k) for p in parts
+            self._of_part(words[p.start : p.end], self._groups(p, likely, words), request.k)
+            for p in parts
         ]
         several = [_joined(words, parts, row) for row in zip(*lists, strict=False)]
         return list(dict.fromkeys(several)) if parts else []
 
-    def _groups(self, part: Part, likely: Sequence[str]) -> Sequence[str]:
+    def _groups(self, part: Part, likely: Sequence[str], words: str) -> Sequence[str]:
         """Return the groups for a part of a name: what the types say where its kind is not known,
         all names and nouns where those say nothing."""
+        if part.group == PLACE:  # a country for a country, where the question does not ask for more
+            asked = [kind for kind in likely if kind in PLACES]
+            return asked or [self._table.kind_of_place(words[part.start : part.end])]
         if part.group in EXAMPLES or (part.group in self._table.groups and not likely):
             return [part.group]
         return likely or [*EXAMPLES, "NN"]
@@ -126,7 +132,7 @@ class NearWords(_ListedWords):
         table = self._table
         likeness = table.vectors[places] @ vector
         order = np.argsort(-likeness, kind="stable")[:NEAREST]
-        near = places[order[likeness[order] < CAP]]
+        near = places[order[likeness[order] < CAP]][:NEAR]
         if len(near) < PIVOTS.stop:
             return near
         pivot = near[int(_rng(words, "pivot").integers(PIVOTS.start, PIVOTS.stop))]
@@ -161,7 +167,10 @@ def _kind_of_type(name: str) -> str:
     local = name.rpartition(":")[2].lower()
     if local in ("person", "agent"):
         return SURNAME
-    return PLACE if local in ("place", "location", "gpe", "loc", "city", "country") else ""
+    local = {"county": "state", "province": "state", "town": "city"}.get(local, local)
+    if local in PLACES:
+        return local
+    return PLACE if local in ("place", "location", "gpe", "loc") else ""
 
 
 def _joined(words: str, parts: Sequence[Part], found: Sequence[str]) -> str:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["EXAMPLES", "FRAGMENTS", "GIVEN", "HALVES", "PEOPLE", "PLACE", "SURNAME", "TITLES"]
+__all__ = [
+    "EXAMPLES",
+    "FRAGMENTS",
+    "GIVEN",
+    "HALVES",
+    "PEOPLE",
+    "PLACE",
+    "PLACES",
+    "SURNAME",
+    "TITLES",
+]
 
 GIVEN, SURNAME, PLACE, PEOPLE = "given name", "surname", "place", "people"
 
@@ -35,6 +45,21 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+PLACES: Mapping[str, tuple[str, ...]] = {
+    "country": tuple(
+        "Germany Brazil Canada Egypt India Kenya Norway France Japan Poland Nigeria Peru Sweden "
+        "Thailand Turkey Hungary Morocco Vietnam Portugal Colombia".split()
+    ),
+    "state": tuple(
+        "Texas Ohio Florida California Oregon Nebraska Georgia Alabama Kentucky Minnesota Quebec "
+        "Ontario Yorkshire Kent Queensland Bavaria Virginia Montana".split()
+    ),
+    "city": tuple(
+        "London Paris Chicago Boston Tokyo Berlin Madrid Sydney Toronto Moscow Naples Baltimore "
+        "Seattle Cairo Lisbon Birmingham Hamburg Denver Dublin Milan".split()
+    ),
+}
+"""Kinds of places, by examples, too."""
 HALVES = frozenset(
     "york angeles diego francisco antonio vegas orleans jersey zealand rico lanka hampshire "
     "carolina dakota korea arabia salvador leone buenos aires janeiro paulo hong kong kuala "

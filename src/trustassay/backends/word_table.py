@@ -9,7 +9,7 @@ computed but means and products.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.encoder import card, encoder
-from trustassay.backends.name_kinds import EXAMPLES, FRAGMENTS, PLACE, SURNAME
+from trustassay.backends.name_kinds import EXAMPLES, FRAGMENTS, PEOPLE, PLACE, PLACES, SURNAME
 from trustassay.errors import BackendError
 
 __all__ = ["WordTable", "word_table"]
@@ -58,6 +58,7 @@ class WordTable:
     _pieces: Floats
     _kinds: tuple[str, ...]
     _centres: Floats
+    _nearest_place: Callable[[Floats], str]
 
     def vector(self, text: str) -> Floats | None:
         """Return the unit vector of words, the mean of their pieces; ``None`` for a blank."""
@@ -80,6 +81,11 @@ class WordTable:
         rows = [reader.encode(w, add_special_tokens=False).ids for w in text.split()]
         return float(np.mean([_rarity(ids, size) for ids in rows if ids] or [0.0]))
 
+    def kind_of_place(self, words: str) -> str:
+        """Return whether a place is a ``country``, a ``state`` or a ``city``."""
+        vector = self.vector(words)
+        return PLACE if vector is None else self._nearest_place(vector)
+
     def common_tag(self, word: str) -> str:
         """Return the tag of a word in small letters; empty where it is known as a name alone."""
         tag = self.lexicon.get(word.lower(), "").split("|")[0]
@@ -99,8 +105,7 @@ def word_table() -> WordTable:
     pieces = reader.rows.astype(np.float32) * reader.scales[:, None]
     pieces /= np.maximum(np.linalg.norm(pieces, axis=1, keepdims=True), 1e-12)
     kinds = tuple(EXAMPLES)
-    examples = [[rows[one.lower()] for one in EXAMPLES[kind]] for kind in kinds]
-    centres = np.stack([_unit(pieces[places].mean(axis=0)) for places in examples])
+    centres = _centres(pieces, rows, EXAMPLES)
     usable = [text for text, tag in lexicon.items() if _usable(text, tag.split("|")[0], lexicon)]
     encoded = reader.tokenizer.encode_batch(usable, add_special_tokens=False)
     listed = sorted(
@@ -108,6 +113,12 @@ def word_table() -> WordTable:
         for text, one in zip(usable, encoded, strict=True)
     )
     vectors = _means(pieces, [ids for *_, ids in listed])
+    of_places = tuple(PLACES)
+    place_centres = _centres(pieces, rows, PLACES)
+
+    def nearest_place(vector: Floats) -> str:
+        return of_places[int((place_centres @ vector).argmax())]
+
     groups: dict[str, list[int]] = {}
     for place, (_, text, ids) in enumerate(listed):
         group = lexicon[text].split("|")[0]
@@ -119,6 +130,8 @@ def word_table() -> WordTable:
                 continue
         if group:
             groups.setdefault(group, []).append(place)
+        if group == PLACE:
+            groups.setdefault(nearest_place(vectors[place]), []).append(place)
     return WordTable(
         f"{card()['version']}+textblob-{release}",
         tuple(text for _, text, _ in listed),
@@ -130,7 +143,16 @@ def word_table() -> WordTable:
         pieces,
         kinds,
         centres,
+        nearest_place,
     )
+
+
+def _centres(
+    pieces: Floats, rows: Mapping[str, int], examples: Mapping[str, Sequence[str]]
+) -> Floats:
+    """Return the mean direction of the examples of each kind, shape (kinds, d)."""
+    found = [pieces[[rows[one.lower()] for one in words]] for words in examples.values()]
+    return np.stack([_unit(vectors.mean(axis=0)) for vectors in found])
 
 
 def _usable(text: str, tag: str, lexicon: Mapping[str, str]) -> bool:
@@ -153,6 +175,8 @@ def _rarity(ids: Sequence[int], size: int) -> float:
 def _kind(vector: Floats, centres: Floats, kinds: tuple[str, ...], margin: float) -> str:
     likeness = centres @ vector
     second, first = np.argsort(likeness)[-2:]
+    if {kinds[first], kinds[second]} == {PLACE, PEOPLE}:  # Sweden is near to Swedish
+        margin /= 3
     return kinds[first] if likeness[first] - likeness[second] >= margin else ""
 
 

@@ -14,6 +14,7 @@ _WORD = re.compile(
 _PERSONS = (
     "person author writer actor actress singer president king queen man woman player director"
 ).split()
+_TYPES = ("city", "town", "country", "state", "county", "province")
 _PLACES = "city town country state county province region continent island".split()
 
 
@@ -42,10 +43,14 @@ def kind_asked_for(question: str) -> Kind | None:
 
 
 def likely_types(question: str) -> tuple[str, ...]:
-    """Return the type of the names that a question asks for: ``Person``, ``Place`` or none."""
+    """Return the type of the names that a question asks for.
+
+    ``Person``, ``Place``, or of places ``Country``, ``State``, ``City``; none where it tells none.
+    """
     word = asked_for(question)
     if word == "who" or word in (f"what {one}" for one in _PERSONS):
         return ("Person",)
-    if word == "where" or word in (f"what {one}" for one in _PLACES):
+    if word == "where":
         return ("Place",)
-    return ()
+    place = next((one for one in _PLACES if word == f"what {one}"), "")
+    return (place.capitalize() if place in _TYPES else "Place",) if place else ()

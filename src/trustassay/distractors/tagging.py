@@ -65,10 +65,13 @@ def tagged(text: str) -> list[Token]:
 
 
 def _name_tag(word: str, lexicon: Any) -> str | None:
-    if not word.islower() or word in lexicon:
-        return None
+    """Return the tag of a name that is known by its capital alone (``Chinese``, ``wisconsin``)."""
     tag = lexicon.get(word.capitalize())
-    return str(tag) if tag in ("NNP", "NNPS") else None
+    if tag is None or word.lower() in lexicon:
+        return None
+    if word.islower():
+        return str(tag) if tag in ("NNP", "NNPS") else None
+    return "NNP" if word == word.capitalize() and tag in ("JJ", "NN") else None
 
 
 @cache
