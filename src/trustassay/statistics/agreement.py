@@ -144,7 +144,9 @@ def krippendorff_alpha(ratings: ArrayLike, scale: Scale = "nominal") -> float | 
     counts = counts_of(table)
     each = counts.sum(axis=1)
     # Pairs of ratings of one item, each item weighing as many ratings as it has.
-    pairs = (counts / (each - 1)[:, None]).T @ counts - np.diag((counts / (each - 1)[:, None]).sum(0))
+    pairs = (counts / (each - 1)[:, None]).T @ counts - np.diag(
+        (counts / (each - 1)[:, None]).sum(0)
+    )
     totals = counts.sum(axis=0)
     n = float(totals.sum())
     distance = _distance(known, totals, scale)

@@ -427,7 +427,13 @@ YES_NO: dict[str, list[str]] = {
         "It is not true.",
         "Verdict: no\nReason: Yes, it begins well, but ends badly.",
     ],
-    "several": ["yes and no", "Yes/no", "Verdict: yes or no", "Verdict: yes\nVerdict: no", "Yes.\nNo."],
+    "several": [
+        "yes and no",
+        "Yes/no",
+        "Verdict: yes or no",
+        "Verdict: yes\nVerdict: no",
+        "Yes.\nNo.",
+    ],
     "none": [
         "No doubt about it.",
         "Nobody knows.",

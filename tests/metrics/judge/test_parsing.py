@@ -57,9 +57,9 @@ def test_the_reason_is_what_stands_behind_its_word() -> None:
 
 
 PIECES = st.sampled_from(
-    "1 2 4 5 7 0.9 -1 3/5 80% Score: score rating \n . , - ( ) or to four not if mostly completely "
-    'truthful Reason: on reflection actually yes no inaccurate { } " ** <score> </score> I give it a '
-    "½ ４ of out".split(" ")
+    "1 2 4 5 7 0.9 -1 3/5 80% Score: score rating \n . , - ( ) or to four not if mostly "
+    'completely truthful Reason: on reflection actually yes no { } " ** <score> </score> I give it '
+    "a ½ ４ of out".split(" ")
 )
 
 
@@ -103,7 +103,9 @@ def test_a_number_off_the_scale_is_no_level(number, around: str, before: str) ->
         assert found.label == str(int(number))
 
 
-@pytest.mark.parametrize("text", ["score " * 5000, "(" * 20000, "4 or " * 5000, "4\n" * 5000, "I give " * 4000])
+@pytest.mark.parametrize(
+    "text", ["score " * 5000, "(" * 20000, "4 or " * 5000, "4\n" * 5000, "I give " * 4000]
+)
 def test_long_replies_take_no_time(text: str) -> None:
     import time
 

@@ -79,7 +79,8 @@ _REVISES = re.compile(
     r"\b(?:on (?:second thoughts?|reflection)|actually|or rather|correction|make (?:it|that)|wait|"
     r"revised?(?: (?:it|this|that|my score))?(?: to)?|chang(?:e|ed|ing) (?:it|that|this|my score) "
     r"to|upgraded?|downgraded?|(?:rais|lower)(?:e|ed|ing)(?: (?:it|this|that|my score))? to|"
-    r"reconsider\w*|instead|after all|though maybe|but perhaps|could also be)[^\n.]{0,30}?(?<![\w.,])",
+    r"reconsider\w*|instead|after all|though maybe|but perhaps|could also be)"
+    r"[^\n.]{0,30}?(?<![\w.,])",
     re.IGNORECASE,
 )
 _DENIED = re.compile(
@@ -154,7 +155,11 @@ class _Grammar:
                 yield value
         for match in _GIVES.finditer(text):
             value = self.value_at(text, match.end())
-            if value and _BY_ITSELF.match(text, value.end) and self._given(text, match.start(), value):
+            if (
+                value
+                and _BY_ITSELF.match(text, value.end)
+                and self._given(text, match.start(), value)
+            ):
                 yield value
 
     def _given(self, text: str, start: int, value: _Value) -> bool:
@@ -184,12 +189,18 @@ class _Grammar:
 
     def _leading(self, line: str) -> _Value | None:
         said = re.match(
-            r"(?:(?:the|this) (?:answer|response) |it |this |that )(?:is|was) (?!\d)", line, re.I
+            r"(?:(?:the|this) (?:answer|response) |it |this |that )(?:is|was) (?!\d)",
+            line,
+            re.IGNORECASE,
         )
         value = self.value_at(line, said.end() if said else 0)
         if value is None:
             return None
-        if re.match(r",?\s*(?:if|unless|except|provided|apart|were|only)\b", line[value.end :], re.I):
+        if re.match(
+            r",?\s*(?:if|unless|except|provided|apart|were|only)\b",
+            line[value.end :],
+            re.IGNORECASE,
+        ):
             return None
         if _BY_ITSELF.match(line, value.end):
             return value
@@ -267,7 +278,9 @@ def _grammar(rubric: Rubric) -> _Grammar:
     words = {word.lower(): level.label for level in rubric.levels for word in level.words}
     longest = sorted(words, key=len, reverse=True)
     listed = "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in longest) or r"(?!)"
-    own = sorted({re.escape(rubric.label.lower()), re.escape(rubric.name.lower()), *_OWN.split("|")})
+    own = sorted(
+        {re.escape(rubric.label.lower()), re.escape(rubric.name.lower()), *_OWN.split("|")}
+    )
     label = rf"\b(?:{_BEFORE})*(?:{'|'.join(own)})s?\b"
     bare = r"(?<![\w])"
     return _Grammar(
@@ -288,7 +301,7 @@ _BULLET = re.compile(r"^(?:[ \t>#•|(\[{]|[-–—+](?=\s))+")
 _TAG = re.compile(r"<(/?)([a-z_ ]{1,30})/?>", re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\{([^{}\n]{0,40})\}")
 _VULGAR = re.compile(r"\s?[¼½¾⅐-⅞]")
-_MARKS = re.compile(r"[*`\"“”„«»​‌‍⁠﻿]|(?<!\w)'|'(?!\w)|(?<=\d)'")
+_MARKS = re.compile(r"[*`\"“”„«»\u200b\u200c\u200d\u2060\ufeff]|(?<!\w)'|'(?!\w)|(?<=\d)'")
 _FENCE = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
 
 

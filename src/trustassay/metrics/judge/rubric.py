@@ -20,7 +20,17 @@ __all__ = ["SHIPPED", "Level", "Rubric", "RubricError", "read_rubric"]
 SHIPPED = ("truthfulness", "informativeness", "verdict", "answer", "code", "categories")
 """The names of the rubrics that come with this package."""
 SHOWABLE = ("question", "gold", "answer", "documents")
-KEYS = ("name", "version", "title", "task", "shows", "shows_if_there", "label", "scale", "passes")
+KEYS: tuple[str, ...] = (
+    "name",
+    "version",
+    "title",
+    "task",
+    "shows",
+    "shows_if_there",
+    "label",
+    "scale",
+    "passes",
+)
 KEYS += ("levels",)
 LEVEL_KEYS = ("score", "word", "value", "name", "means", "also")
 LARGEST_FILE = 100_000
@@ -57,8 +67,9 @@ class Rubric:
     """What a judge is asked, on an ordinal scale of levels or among nominal categories.
 
     levels: in the order of the file, 2 or more. shows: what the judge sees,
-    and ``shows_if_there`` what it sees where the sample has it. label: the word before the score in the reply.
-    passes: the value from which an answer passes; of categories those of value 1 do.
+    and ``shows_if_there`` what it sees where the sample has it. label: the word before
+    the score in the reply. passes: the value from which an answer passes; of categories those
+    of value 1 do.
     """
 
     name: str
@@ -160,7 +171,7 @@ class _Checking:
             self.faults.append(f"scale: expected ordinal or nominal, got {scale!r}")
         ordinal = scale == "ordinal"
         levels = self.levels()
-        made = {
+        made: dict[str, Any] = {
             "name": name,
             "version": self.text("version", self.digest),
             "title": self.text("title", name),
@@ -232,7 +243,11 @@ class _Checking:
             self.faults.append(f"{where}.word: expected a word, in quotes if yes or no{_got(word)}")
         if score is not None and "value" in raw:
             self.faults.append(f"{where}: a score is its own value")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
             self.faults.append(f"{where}.value: expected a number{_got(value)}")
         means, name, also = raw.get("means"), raw.get("name", ""), raw.get("also", [])
         if not isinstance(means, str) or not means.strip():
