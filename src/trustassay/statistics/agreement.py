@@ -64,7 +64,7 @@ def cohen_kappa(
     Args:
         first, second: shape (n,), NaN for an item left out, which then does not count.
         weights: of two different categories.
-        categories: all of the scale, in their order; those that occur, sorted, where not given. A
+        categories: all of the scale, by their numbers; those that occur where not given. A
             category that nobody used changes weighted kappas only where it lies between others.
 
     ``None`` where both raters used one and the same category for all, or have no common item.
@@ -73,11 +73,10 @@ def cohen_kappa(
         ValueError: a rating is not among the categories.
     """
     a, b = _common(first, second)
-    known = np.unique(np.concatenate([a, b])) if categories is None else np.asarray(categories)
-    places = [np.array([_place(known, value) for value in side], dtype=int) for side in (a, b)]
+    known = np.unique(np.concatenate([a, b])) if categories is None else np.unique(categories)
     size = len(known)
     table = np.zeros((size, size))
-    np.add.at(table, tuple(places), 1.0)
+    np.add.at(table, (_places(known, a), _places(known, b)), 1.0)
     distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(float)
     weight = {"none": (distance > 0) * 1.0, "linear": distance, "quadratic": distance**2}[weights]
     expected = float((weight * np.outer(table.sum(axis=1), table.sum(axis=0))).sum())
@@ -199,8 +198,10 @@ def _common(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     return a[both], b[both]
 
 
-def _place(known: Floats, value: float) -> int:
-    places = np.flatnonzero(known == value)
-    if not len(places):
-        raise ValueError(f"the rating {value:g} is not among the categories")
-    return int(places[0])
+def _places(known: Floats, values: Floats) -> NDArray[np.int64]:
+    """Return where values stand among sorted categories."""
+    places = np.minimum(np.searchsorted(known, values), max(len(known) - 1, 0))
+    strange = values[known[places] != values] if len(known) else values
+    if len(strange):
+        raise ValueError(f"the rating {strange[0]:g} is not among the categories")
+    return np.asarray(places, dtype=np.int64)

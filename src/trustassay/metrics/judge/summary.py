@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.metric import Assessment, Figure, Mean, Share, Summary, Total
+from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.statistics.agreement import (
     bootstrap_interval,
     cohen_kappa,
@@ -19,9 +19,6 @@ from trustassay.statistics.agreement import (
 from trustassay.statistics.intervals import FEWEST_FOR_MEANS, t_interval, too_few
 from trustassay.statistics.randomness import generator
 from trustassay.summaries import summarised
-
-if TYPE_CHECKING:
-    from trustassay.metrics.judge.metric import Judge
 
 __all__ = ["ENTAILER_FIGURES", "figures_of", "summarise"]
 
@@ -52,7 +49,7 @@ UNREADABLE = {
 }
 
 
-def figures_of(metric: Judge) -> dict[str, Figure]:
+def figures_of(metric: JudgeOptions) -> dict[str, Figure]:
     """Return the figures of a rubric, in the order in which they are shown."""
     scale = metric.scale
     low, high = scale.range
@@ -93,7 +90,7 @@ def figures_of(metric: Judge) -> dict[str, Figure]:
     return {figure.key: figure for figure in found + _against_expected(metric)}
 
 
-def _against_expected(metric: Judge) -> list[Figure]:
+def _against_expected(metric: JudgeOptions) -> list[Figure]:
     group = "against the expected levels"
     if not metric.scale.ordinal:
         found = [
@@ -123,7 +120,9 @@ def _cell(expected: str, judged: str) -> str:
     return f"expected {expected}, judged {judged}"
 
 
-def summarise(metric: Judge, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+def summarise(
+    metric: JudgeOptions, assessments: Collection[Assessment], *, seed: int = 0
+) -> Summary:
     """Return the figures over the judged answers, read once and in order."""
     expected: list[tuple[float, float]] = []
     panels: list[dict[str, tuple[float, float]]] = []
@@ -205,7 +204,9 @@ class _Extra:
             self.intervals[key] = interval
 
 
-def _compare(extra: _Extra, metric: Judge, pairs: Sequence[tuple[float, float]], seed: int) -> None:
+def _compare(
+    extra: _Extra, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], seed: int
+) -> None:
     """Add how the judged levels agree with the expected ones, where some were."""
     if not pairs:
         return
@@ -249,7 +250,7 @@ def _panel(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
 
 def _compare_judges(
     extra: _Extra,
-    metric: Judge,
+    metric: JudgeOptions,
     panels: Sequence[Mapping[str, tuple[float, float]]],
     seed: int,
 ) -> None:
