@@ -105,7 +105,8 @@ class Summary:
     ``not_applicable``; ``intervals`` are 95 % confidence intervals, and ``without_interval`` says
     why a figure has none, mostly that the samples are too few; ``support`` is the number of
     samples behind a figure; ``settings`` are the options that made it. ``error`` says why there
-    are no figures, where the metric failed to make them.
+    are no figures, where the metric failed to make them. ``details`` are JSON values, few of them,
+    that the metric's own ``summary_template`` draws.
     """
 
     values: Mapping[str, float | int | None]
@@ -117,11 +118,12 @@ class Summary:
     settings: Mapping[str, Any] = field(default_factory=dict)
     without_interval: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, as it stands in ``summary.json``; ``error`` if there is one."""
-        names = [f.name for f in dataclasses.fields(self)]
-        return {name: getattr(self, name) for name in names if name != "error" or self.error}
+        """Return the JSON form, as in ``summary.json``; ``error`` and ``details`` if there are."""
+        named = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {k: v for k, v in named.items() if v or k not in ("error", "details")}
 
 
 @dataclass(slots=True)
@@ -223,6 +225,8 @@ class Metric(ABC):
     evidence_template: ClassVar[str | None] = None
     """File beside the metric's module, in Jinja's language, that draws the evidence of an answer in
     the report, from ``view``, ``assessment`` and ``sample``; without one it is listed as it is."""
+    summary_template: ClassVar[str | None] = None
+    """File beside the metric's module that draws ``metric.summary.details`` below the figures."""
 
     @property
     def score_range(self) -> tuple[float, float]:

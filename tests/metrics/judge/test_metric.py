@@ -282,7 +282,7 @@ def test_what_judges_and_answers_say_stays_text_in_the_report(tmp_path: Path) ->
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page
     assert page.count("&lt;script&gt;alert(1)") >= 4
-    assert '<table class="votes">' in page
+    assert '<table class="bins votes">' in page
 
 
 def test_an_entailer_judges_where_there_is_no_judge() -> None:

@@ -45,6 +45,7 @@ class Judge(JudgeOptions):
 
     name: ClassVar[str] = "judge"
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    summary_template: ClassVar[str] = "summary.html.jinja"
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -200,6 +201,9 @@ class Judge(JudgeOptions):
             "passing_low": passing.interval[0],
             "passing_high": passing.interval[1],
         }
+        for label in self.scale.values:
+            if count := sum(vote.label == label for vote in votes):
+                parts[f"votes:{label}"] = count
         for fault in FAULTS:
             if count := sum(vote.fault == fault for vote in all_votes):
                 parts[f"unreadable_{fault}"] = count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from trustassay.summaries import summarised
 __all__ = ["ENTAILER_FIGURES", "figures_of", "summarise"]
 
 Floats = NDArray[np.float64]
+MOST_DRAWN = 60
+"""Answers whose votes are drawn, the first ones."""
 MOST_JUDGES = 50
 """Judges whose severity is told."""
 
@@ -94,13 +97,13 @@ def _against_expected(metric: JudgeOptions) -> list[Figure]:
     group = "against the expected levels"
     if not metric.scale.ordinal:
         found = [
-            Figure("matched", "answers judged as expected", "", group),
+            Figure("matched", "answers judged as expected", "", group, headline=True),
             Figure("agreement", "the same as a share", "%", group),
             Figure("kappa", "Cohen's kappa of expected and judged categories", "", group),
         ]
     else:
         found = [
-            Figure("matched", "answers judged as expected", "", group),
+            Figure("matched", "answers judged as expected", "", group, headline=True),
             Figure("higher", "answers judged higher than expected", "", group),
             Figure("lower", "answers judged lower than expected", "", group),
             Figure("agreement", "answers judged as expected, as a share", "%", group),
@@ -127,8 +130,12 @@ def summarise(
     expected: list[tuple[float, float]] = []
     panels: list[dict[str, tuple[float, float]]] = []
 
+    drawn: list[list[Any]] = []
+
     def read() -> Iterator[Assessment]:
         for one in assessments:
+            if one.error is None and len(drawn) < MOST_DRAWN and metric.by == "model":
+                drawn.append(_drawn(metric, one))
             if one.error is None and "expected_place" in one.parts:
                 expected.append((one.parts["expected_place"], one.parts["level_place"]))
             if one.error is None and (panel := _panel(one.parts)):
@@ -158,7 +165,29 @@ def summarise(
         {k: v for k, v in found.not_applicable.items() if k in values and values[k] is None},
         metric.settings(),
         extra.without,
+        details={"levels": _upwards(metric), "answers": drawn} if drawn else {},
     )
+
+
+def _upwards(metric: JudgeOptions) -> list[str]:
+    """Return the labels as they are drawn, the lowest first."""
+    values = metric.scale.values
+    return sorted(values, key=values.__getitem__)
+
+
+def _drawn(metric: JudgeOptions, one: Assessment) -> list[Any]:
+    """Return what is drawn of an answer: its id, the levels expected and judged, and its votes.
+
+    Levels are places among those of :func:`_upwards`.
+    """
+    labels, upwards = list(metric.scale.values), _upwards(metric)
+
+    def place(part: str) -> int | None:
+        found = one.parts.get(part)
+        return None if found is None else upwards.index(labels[int(found)])
+
+    votes = [int(one.parts.get(f"votes:{label}", 0)) for label in upwards]
+    return [one.id[:40], place("expected_place"), place("level_place"), votes]
 
 
 def _others(values: Mapping[str, object], figures: Mapping[str, Figure]) -> list[str]:
