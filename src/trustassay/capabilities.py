@@ -75,6 +75,8 @@ class ChatRequest:
     repeat: numbers otherwise equal requests, so that thirty repeats are thirty calls.
     prompt: name and version of the prompt's file, as in ``judge/1``.
     may_be_empty: an empty reply is an answer, and not a failure of the kind ``empty``.
+    schema: a JSON schema, as text, that the reply must follow if the endpoint supports it.
+    stand_in: the reply that a plan uses; it is not sent and not part of the stored call.
     """
 
     messages: tuple[Message, ...]
@@ -87,6 +89,8 @@ class ChatRequest:
     repeat: int = 0
     prompt: str = ""
     may_be_empty: bool = False
+    schema: str = ""
+    stand_in: str = ""
 
     @classmethod
     def of(cls, text: str, /, *, system: str | None = None, **parameters: Any) -> ChatRequest:

@@ -105,7 +105,8 @@ class Summary:
     ``not_applicable``; ``intervals`` are 95 % confidence intervals, and ``without_interval`` says
     why a figure has none, usually because there are too few samples; ``support`` is the number of
     samples behind a figure; ``settings`` are the metric's options. ``error`` says why there
-    are no figures if the metric failed to compute them.
+    are no figures if the metric failed to compute them. ``details`` are a few JSON values that
+    the metric's own ``summary_template`` shows.
     """
 
     values: Mapping[str, float | int | None]
@@ -117,11 +118,12 @@ class Summary:
     settings: Mapping[str, Any] = field(default_factory=dict)
     without_interval: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, as in ``summary.json``; ``error`` only if there is one."""
-        names = [f.name for f in dataclasses.fields(self)]
-        return {name: getattr(self, name) for name in names if name != "error" or self.error}
+        """Return the JSON form; ``error`` and ``details`` only if there are any."""
+        named = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {k: v for k, v in named.items() if v or k not in ("error", "details")}
 
 
 @dataclass(slots=True)
@@ -220,6 +222,9 @@ class Metric(ABC):
     evidence_template: ClassVar[str | None] = None
     """Jinja template next to the metric's module that shows the evidence of an answer in the
     report, from ``view``, ``assessment`` and ``sample``; without one it is listed as data."""
+    summary_template: ClassVar[str | None] = None
+    """Jinja template next to the metric's module that shows ``metric.summary.details`` below the
+    figures."""
 
     @property
     def fills(self) -> tuple[str, ...]:

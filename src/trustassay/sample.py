@@ -65,6 +65,8 @@ class Sample:
 
     Build one with :meth:`parse`, which checks everything. ``answers`` holds, for each gold answer,
     its aliases; ``documents`` is ``None`` if the record has no such field, or may be empty.
+    ``expected`` is the level that a judge should give, by the name of the rubric; under the empty
+    name it holds for any rubric.
     """
 
     id: str
@@ -78,6 +80,7 @@ class Sample:
     wrong_answers: tuple[str, ...] = ()
     corrected_answers: tuple[str, ...] = ()
     resamples: tuple[str, ...] = ()
+    expected: Mapping[str, str] = field(default_factory=dict)
     label: float | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -115,6 +118,7 @@ class Sample:
             wrong_answers=_raw(self.wrong_answers) or None,
             corrected_answers=_raw(self.corrected_answers) or None,
             resamples=_raw(self.resamples) or None,
+            expected=dict(self.expected) or None,
             label=self.label,
         )
         return fields | dict(self.metadata)
@@ -132,6 +136,7 @@ CANONICAL_FIELDS = (
     "wrong_answers",
     "corrected_answers",
     "resamples",
+    "expected",
     "label",
 )
 
@@ -174,6 +179,7 @@ class _Parser:
             wrong_answers=self.texts("wrong_answers"),
             corrected_answers=self.texts("corrected_answers"),
             resamples=self.texts("resamples", blank_allowed=True),
+            expected=self.expected(),
             label=self.label(),
             metadata={k: v for k, v in raw.items() if k not in CANONICAL_FIELDS},
         )
@@ -308,6 +314,21 @@ class _Parser:
             clean(str(name)): self.text_list(texts, f"references.{name}")
             for name, texts in value.items()
         }
+
+    def expected(self) -> dict[str, str]:
+        """Accept a level, a number or a word, or an object of levels by rubric."""
+        value = self.raw.get("expected")
+        if value is None or value == "":
+            return {}
+        named = value if isinstance(value, Mapping) else {"": value}
+        found = {}
+        for name, level in named.items():
+            where = f"expected.{name}" if name else "expected"
+            if isinstance(level, bool) or not isinstance(level, str | int | float):
+                self.fault(where, "expected the level of a rubric", level)
+            elif str(level).strip():
+                found[clean(str(name))] = clean(str(level).strip())
+        return found
 
     def label(self) -> float | None:
         value = self.raw.get("label")

@@ -57,10 +57,11 @@ class AnthropicChat(EndpointChat):
         }
 
     def unsupported(self, request: ChatRequest) -> tuple[str, ...]:
-        """Return seed and log-probabilities, and a temperature that had to be cut to 1."""
+        """Return seed, log-probabilities and schema, and a temperature that had to be cut to 1."""
         asked = {
             "seed": request.seed is not None,
             "logprobs": request.logprobs is not None,
+            "schema": bool(request.schema),
             "temperature": request.temperature is not None and request.temperature > HOTTEST,
         }
         return tuple(name for name, there in asked.items() if there)

@@ -6,6 +6,7 @@ The key is in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -42,8 +43,15 @@ class GeminiChat(EndpointChat):
         "stopSequences": "stop",
         "logprobs": "logprobs",
         "responseLogprobs": "logprobs",
+        "responseMimeType": "schema",
+        "responseJsonSchema": "schema",
     }
-    together: ClassVar = {"responseLogprobs": "logprobs", "logprobs": "responseLogprobs"}
+    together: ClassVar = {
+        "responseLogprobs": "logprobs",
+        "logprobs": "responseLogprobs",
+        "responseMimeType": "responseJsonSchema",
+        "responseJsonSchema": "responseMimeType",
+    }
 
     def __init__(self, address: Address) -> None:
         super().__init__(address, HttpEndpoint(address, "x-goog-api-key"))
@@ -69,6 +77,8 @@ class GeminiChat(EndpointChat):
             "candidateCount": request.n if request.n > 1 else None,
             "responseLogprobs": True if told else None,
             "logprobs": request.logprobs if told else None,
+            "responseMimeType": "application/json" if request.schema else None,
+            "responseJsonSchema": json.loads(request.schema) if request.schema else None,
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -334,4 +334,5 @@ def _reply(request: ChatRequest, rows: Sequence[Row]) -> Reply:
         sum(len(row.tokens) for row in rows),
         (*(row.text for row in others), *copies),
         first.logprobs,
+        dropped=("schema",) if request.schema else (),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import json
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +54,7 @@ class OpenAIChat(EndpointChat):
         "stop": "stop",
         "logprobs": "logprobs",
         "top_logprobs": "logprobs",
+        "response_format": "schema",
     }
     together: ClassVar = {"top_logprobs": "logprobs"}
     second_names: ClassVar = {"max_tokens": "max_completion_tokens"}
@@ -76,6 +78,7 @@ class OpenAIChat(EndpointChat):
             "n": request.n if request.n > 1 else None,
             "logprobs": True if request.logprobs is not None else None,
             "top_logprobs": request.logprobs or None,
+            "response_format": _held_to(request.schema) if request.schema else None,
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,6 +175,12 @@ def _text(message: Mapping[str, Any]) -> str:
     if not isinstance(content, str):
         raise TypeError
     return content
+
+
+def _held_to(schema: str) -> dict[str, Any]:
+    """Return the parameter that holds a reply to a JSON schema."""
+    named = {"name": "reply", "strict": True, "schema": json.loads(schema)}
+    return {"type": "json_schema", "json_schema": named}
 
 
 def _reasoning(message: Mapping[str, Any]) -> str | None:

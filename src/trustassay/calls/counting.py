@@ -38,6 +38,8 @@ FINAL: tuple[CallFault, ...] = ("refused", "empty")
 FORGOTTEN = "forgotten"
 
 
+_IF_SET = frozenset({"may_be_empty", "schema"})
+"""Fields of a request that count in its key only where they are set."""
 _FIELDS = {kind: attrgetter(*kind.__slots__) for kind in (ChatRequest, Reply)}
 
 
@@ -50,8 +52,8 @@ def fields_of(value: ChatRequest | Reply) -> dict[str, Any]:
 def chat_parts(request: ChatRequest) -> tuple[str]:
     """Return what makes up the key of a request to a chat model: its fields as JSON.
 
-    All but the messages are the same in many requests, and so is their JSON. Whether it may be
-    empty counts only where it may: other keys are as they were without that.
+    All but the messages are the same in many requests, and so is their JSON. Fields that came
+    later count only where they are set: other keys are as they were without them.
     """
     try:
         messages, *others = _FIELDS[ChatRequest](request)
@@ -70,12 +72,8 @@ def _as_json(*values: Any) -> str:
 
 
 def _told(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields without ``may_be_empty`` where it says nothing."""
-    return (
-        fields
-        if fields["may_be_empty"]
-        else {k: v for k, v in fields.items() if k != "may_be_empty"}
-    )
+    """Return the fields that are sent, those of ``_IF_SET`` only where they say something."""
+    return {k: v for k, v in fields.items() if k != "stand_in" and (v or k not in _IF_SET)}
 
 
 class RequestCounter:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from trustassay.cli import (
+    agree,
     attack,
     cite,
     compare,
@@ -20,6 +21,7 @@ from trustassay.cli import (
     models,
     report,
     rescore,
+    rubric,
     score,
     watch,
 )
@@ -46,6 +48,8 @@ app.command("distractors")(distractors.distractors)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("agree")(agree.agree)
+app.add_typer(rubric.app, name="rubric")
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)

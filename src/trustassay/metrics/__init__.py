@@ -4,6 +4,7 @@ from trustassay.metrics.consistency import Consistency
 from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
+from trustassay.metrics.judge import Judge
 from trustassay.metrics.reference import Reference
 from trustassay.metrics.trustscore import TrustScore
 
@@ -12,6 +13,7 @@ __all__ = [
     "FactCheck",
     "Grounding",
     "Harmonicity",
+    "Judge",
     "Reference",
     "SemanticHarmonicity",
     "TrustScore",

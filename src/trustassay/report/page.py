@@ -121,8 +121,20 @@ def _template(metric: Metric | None) -> str:
     """Return the template of a metric's evidence: its own, a file next to its module, or ours."""
     if metric is None or metric.evidence_template is None:
         return GENERIC
-    owner = next(cls for cls in type(metric).__mro__ if "evidence_template" in vars(cls))
-    return f"{OF_METRICS}{Path(inspect.getfile(owner)).parent / metric.evidence_template}"
+    return _beside(metric, "evidence_template")
+
+
+def summary_template(metric: ReportMetric) -> str | None:
+    """Return the template that draws a summary's details, where there are some to draw."""
+    if metric.metric is None or not metric.metric.summary_template or not metric.summary.details:
+        return None
+    return _beside(metric.metric, "summary_template")
+
+
+def _beside(metric: Metric, what: str) -> str:
+    """Return the name of a template that stands beside a metric's module."""
+    owner = next(cls for cls in type(metric).__mro__ if what in vars(cls))
+    return f"{OF_METRICS}{Path(inspect.getfile(owner)).parent / getattr(metric, what)}"
 
 
 def _of_metric(name: str) -> str | None:
@@ -203,6 +215,7 @@ def _environment() -> Environment:
         "interval_text": figures.interval_text,
         "meter_svg": figures.meter_svg,
         "figure_groups": figure_groups,
+        "summary_template": summary_template,
         "bars_svg": plots.bars_svg,
         "beyond": plots.beyond,
         "curves_svg": plots.curves_svg,

@@ -227,7 +227,7 @@ class _Rehearsal:
     def _chat(self, part: Part | None, backend: str, request: ChatRequest) -> Reply:
         if part is not None:
             part.add(self._estimates.of(backend, request))
-        text = STAND_IN.format(len(self._asked))
+        text = request.stand_in or STAND_IN.format(len(self._asked))
         return Reply(text, others=(text,) * (request.n - 1))
 
     def _counted(

@@ -1,0 +1,278 @@
+"""Ratings by people or judges, of long tables (a row a rating) and wide ones (a column a rater).
+
+Nothing is guessed: columns are found by their names, or by what the user says they are called.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trustassay.data.formats import InputError, opened, raw_records
+from trustassay.errors import did_you_mean
+from trustassay.sample import clean
+
+__all__ = ["RATING_FIELDS", "Rating", "Ratings", "read_ratings"]
+
+RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "item": ("item", "id"),
+    "rater": ("rater", "annotator", "judge"),
+    "rating": ("rating", "label", "score", "level"),
+    "repeat": ("repeat",),
+    "model": ("model",),
+}
+"""What a column is, and the names under which it is found."""
+FAULTS_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One rating of an item (of one model's answer, where there are several) by a rater.
+
+    value: a number; of words, their place among the categories. repeat: 0 for the first one.
+    """
+
+    item: str
+    rater: str
+    value: float
+    repeat: int = 0
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """All ratings of a file; ``categories`` names the values where they are words.
+
+    ordered: whether values can be compared by size. missing: empty cells.
+    """
+
+    ratings: Sequence[Rating]
+    categories: Sequence[str] = ()
+    ordered: bool = True
+    missing: int = 0
+
+
+@dataclass(slots=True)
+class _Cell:
+    where: str
+    item: str
+    rater: str
+    text: str
+    repeat: str
+    model: str
+
+
+@dataclass
+class _Reading:
+    """Gathers cells and faults of a file."""
+
+    cells: list[_Cell] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    missing: int = 0
+
+
+def read_ratings(
+    path: Path,
+    *,
+    fields: Mapping[str, str] | None = None,
+    raters: Sequence[str] = (),
+    levels: Sequence[str] = (),
+) -> Ratings:
+    """Read ratings from ``.csv``, ``.tsv``, ``.jsonl`` or ``.json``.
+
+    A table with a column for the rater and one for the rating is a long one. Any other is a wide
+    one: its raters are the columns named in ``raters``, or all columns that hold numbers alone.
+
+    Args:
+        path: of the file.
+        fields: names of columns by what they are: ``{"item": "question_id"}``.
+        raters: columns of a wide table.
+        levels: words of an ordinal scale, the lowest first.
+
+    Raises:
+        InputError: the file cannot be read, a column is missing, or ratings are neither all numbers
+            nor all words (of ``levels``, where given); names the first faulty rows.
+    """
+    fields = dict(fields or {})
+    for name in fields:
+        if name not in RATING_FIELDS:
+            raise InputError(did_you_mean("field of a rating", name, RATING_FIELDS))
+    rows = list(_rows(path))
+    if not rows:
+        raise InputError(f"{path}: no ratings in it")
+    columns = list(dict.fromkeys(key for _, row in rows for key in row))
+    named = _columns(path, columns, fields)
+    reading = _Reading()
+    if "rater" in named and "rating" in named and not raters:
+        for where, row in rows:
+            _long(reading, where, row, named)
+    else:
+        chosen = list(raters) or _rater_columns(rows, columns, named)
+        if unknown := [name for name in chosen if name not in columns]:
+            raise InputError(f"{path}: {did_you_mean('column', unknown[0], columns)}")
+        if len(chosen) < 1:
+            wanted = ", ".join(columns)
+            raise InputError(
+                f"{path}: expected columns rater and rating, or a column of numbers for each "
+                f"rater (--rater names them); it has {wanted}"
+            )
+        for where, row in rows:
+            _wide(reading, where, row, named, chosen)
+    return _ratings(path, reading, levels)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    name = str(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    if suffixes and suffixes[-1] in (".csv", ".tsv") and path.is_file():
+        yield from _table(path, name, "\t" if suffixes[-1] == ".tsv" else ",")
+        return
+    for raw in raw_records(name, {}):
+        if raw.problems:
+            raise InputError(f"{raw.where}: {raw.problems[0]}")
+        if not isinstance(raw.record, Mapping):
+            raise InputError(f"{raw.where}: expected an object")
+        yield raw.where, {str(key): value for key, value in raw.record.items()}
+
+
+def _table(path: Path, name: str, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    with opened(path, name) as stream:
+        text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+        rows = csv.DictReader(text, delimiter=delimiter, strict=True)
+        try:
+            header = [column.strip() for column in rows.fieldnames or ()]
+            if twice := sorted({column for column in header if header.count(column) > 1}):
+                raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
+            rows.fieldnames = header
+            for row in rows:
+                if None in row:
+                    raise InputError(f"{name}:{rows.line_num}: more cells than the header names")
+                yield f"{name}:{rows.line_num}", {k: v for k, v in row.items() if k}
+        except csv.Error as error:
+            raise InputError(f"{name}:{rows.line_num}: is not CSV ({error})") from None
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name}: not UTF-8 ({error.reason})") from None
+
+
+def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns by what they are."""
+    found = {}
+    for what, known in RATING_FIELDS.items():
+        if what in fields:
+            if fields[what] not in columns:
+                raise InputError(f"{path}: {did_you_mean('column', fields[what], columns)}")
+            found[what] = fields[what]
+        elif there := [name for name in known if name in columns]:
+            found[what] = there[0]
+    if "item" not in found:
+        raise InputError(f"{path}: expected a column item or id, or --field item=COLUMN")
+    return found
+
+
+def _rater_columns(
+    rows: Sequence[tuple[str, Mapping[str, Any]]], columns: Sequence[str], named: Mapping[str, str]
+) -> list[str]:
+    taken = {named[what] for what in ("item", "repeat", "model") if what in named}
+    found = []
+    for column in columns:
+        texts = [_text(row.get(column)) for _, row in rows]
+        filled = [text for text in texts if text]
+        if column not in taken and filled and all(_number(text) is not None for text in filled):
+            found.append(column)
+    return found
+
+
+def _long(reading: _Reading, where: str, row: Mapping[str, Any], named: Mapping[str, str]) -> None:
+    item, rater = _text(row.get(named["item"])), _text(row.get(named["rater"]))
+    if not (item and rater):
+        reading.faults.append(f"{where}: expected an item and a rater")
+        return
+    _take(reading, where, (item, rater), row.get(named["rating"]), row, named)
+
+
+def _wide(
+    reading: _Reading,
+    where: str,
+    row: Mapping[str, Any],
+    named: Mapping[str, str],
+    raters: Sequence[str],
+) -> None:
+    item = _text(row.get(named["item"]))
+    if not item:
+        reading.faults.append(f"{where}: expected an item")
+        return
+    for rater in raters:
+        _take(reading, where, (item, rater), row.get(rater), row, named)
+
+
+def _take(
+    reading: _Reading,
+    where: str,
+    of: tuple[str, str],
+    value: Any,
+    row: Mapping[str, Any],
+    named: Mapping[str, str],
+) -> None:
+    text = _text(value)
+    if not text:
+        reading.missing += 1
+        return
+    repeat = _text(row.get(named["repeat"])) if "repeat" in named else ""
+    model = _text(row.get(named["model"])) if "model" in named else ""
+    reading.cells.append(_Cell(where, *of, text, repeat, model))
+
+
+def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
+    """Turn cells into ratings: numbers, or words by their place."""
+    numbers = [_number(cell.text) for cell in reading.cells]
+    categories: list[str] = []
+    if levels:
+        categories = [level.strip().lower() for level in levels]
+        strange = [c for c in reading.cells if c.text.lower() not in categories]
+        reading.faults += [f"{c.where}: {c.text[:40]!r} is not among the levels" for c in strange]
+    elif all(number is None for number in numbers):
+        categories = sorted({cell.text.lower() for cell in reading.cells})
+    else:
+        reading.faults += [
+            f"{cell.where}: expected a number, as other ratings are, got {cell.text[:40]!r}"
+            for cell, number in zip(reading.cells, numbers, strict=True)
+            if number is None
+        ]
+    if reading.faults:
+        told = "; ".join(reading.faults[:FAULTS_TOLD])
+        more = len(reading.faults) - FAULTS_TOLD
+        raise InputError(told + (f"; and {more:,} more" if more > 0 else ""))
+    if not reading.cells:
+        raise InputError(f"{path}: no ratings in it")
+    seen: dict[tuple[str, str, str], dict[str, int]] = {}
+    found = []
+    for cell, number in zip(reading.cells, numbers, strict=True):
+        value = float(categories.index(cell.text.lower())) if categories else float(number or 0)
+        repeats = seen.setdefault((cell.item, cell.model, cell.rater), {})
+        if cell.repeat and cell.repeat in repeats:
+            raise InputError(
+                f"{cell.where}: {cell.rater[:40]!r} rated {cell.item[:40]!r} twice at the "
+                f"repeat {cell.repeat[:20]!r}"
+            )
+        repeat = repeats.setdefault(cell.repeat or str(len(repeats)), len(repeats))
+        found.append(Rating(clean(cell.item), clean(cell.rater), value, repeat, clean(cell.model)))
+    return Ratings(found, tuple(categories), bool(levels) or not categories, reading.missing)
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return str(value).strip()
+
+
+def _number(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None

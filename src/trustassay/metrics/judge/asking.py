@@ -1,0 +1,277 @@
+"""The votes of judges on one answer: asked, read, and asked once more where they cannot be read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from importlib.resources import as_file, files
+from typing import Any
+
+from trustassay.capabilities import Message, Models, Reply, TokenLogprob
+from trustassay.errors import CallError
+from trustassay.metrics.judge.maths import expected_value
+from trustassay.metrics.judge.options import JudgeOptions
+from trustassay.metrics.judge.parsing import read_reply
+from trustassay.metrics.judge.rubric import Rubric
+from trustassay.prompts import Prompt
+from trustassay.sample import Sample
+
+__all__ = ["Asking", "Vote", "filled_prompt", "gold_text", "level_logprobs"]
+
+ALTERNATIVES = 20
+"""Likeliest tokens that are asked for; no public endpoint gives more."""
+ECHOED = 2000
+"""Characters of an unreadable reply that the judge is shown again."""
+PROBLEMS = {
+    "none": "Your reply names no score.",
+    "several": "Your reply names more than one score.",
+    "outside": "Your reply names a score that is not on the scale.",
+    "empty": "Your reply was empty.",
+}
+ORDERS = ("gold-first", "answer-first")
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One judge's reply to one question: the label of a level, or the fault of the reply.
+
+    number: of the repeat. tries: replies that were asked for, 2 where the first was unreadable.
+    expected, told: the mean level by log-probabilities, and the probability that those sum up to.
+    cut: the reply ended at ``max_tokens``.
+    """
+
+    judge: str
+    order: str
+    number: int
+    label: str | None
+    fault: str | None = None
+    reason: str = ""
+    reply: str = ""
+    tries: int = 1
+    expected: float | None = None
+    told: float = 0.0
+    cut: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row of evidence; the reply itself only where it could not be read at once."""
+        row: dict[str, Any] = {
+            "judge": self.judge,
+            "order": self.order,
+            "repeat": self.number,
+            "level": self.label,
+            "reason": self.reason,
+        }
+        if self.expected is not None:
+            row |= {"expected": self.expected, "told": self.told}
+        if self.tries > 1:
+            row["repaired"] = self.label is not None
+        if self.fault:
+            row |= {"fault": self.fault, "reply": self.reply}
+        return row
+
+
+@dataclass
+class Asking:
+    """Asks all judges about one sample, a round at a time: each judge once in each order."""
+
+    options: JudgeOptions
+    sample: Sample
+    models: Models
+    votes: list[Vote] = field(default_factory=list)
+
+    @cached_property
+    def judges(self) -> tuple[str, ...]:
+        """The names of the judges."""
+        return self.models.names("judge")
+
+    @cached_property
+    def orders(self) -> tuple[str, ...]:
+        """The orders of gold answer and answer."""
+        if self.options.order != "both":
+            return (self.options.order,)
+        return ORDERS if self.sample.answers or self.sample.claims else ORDERS[:1]
+
+    @property
+    def a_round(self) -> int:
+        """The votes of one round."""
+        return len(self.judges) * len(self.orders)
+
+    async def rounds(self, first: int, last: int) -> None:
+        """Ask the rounds from ``first`` to before ``last``, all at once.
+
+        Raises:
+            BackendError: a call failed; an empty reply is an unreadable vote instead.
+        """
+        calls = [
+            self._vote(judge, order, number)
+            for number in range(first, last)
+            for judge in self.judges
+            for order in self.orders
+        ]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one
+            self.votes.append(one)
+
+    async def _vote(self, judge: str, order: str, number: int) -> Vote:
+        prompt = self._prompt(order)
+        told = Vote(judge, order, number, None)
+        first = await self._reply([Message("user", prompt.text)], prompt.name, told)
+        vote = self._read(told, first)
+        if vote.label is not None:
+            return vote
+        said = first.text[:ECHOED] if first else ""
+        problem = PROBLEMS[vote.fault or "none"]
+        choices = self.options.scale.choices
+        repair = _shipped("repair")
+        asked = repair.filled(problem=problem, rubric=self.options.scale, choices=choices)
+        turns = [Message("user", prompt.text)]
+        turns += [Message("assistant", said)] if said.strip() else []
+        if len(turns) == 1:  # two turns of one side are refused by some
+            turns = [Message("user", f"{prompt.text}\n\n{asked}")]
+        else:
+            turns.append(Message("user", asked))
+        again = self._read(told, await self._reply(turns, f"judge-{repair.name}", told))
+        if again.label is None:  # the first reply says more of what is wrong
+            return replace(vote, tries=2)
+        return replace(again, tries=2, reason=again.reason or vote.reason)
+
+    async def _reply(self, turns: Sequence[Message], name: str, vote: Vote) -> Reply | None:
+        """Return the reply; ``None`` for an empty one."""
+        options, scale = self.options, self.options.scale
+        ends = sorted(scale.values, key=scale.values.__getitem__)
+        # Two of three pass, which leaves a verdict open for longest: a plan says what may be asked.
+        stand_in = f"{scale.label}: {ends[0 if vote.number % 3 == 2 else -1]}\nReason: a stand-in"
+        try:
+            return await self.models.chat(
+                turns,
+                role="judge",
+                name=vote.judge,
+                temperature=options.temperature,
+                max_tokens=options.max_tokens,
+                logprobs=ALTERNATIVES if options.logprobs else None,
+                schema=_schema(scale) if options.constrained else "",
+                repeat=vote.number,
+                prompt=name,
+                stand_in=stand_in,
+            )
+        except CallError as error:
+            if error.kind != "empty":
+                raise
+            return None
+
+    def _read(self, vote: Vote, reply: Reply | None) -> Vote:
+        if reply is None:
+            return replace(vote, fault="empty")
+        found = read_reply(reply.text, self.options.scale)
+        vote = replace(
+            vote,
+            label=found.label,
+            fault=found.fault,
+            reason=found.reason,
+            reply=reply.text,
+            cut=reply.finish == "length",
+        )
+        if found.label is None or not reply.logprobs:
+            return vote
+        logprobs = level_logprobs(reply.logprobs, self.options.scale, found.label)
+        told = expected_value(logprobs, self.options.scale.values)
+        return replace(vote, expected=told[0], told=told[1]) if told else vote
+
+    def _prompt(self, order: str) -> _Filled:
+        scale = self.options.scale
+        template = self.options.template or _shipped("judge")
+        name = template.name
+        if self.options.template is None:
+            name = f"{name}+{scale.name}/{scale.version}"
+        return _Filled(filled_prompt(scale, self.sample, order, template), name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    text: str
+    name: str
+
+
+def filled_prompt(
+    scale: Rubric, sample: Sample, order: str = ORDERS[0], template: Prompt | None = None
+) -> str:
+    """Return the prompt that a judge is asked with; raises as :meth:`Prompt.filled`."""
+    shown = {
+        "question": ("Question", sample.question),
+        "documents": ("Passages", _documents(sample)),
+        "gold": ("Gold answer", gold_text(sample)),
+        "answer": ("Answer to rate", sample.response or ""),
+    }
+    names = [name for name in shown if name in (*scale.shows, *scale.shows_if_there)]
+    if order == "answer-first" and "gold" in names:
+        names.remove("answer")
+        names.insert(names.index("gold"), "answer")
+    texts = [shown[name] for name in names if name == "answer" or shown[name][1]]
+    return (template or _shipped("judge")).filled(
+        rubric=scale, texts=texts, choices=scale.choices, sample=sample
+    )
+
+
+def gold_text(sample: Sample) -> str:
+    """Return the gold answers as a judge reads them, or the gold claims where there are none."""
+    golds = [" / ".join(aliases) for aliases in sample.answers] or list(sample.claims)
+    return golds[0] if len(golds) == 1 else "\n".join(f"- {gold}" for gold in golds)
+
+
+def _documents(sample: Sample) -> str:
+    return "\n\n".join(
+        f"[{number}] {document.title}\n{document.text}".strip()
+        for number, document in enumerate(sample.documents or (), 1)
+    )
+
+
+def level_logprobs(
+    tokens: Sequence[TokenLogprob], scale: Rubric, label: str
+) -> Mapping[str, float]:
+    """Return the log-probability of each label at the token that names ``label`` as the score.
+
+    That is the first token which is the label itself, behind the score's word or at the beginning.
+    Of a label with and without a space the likelier one counts. Empty where no token is a label.
+    """
+    known = {name.lower(): name for name in scale.values}
+    words = rf"(?:score|rating|grade|{re.escape(scale.label)}|{re.escape(scale.name)})"
+    before = ""
+    for token in tokens:
+        if token.token.strip().lower() == label.lower() and re.search(
+            rf"(?:^|\b{words})[^\w\n]*\n?[^\w\n]*$", before, re.IGNORECASE
+        ):
+            told: dict[str, float] = {}
+            for text, logprob in ((token.token, token.logprob), *token.alternatives):
+                name = known.get(text.strip().lower())
+                if name is not None:
+                    told[name] = max(logprob, told.get(name, logprob))
+            return told
+        before += token.token
+    return {}
+
+
+def _schema(scale: Rubric) -> str:
+    """Return the JSON schema of a reply: the score, one of the levels, and the reason."""
+    key = scale.label.lower()
+    labels: list[Any] = [int(label) if scale.numeric else label for label in scale.values]
+    kind = "integer" if scale.numeric else "string"
+    return json.dumps(
+        {
+            "type": "object",
+            "properties": {key: {"type": kind, "enum": labels}, "reason": {"type": "string"}},
+            "required": [key, "reason"],
+            "additionalProperties": False,
+        }
+    )
+
+
+@cache
+def _shipped(name: str) -> Prompt:
+    with as_file(files(__package__) / "prompts" / f"{name}.jinja") as path:
+        return Prompt.read(path)

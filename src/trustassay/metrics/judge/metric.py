@@ -1,0 +1,288 @@
+"""The metric ``judge``."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError
+from trustassay.metric import Assessment, Context, Figure, Need, Summary
+from trustassay.metrics.judge import maths
+from trustassay.metrics.judge.asking import Asking, Vote
+from trustassay.metrics.judge.entailing import by_entailer
+from trustassay.metrics.judge.options import JudgeOptions
+from trustassay.metrics.judge.summary import ENTAILER_FIGURES, figures_of, summarise
+from trustassay.metrics.judge.view import Votes
+from trustassay.sample import Problem, Sample
+from trustassay.views import View
+
+__all__ = ["Judge"]
+
+FAULTS = ("none", "several", "outside", "empty")
+
+
+@dataclass(frozen=True)
+class Judge(JudgeOptions):
+    """How do one or more judges rate the answer on a rubric, and how steadily?
+
+    The score is what their votes amount to, in the values of the rubric's levels. A vote passes
+    from ``threshold`` on; the verdict is ``passes`` or ``fails`` as most votes do, and
+    ``undecided`` where the 95 % interval of the share that passes holds one half. With a nominal
+    rubric the verdict is the category that most votes give.
+
+    A reply that names no level, several, or one off the scale is asked for once more. The sample
+    fails where fewer than half of the votes can be read. A sample may bring ``expected``, the
+    level that a judge should give.
+
+    The options are those of :class:`~trustassay.metrics.judge.options.JudgeOptions`.
+    """
+
+    name: ClassVar[str] = "judge"
+    evidence_template: ClassVar[str] = "evidence.html.jinja"
+    summary_template: ClassVar[str] = "summary.html.jinja"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """What the rubric is called."""
+        if self.by == "entailer":
+            return "Truthfulness against a gold answer, judged by entailment"
+        return self.scale.title
+
+    @property
+    def verdicts(self) -> Sequence[str]:
+        """Passing or not; of a nominal rubric the categories."""
+        if self.by == "entailer":
+            return ("passes", "fails")
+        if self.scale.ordinal:
+            return ("passes", "undecided", "fails")
+        return (*self.scale.values, "undecided")
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """What the summary holds."""
+        return ENTAILER_FIGURES if self.by == "entailer" else figures_of(self)
+
+    def needs(self) -> Sequence[Need]:
+        """One judge or several, or an entailer."""
+        if self.by == "entailer":
+            return (Need("entail"),)
+        return (Need("chat", "judge", many=True),)
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """What the rubric shows has to be there, and an expected level on its scale."""
+        found = []
+        if sample.response is None:
+            found.append(Problem("response", "is missing (expected the answer to judge)"))
+        shown = ("gold",) if self.by == "entailer" else self.scale.shows
+        if "gold" in shown and not (sample.answers or sample.claims):
+            found.append(Problem("answers", "is missing (expected a gold answer)"))
+        if "documents" in shown and not sample.documents:
+            found.append(Problem("documents", "is missing (expected passages)"))
+        level = self._expected(sample)
+        if level is not None and self.scale.label_of(level) is None:
+            known = ", ".join(self.scale.values)
+            found.append(Problem("expected", f"expected one of {known}, got {level[:40]!r}"))
+        return found
+
+    def _expected(self, sample: Sample) -> str | None:
+        return sample.expected.get(self.scale.name, sample.expected.get(""))
+
+    async def assess(self, context: Context) -> Assessment:
+        """Ask for votes, and say what they amount to; every vote stands in the evidence."""
+        sample, models = context.sample, context.models
+        if not sample.answered:
+            raise AssessmentError("the response is blank", "empty")
+        if self.by == "entailer":
+            return await by_entailer(self.name, sample, models, self.passes_from)
+        asking = await self._asked(sample, models)
+        votes = [vote for vote in asking.votes if vote.label is not None]
+        if 2 * len(votes) < len(asking.votes) or not votes:
+            raise AssessmentError(_unreadable(asking.votes))
+        parts = self._parts(asking, votes)
+        own = [judge for judge in asking.judges if _same_model(sample.model, judge)]
+        parts["own"] = len(own)
+        if (level := self._expected(sample)) is not None:
+            label = self.scale.label_of(level)
+            assert label is not None
+            parts["expected_place"] = list(self.scale.values).index(label)
+        verdict = self._verdict(votes)
+        return Assessment(
+            sample.id,
+            self.name,
+            self._score(votes),
+            verdict=verdict,
+            reason=self._reason(votes, asking, own, verdict),
+            parts=parts,
+            evidence=[
+                vote.to_dict() | ({"own": True} if vote.judge in own else {})
+                for vote in asking.votes
+            ],
+        )
+
+    async def _asked(self, sample: Sample, models: Models) -> Asking:
+        """Ask all rounds, or as many as it takes to decide."""
+        asking = Asking(self, sample, models)
+        if not self.early:
+            await asking.rounds(0, self.repeats)
+            return asking
+        done = 0
+        while done < self.repeats:
+            more = self._enough(asking, done)
+            await asking.rounds(done, done + more)
+            done += more
+            if maths.settled(self._passing(asking.votes), (self.repeats - done) * asking.a_round):
+                break
+        return asking
+
+    def _enough(self, asking: Asking, done: int) -> int:
+        """Return the fewest rounds after which the verdict could be settled."""
+        now, left = self._passing(asking.votes), self.repeats - done
+        for rounds in range(1, left):
+            added, after = rounds * asking.a_round, (left - rounds) * asking.a_round
+            for passing in (now.passing, now.passing + added):
+                if maths.settled(maths.Passing(passing, now.n + added), after):
+                    return rounds
+        return left
+
+    def _passing(self, votes: Sequence[Vote]) -> maths.Passing:
+        """Return how many votes pass; of a nominal rubric, how many are for the leading one."""
+        labels = [vote.label for vote in votes if vote.label is not None]
+        if not labels:
+            return maths.Passing(0, 0)
+        if not self.scale.ordinal:
+            leading = maths.majority(labels, self.scale.values)
+            return maths.Passing(labels.count(leading), len(labels))
+        values = self.scale.values
+        return maths.Passing(sum(values[k] >= self.passes_from for k in labels), len(labels))
+
+    def _verdict(self, votes: Sequence[Vote]) -> str:
+        found = maths.outcome(self._passing(votes))
+        if self.scale.ordinal:
+            return found
+        labels = [vote.label for vote in votes if vote.label is not None]
+        return maths.majority(labels, self.scale.values) if found == "passes" else "undecided"
+
+    def _score(self, votes: Sequence[Vote]) -> float:
+        values = self._values(votes)
+        if self.aggregate == "median":
+            return float(np.median(values))
+        if self.aggregate == "majority":
+            return self.scale.values[_labels(votes, self.scale.values)]
+        if self.aggregate == "expected":
+            told = [vote.expected for vote in votes if vote.expected is not None]
+            if len(told) < len(votes):
+                words = "the judge gives no log-probabilities of the levels; take another aggregate"
+                raise AssessmentError(words)
+            return math.fsum(told) / len(told)
+        return math.fsum(values) / len(values)
+
+    def _values(self, votes: Sequence[Vote]) -> list[float]:
+        return [self.scale.values[vote.label] for vote in votes if vote.label is not None]
+
+    def _parts(self, asking: Asking, votes: Sequence[Vote]) -> dict[str, float]:
+        values, all_votes = self._values(votes), asking.votes
+        level = _labels(votes, self.scale.values)
+        passing = self._passing(votes)
+        parts: dict[str, float] = {
+            "votes": len(votes),
+            "unreadable": len(all_votes) - len(votes),
+            "repairs": sum(vote.tries > 1 for vote in all_votes),
+            "cut": sum(vote.cut for vote in all_votes),
+            "mean": math.fsum(values) / len(values),
+            "median": float(np.median(values)),
+            "level_place": list(self.scale.values).index(level),
+            "passing": passing.share,
+            "passing_low": passing.interval[0],
+            "passing_high": passing.interval[1],
+        }
+        for label in self.scale.values:
+            if count := sum(vote.label == label for vote in votes):
+                parts[f"votes:{label}"] = count
+        for fault in FAULTS:
+            if count := sum(vote.fault == fault for vote in all_votes):
+                parts[f"unreadable_{fault}"] = count
+        if len(votes) > 1:
+            parts["flip_rate"] = maths.flip_rate(passing)
+        told = [vote.expected for vote in votes if vote.expected is not None]
+        if told:
+            parts["expected_score"] = math.fsum(told) / len(told)
+        spreads = []
+        for judge in asking.judges:
+            own = [vote for vote in votes if vote.judge == judge]
+            if own and len(asking.judges) > 1:
+                own_values = self._values(own)
+                parts[f"mean:{judge}"] = math.fsum(own_values) / len(own_values)
+                parts[f"place:{judge}"] = list(self.scale.values).index(
+                    _labels(own, self.scale.values)
+                )
+            by_order = [maths.spread(self._values([v for v in own if v.order == o]))
+                        for o in asking.orders]  # fmt: skip
+            spreads += [one for one in by_order if one is not None]
+        if spreads:
+            parts["sd"] = math.fsum(spreads) / len(spreads)
+            parts["steady"] = int(max(spreads) == 0)
+        sides = [self._values([v for v in votes if v.order == o]) for o in asking.orders]
+        if len(sides) > 1 and all(sides):
+            gold, answer = (math.fsum(side) / len(side) for side in sides)
+            parts["order_difference"] = gold - answer
+        return parts
+
+    def _reason(
+        self, votes: Sequence[Vote], asking: Asking, own: Sequence[str], verdict: str
+    ) -> str:
+        lost = len(asking.votes) - len(votes)
+        counts = {label: sum(vote.label == label for vote in votes) for label in self.scale.values}
+        said = ", ".join(f"{n} x {label}" for label, n in counts.items() if n)
+        first = next((vote.reason for vote in votes if vote.reason), "")
+        words = first if len(votes) == 1 else f"{len(votes)} votes: {said}"
+        if verdict == "undecided":
+            words += "; the votes do not decide whether it passes" * self.scale.ordinal
+        if lost:
+            words += f"; {lost} replies could not be read"
+        for judge in own:
+            words += f"; the judge {judge} wrote this answer itself"
+        return words.removeprefix("; ")
+
+    def problem(self, assessment: Assessment) -> str | None:
+        """Say what the judges find wrong, or that they do not decide."""
+        if assessment.verdict == "undecided":
+            return "the judges' votes do not decide"
+        if self.by == "model" and not self.scale.ordinal:
+            value = self.scale.values.get(assessment.verdict or "", 1.0)
+            return None if value >= 1 else f"judged as {assessment.verdict}"
+        return "judged below the threshold" if assessment.verdict == "fails" else None
+
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
+        """Return the votes of each judge."""
+        return View(data=Votes.read(assessment.evidence))
+
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+        """Return scores, scatter, faults, and agreement with the expected levels."""
+        return summarise(self, assessments, seed=seed)
+
+
+def _labels(votes: Sequence[Vote], values: Mapping[str, float]) -> str:
+    return maths.majority([vote.label for vote in votes if vote.label is not None], values)
+
+
+def _unreadable(votes: Sequence[Vote]) -> str:
+    lost = [vote for vote in votes if vote.label is None]
+    shown: Any = next((vote.reply for vote in lost if vote.reply), "")
+    words = f"{len(lost)} of {len(votes)} replies of the judge could not be read"
+    return f"{words}, the first: {shown[:200]!r}" if shown else f"{words}: they are empty"
+
+
+def _same_model(model: str | None, judge: str) -> bool:
+    """Whether two names are of one model, whatever stands around it: scheme, owner, address."""
+    return model is not None and _bare(model) == _bare(judge)
+
+
+def _bare(name: str) -> str:
+    name = re.sub(r"^(?:openai|anthropic|gemini|hf|python|replay):", "", name.strip())
+    return re.split(r"@(?=https?://)|\?", name)[0].rsplit("/", 1)[-1].lower()

@@ -1,0 +1,103 @@
+"""``trustassay agree`` and ``trustassay rubric``, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Cli
+
+TABLE = "item,ann,bob\n" + "".join(
+    f"q{i},{1 + i % 5},{1 + (i % 5 if i % 4 else 4)}\n" for i in range(24)
+)
+
+
+def test_agreement_as_tables_and_as_json(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text(TABLE)
+    said = cli("agree", "r.csv", "--json")
+    assert said.status == 0
+    found = json.loads(said.out)
+    assert found["raters"] == {"ann": 24, "bob": 24}
+    assert 0 < found["overall"]["alpha_ordinal"]["value"] < 1
+    assert len(found["pairs"]) == 1
+    assert "24 items; ratings of each rater: ann 24, bob 24" in said.err
+    for words in ("Fleiss's kappa", "alpha, ordinal", "ann – bob", "kappa, quadratic"):
+        assert words in said.err
+    assert "raters part on" in said.err
+    assert "q0: ann 1, bob 5" in said.err
+
+
+def test_words_columns_and_hostile_names(cli: Cli, tmp_path: Path) -> None:
+    rows = [
+        {"q": "a\nforged: line\x1b[31m", "who": who, "mark": mark}
+        for who, mark in (("x", "good"), ("y", "poor"))
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    named = ("--field", "item=q", "--field", "rater=who", "--field", "rating=mark")
+    said = cli("agree", "r.jsonl", *named, "--levels", "poor,good")
+    assert said.status == 0
+    assert "levels: poor, good" in said.err
+    assert "\x1b" not in said.err
+    assert "\nforged" not in said.err
+
+
+def test_faults_end_with_status_2(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("item,rater,rating\na,x,4\nb,y,good\n")
+    said = cli("agree", "r.csv")
+    assert said.status == 2
+    assert "r.csv:3: expected a number, as other ratings are, got 'good'" in said.err
+    assert cli("agree", "missing.csv").status == 2
+    (tmp_path / "one.csv").write_text("item,rater,rating\na,x,4\n")
+    assert "nothing to compare" in cli("agree", "one.csv").err
+
+
+MINE = """\
+name: tone
+title: Tone of an answer
+task: How friendly is the answer?
+shows: [question, answer]
+levels:
+  - {score: 1, name: rude, means: It insults.}
+  - {score: 2, name: kind, means: It is kind.}
+"""
+
+
+def test_a_rubric_is_shown_with_its_prompt(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "tone.yaml").write_text(MINE)
+    said = cli("rubric", "check", "tone.yaml")
+    assert said.status == 0
+    for words in ("Tone of an answer (tone/", "How friendly is the answer?", "2 (kind): It is"):
+        assert words in said.err
+    assert "Gold answer" not in said.err
+    assert cli("rubric", "check", "categories").status == 0
+
+
+def test_all_faults_of_a_rubric_are_named_at_once(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(
+        "name: 1x\nshow: [question]\nlevels:\n  - {score: 1, word: yes}\n  - {score: 1.5}\n"
+    )
+    said = cli("rubric", "check", "bad.yaml")
+    assert said.status == 2
+    for words in (
+        "unknown key 'show'; did you mean shows",
+        "name: expected letters",
+        "task: expected text (it is missing)",
+        "levels[0]: expected either a score or a word",
+        "levels[0].word: expected a word, in quotes if yes or no, got 'True'",
+        "levels[1].score: expected a whole number, got '1.5'",
+        "levels[1].means: expected text (it is missing)",
+    ):
+        assert words in " ".join(said.err.split()), words
+    assert "unknown rubric 'trut'" in cli("rubric", "check", "trut").err
+    assert cli("rubric", "check", "none.yaml").status == 2
+    (tmp_path / "no.yaml").write_text("a: [")
+    assert "not YAML" in cli("rubric", "check", "no.yaml").err
+
+
+def test_words_that_the_parser_cannot_tell_are_refused(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "tone.yaml").write_text(MINE.replace("name: kind", 'name: "(kind)"'))
+    said = cli("rubric", "check", "tone.yaml")
+    assert said.status == 2
+    assert "the reply '(kind)' is read as 'none' and not as '2'" in said.err
+    (tmp_path / "twice.yaml").write_text(MINE.replace("name: kind", "name: Rude"))
+    assert "two levels are called 'rude'" in cli("rubric", "check", "twice.yaml").err

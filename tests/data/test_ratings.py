@@ -1,0 +1,93 @@
+"""Ratings out of long and wide tables; what is no rating is named with its row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trustassay.data.ratings import Rating, Ratings, read_ratings
+
+
+def read(tmp_path: Path, text: str, name: str = "r.csv", **options: Any) -> Ratings:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return read_ratings(path, **options)
+
+
+def test_a_long_table(tmp_path: Path) -> None:
+    found = read(tmp_path, "item,rater,rating,model\na,ann,4,m\na,bob,3.5,m\nb,ann,,m\nb,bob,1,m\n")
+    assert list(found.ratings) == [
+        Rating("a", "ann", 4, 0, "m"),
+        Rating("a", "bob", 3.5, 0, "m"),
+        Rating("b", "bob", 1, 0, "m"),
+    ]
+    assert (found.missing, found.ordered, found.categories) == (1, True, ())
+
+
+def test_a_second_rating_of_the_same_rater_is_a_repeat(tmp_path: Path) -> None:
+    found = read(tmp_path, "id,judge,score\na,j,4\na,j,5\nb,j,1\n")
+    assert [(one.item, one.repeat) for one in found.ratings] == [("a", 0), ("a", 1), ("b", 0)]
+    named = read(tmp_path, "id,judge,score,repeat\na,j,4,x\na,j,5,y\nb,j,1,y\n")
+    assert [(one.item, one.repeat) for one in named.ratings] == [("a", 0), ("a", 1), ("b", 0)]
+    with pytest.raises(ValueError, match=r"r.csv:3: 'j' rated 'a' twice at the repeat 'x'"):
+        read(tmp_path, "id,judge,score,repeat\na,j,4,x\na,j,5,x\n")
+
+
+def test_a_wide_table(tmp_path: Path) -> None:
+    text = "item,question,ann,bob,note\na,q?,4,3,good\nb,q?,,2,\n"
+    found = read(tmp_path, text)
+    assert [(one.item, one.rater, one.value) for one in found.ratings] == [
+        ("a", "ann", 4),
+        ("a", "bob", 3),
+        ("b", "bob", 2),
+    ]
+    assert found.missing == 1
+    alone = read(tmp_path, text, raters=["bob"])
+    assert {one.rater for one in alone.ratings} == {"bob"}
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    rows = [{"id": 1, "ann": 4, "bob": None}, {"id": 2, "ann": 2, "bob": 3}]
+    found = read(tmp_path, "\n".join(map(json.dumps, rows)), "r.jsonl")
+    assert [(one.item, one.rater, one.value) for one in found.ratings] == [
+        ("1", "ann", 4),
+        ("2", "ann", 2),
+        ("2", "bob", 3),
+    ]
+
+
+def test_words_are_categories_or_levels(tmp_path: Path) -> None:
+    text = "item,rater,rating\na,x,Good\na,y,poor\nb,x,fair\n"
+    found = read(tmp_path, text)
+    assert (found.categories, found.ordered) == (("fair", "good", "poor"), False)
+    assert [one.value for one in found.ratings] == [1, 2, 0]
+    levels = read(tmp_path, text, levels=["poor", "fair", "good"])
+    assert levels.ordered
+    assert [one.value for one in levels.ratings] == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("x,y\n1,2\n", {}, "expected a column item or id, or --field item=COLUMN"),
+        ("item,rater,rating\na,x,4\na,y,good\n", {}, "r.csv:3: expected a number.*got 'good'"),
+        ("item,rater,rating\na,x,bad\n", {"levels": ["good"]}, "'bad' is not among the levels"),
+        ("item,rater,rating\n,x,4\n", {}, "r.csv:2: expected an item and a rater"),
+        ("item,rater,rating\n", {}, "no ratings in it"),
+        ("item,rater,rating\na,x,\n", {}, "no ratings in it"),
+        ("item,words\na,good one\n", {}, "or a column of numbers for each rater"),
+        ("item,ann\na,4\n", {"raters": ["anna"]}, "unknown column 'anna'; did you mean ann"),
+        ("item,ann\na,4\n", {"fields": {"items": "x"}}, "unknown field of a rating 'items'"),
+        ("item,ann\na,4\n", {"fields": {"item": "x"}}, "unknown column 'x'"),
+        ("item,ann,ann\na,4,4\n", {}, "names ann more than once"),
+        ("item,ann\na,4,5\n", {}, "r.csv:2: more cells than the header names"),
+        ('item,ann\n"a,4\n', {}, "is not CSV"),
+        ("item,rater,rating\na,x,nan\na,y,4\n", {}, "expected a number"),
+    ],
+)
+def test_faults_are_named(tmp_path: Path, text: str, options: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read(tmp_path, text, **options)

@@ -1,0 +1,64 @@
+"""The worked example of WillowTree's second article on benchmarking, with answers of our own.
+
+The article prints what 30 repeats on 21 modified answers came to. The scripted judge votes so that
+the same comes out, if everything is computed as the article says.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trustassay import Run, score
+from trustassay.metrics import Judge
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+
+
+def scripted() -> Any:
+    spec = importlib.util.spec_from_file_location("judge_of_eras", EXAMPLES / "scripted_judge.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    def judge(request: Any) -> str:
+        said: str = module.rate(request)
+        return said
+
+    return judge
+
+
+def judged(name: str, **options: Any) -> Run:
+    return score(EXAMPLES / name, metrics=Judge(**options), judge=scripted(), cache=None)
+
+
+@pytest.mark.parametrize(
+    ("rubric", "counts", "deviation", "without"),
+    [("truthfulness", (16, 1, 4), 0.06, 19), ("informativeness", (17, 1, 3), 0.16, 16)],
+)
+def test_the_figures_of_the_article(
+    rubric: str, counts: tuple[int, int, int], deviation: float, without: int
+) -> None:
+    run = judged("eras.jsonl", rubric=rubric, repeats=30, aggregate="majority")
+    values = run.summary["judge"]
+    assert (values["matched"], values["higher"], values["lower"]) == counts
+    assert round(float(values["sd"] or 0), 2) == deviation
+    assert values["without_variance"] == without
+    assert (values["votes"], values["unreadable"], run.summaries["judge"].n) == (630, 0, 21)
+    assert 0.8 < float(values["kappa"] or 0) < 1
+
+
+def test_the_answer_that_the_article_discusses_is_judged_one_lower() -> None:
+    run = judged("eras.jsonl", rubric="truthfulness")
+    (found,) = (one for one in run.assessments if one.id == "two-of-three")
+    assert found.score == 2
+    assert run.summary["judge"]["expected 3, judged 2"] == 3
+
+
+def test_a_fragment_passes_the_verdict_and_gets_2_on_the_scale() -> None:
+    (verdict,) = judged("fragment.jsonl", rubric="verdict").assessments
+    (scale,) = judged("fragment.jsonl", rubric="truthfulness").assessments
+    assert (verdict.verdict, scale.score, scale.verdict) == ("passes", 2, "fails")

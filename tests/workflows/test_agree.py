@@ -1,0 +1,141 @@
+"""What ``agree`` says of raters of known character."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.metrics.judge import helpers
+from trustassay import score
+from trustassay.data.ratings import Rating, Ratings
+from trustassay.metrics import Judge
+from trustassay.statistics.agreement import cohen_kappa, krippendorff_alpha
+from trustassay.workflows.agree import agreement, links_into
+
+
+def table(**columns: list[float | None]) -> Ratings:
+    return Ratings(
+        [
+            Rating(f"i{place}", rater, value)
+            for rater, values in columns.items()
+            for place, value in enumerate(values)
+            if value is not None
+        ]
+    )
+
+
+def test_pairs_and_all_raters() -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.integers(1, 6, 40).astype(float)
+    near = np.clip(truth + rng.integers(-1, 2, 40), 1, 5)
+    strict = np.maximum(truth - 1, 1)
+    found = agreement(table(a=truth.tolist(), b=near.tolist(), c=strict.tolist()), replicates=100)
+    assert (found.items, found.raters) == (40, {"a": 40, "b": 40, "c": 40})
+    assert list(found.pairs) == [("a", "b"), ("a", "c"), ("b", "c")]
+    pair = found.pairs["a", "b"]
+    known = [1, 2, 3, 4, 5]
+    assert pair["kappa"].value == pytest.approx(cohen_kappa(truth, near, "none", known))
+    assert pair["kappa_quadratic"].value == pytest.approx(
+        cohen_kappa(truth, near, "quadratic", known)
+    )
+    assert pair["percent"].value == pytest.approx(100 * np.mean(truth == near))
+    assert pair["mean_absolute_difference"].value == pytest.approx(np.abs(truth - near).mean())
+    together = np.stack([truth, near, strict])
+    assert found.overall["alpha_ordinal"].value == pytest.approx(
+        krippendorff_alpha(together, "ordinal")
+    )
+    shares = [one["percent"].value for one in found.pairs.values()]
+    assert found.overall["percent"].value == pytest.approx(np.mean(shares))  # type: ignore[arg-type]
+    for estimate in (*found.overall.values(), *pair.values()):
+        assert estimate.interval is not None
+        low, high = estimate.interval
+        assert low <= (estimate.value or 0) <= high
+
+
+def test_missing_ratings_leave_out_what_cannot_be_compared() -> None:
+    found = agreement(table(a=[1, 2, None, 4], b=[1, 3, 3, None]))
+    assert found.pairs["a", "b"]["percent"].value == 50
+    assert found.pairs["a", "b"]["percent"].n == 2
+    assert found.overall["fleiss_kappa"].n == 2
+    assert found.overall["percent"].without == "too few items: 2; 20 would do"
+
+
+def test_a_rater_with_themselves() -> None:
+    ratings = [Rating(f"i{n}", "ann", 4, 0) for n in range(4)]
+    ratings += [Rating("i0", "ann", 4, 1), Rating("i1", "ann", 2, 1)]
+    ratings += [Rating("i0", "bob", 1), Rating("i1", "bob", 1)]
+    found = agreement(Ratings(ratings))
+    assert list(found.intra) == ["ann"]
+    intra = found.intra["ann"]
+    assert (intra["percent"].value, intra["percent"].n) == (50, 2)
+    assert intra["sd"].value == pytest.approx(2**0.5 / 2)  # (0 + sqrt 2) / 2
+    assert found.pairs["ann", "bob"]["mean_absolute_difference"].value == 3  # first ratings
+
+
+def test_one_rater_is_enough_where_there_are_repeats_and_not_else() -> None:
+    found = agreement(Ratings([Rating("a", "x", 1, 0), Rating("a", "x", 2, 1)]))
+    assert found.intra["x"]["percent"].value == 0
+    assert not found.overall
+    with pytest.raises(ValueError, match="nothing to compare: all ratings are by 'x'"):
+        agreement(Ratings([Rating("a", "x", 1)]))
+
+
+def test_by_model() -> None:
+    ratings = [
+        Rating(f"i{n}", rater, value, model=model)
+        for model, pairs in {"m1": [(1, 1), (2, 2)], "m2": [(1, 2), (2, 1)]}.items()
+        for n, values in enumerate(pairs)
+        for rater, value in zip("ab", values, strict=True)
+    ]
+    found = agreement(Ratings(ratings))
+    assert found.items == 4
+    assert found.models["m1"]["percent"].value == 100
+    assert found.models["m2"]["percent"].value == 0
+    assert found.overall["percent"].value == 50
+
+
+def test_categories_have_no_distances() -> None:
+    found = agreement(
+        Ratings([Rating("a", "x", 0), Rating("a", "y", 1)], ("fair", "good"), ordered=False)
+    )
+    assert set(found.pairs["x", "y"]) == {"percent", "kappa"}
+    assert set(found.overall) == {"percent", "fleiss_kappa", "alpha_nominal"}
+    assert found.disputes[0].ratings == {"x": "fair", "y": "good"}
+
+
+def test_ratings_that_are_all_the_same_have_no_kappa() -> None:
+    found = agreement(table(a=[3.0] * 30, b=[3.0] * 30))
+    assert found.pairs["a", "b"]["percent"].value == 100
+    kappa = found.pairs["a", "b"]["kappa"]
+    assert (kappa.value, kappa.without) == (None, "all of these ratings are the same")
+    assert found.disputes == []
+
+
+def test_where_raters_part_the_farthest_apart_first() -> None:
+    found = agreement(table(a=[1, 2, 5, 3], b=[1, 3, 1, 3], c=[1, 2, 5, None]))
+    assert [(one.item, one.distance) for one in found.disputes] == [("i2", 4), ("i1", 1)]
+    assert found.disputes[0].ratings == {"a": "5", "b": "1", "c": "5"}
+
+
+def test_disputes_link_to_the_answers_of_a_run(tmp_path: Path) -> None:
+    judge = helpers.Scripted(helpers.steady)
+    run = score(
+        helpers.answers([1, 2]), metrics=Judge(), judge=judge, out=tmp_path / "run", cache=None
+    )
+    ratings = Ratings([Rating("a1", "x", 1), Rating("a1", "y", 2), Rating("z", "x", 1)])
+    ratings = Ratings([*ratings.ratings, Rating("z", "y", 5)])
+    found = links_into(run.path, agreement(ratings).disputes)
+    assert [one.link for one in found] == ["", f"{run.path / 'report.html'}#a2"]
+    page = (run.path / "report.html").read_text(encoding="utf-8")
+    assert 'id="a2"><summary><span class="id">' in page or 'id="a2" data-problem>' in page
+
+
+def test_the_same_seed_gives_the_same_intervals() -> None:
+    rng = np.random.default_rng(0)
+    ratings = table(a=rng.integers(1, 4, 30).tolist(), b=rng.integers(1, 4, 30).tolist())
+    one, same, other = (agreement(ratings, seed=s, replicates=50).to_dict() for s in (1, 1, 2))
+    assert one == same
+    assert one["overall"]["percent"]["value"] == other["overall"]["percent"]["value"]
+    assert one["overall"]["percent"]["interval"] != other["overall"]["percent"]["interval"]
