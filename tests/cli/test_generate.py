@@ -252,7 +252,7 @@ def test_so_many_calls_at_once_as_the_command_says(
     said = cli(*ASKED, "--model", model, "--concurrency", "8")
     assert said.status == 0
     assert server.stats()["at_once"] == 8
-    assert f"--concurrency 8 holds openai:test@{server.base_url} below" in said.err
+    assert f"--concurrency 8 limits openai:test@{server.base_url} to less" in said.err
     assert "concurrency=300" in said.err
 
 

@@ -413,4 +413,4 @@ def test_the_window_lets_an_endpoint_have_as_many_calls_as_it_takes(
     model = Counting()
     score(many, metrics=[Probe(asks)], model=model, cache=None, concurrency=50, progress=True)
     assert model.most == 50
-    assert "--concurrency 50 holds openai:m@http://h/v1 below" in capsys.readouterr().err
+    assert "--concurrency 50 limits openai:m@http://h/v1 to less" in capsys.readouterr().err
