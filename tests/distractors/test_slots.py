@@ -50,6 +50,11 @@ def test_what_the_question_asks_for_comes_first(question: str, first: str) -> No
     assert slots_of(question, "Robin Cook did it in 1983.")[0][0].text == first
 
 
+def test_initials_are_part_of_a_name() -> None:
+    assert levels("who", "David S. Goyer wrote it with J. A. Smith.")["David S. Goyer"] == 1
+    assert levels("who", "It was J. A. Smith.")["J. A. Smith"] == 1
+
+
 def test_small_letters_hide_no_known_name() -> None:
     assert levels("where", "she lives in wisconsin")["wisconsin"] == 1
 

@@ -17,16 +17,18 @@ __all__ = ["DrawnWords", "NearWords"]
 
 NEAREST = 1000
 """Neighbours that are looked at."""
-NEAR = 400
+NEAR = 600
 """Of them, those that substitutes are taken from."""
 CAP = 0.9
 """Cosine from which on two words count as saying the same."""
 
+OWN = 0.5
+"""What nearness to the word counts beside nearness to the pivot."""
 PIVOTS = range(4, 24)
 """Ranks of the neighbours of which one is drawn as the pivot."""
 WINDOW = 1.5
 """How far the rarity (natural logarithm of the rank) of substitutes is from their middle."""
-SHIFT = -0.5
+SHIFT = -0.6
 """How much more frequent that middle is on average, since frequent words run out first."""
 SPREAD = 0.75
 """Standard deviation of that middle around the rarity of what is replaced."""
@@ -137,7 +139,8 @@ class NearWords(_ListedWords):
             return near
         pivot = near[int(_rng(words, "pivot").integers(PIVOTS.start, PIVOTS.stop))]
         near = near[near != pivot]
-        ranked = near[np.argsort(-(table.vectors[near] @ table.vectors[pivot]), kind="stable")]
+        centre = table.vectors[pivot] + OWN * vector
+        ranked = near[np.argsort(-(table.vectors[near] @ centre), kind="stable")]
         return self._balanced(words, ranked)
 
 

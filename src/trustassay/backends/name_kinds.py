@@ -48,7 +48,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 PLACES: Mapping[str, tuple[str, ...]] = {
     "country": tuple(
         "Germany Brazil Canada Egypt India Kenya Norway France Japan Poland Nigeria Peru Sweden "
-        "Thailand Turkey Hungary Morocco Vietnam Portugal Colombia".split()
+        "Thailand Turkey Hungary Morocco Vietnam Portugal Colombia China".split()
     ),
     "state": tuple(
         "Texas Ohio Florida California Oregon Nebraska Georgia Alabama Kentucky Minnesota Quebec "
@@ -67,8 +67,8 @@ HALVES = frozenset(
 )
 """Halves of the names of places; alone they are none."""
 FRAGMENTS = HALVES | frozenset(
-    "los las san santa rio sao tel monte costa puerto inc ltd corp co jan feb mar apr jun jul aug "
-    "sep oct nov dec mon tue wed thu fri sat sun mrs von der van del des les".split()
+    "rican los las san santa rio sao tel monte costa puerto inc ltd corp co jan feb mar apr jun "
+    "jul aug sep oct nov dec mon tue wed thu fri sat sun mrs von der van del des les".split()
 )
 """What is no name by itself: halves of names, short forms, particles."""
 TITLES = frozenset(

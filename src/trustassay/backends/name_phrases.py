@@ -76,11 +76,11 @@ def _is_person(kinds: Sequence[str], common: Sequence[str]) -> bool:
     """
     if len(kinds) < 2 or not {GIVEN, SURNAME, _INITIAL} & set(kinds):
         return False
+    if kinds[0] == GIVEN and len(kinds) == 2:  # also Jack London, and Irving Berlin
+        return True
     before = zip(kinds[:-1], common[:-1], strict=True)
     if any(kind == UNKNOWN and tag for kind, tag in before):
         return False
-    if kinds[0] == GIVEN and len(kinds) == 2:  # also Jack London, and Irving Berlin
-        return kinds[1] in (GIVEN, SURNAME, PLACE, UNKNOWN)
     return {GIVEN, SURNAME, _INITIAL, UNKNOWN}.issuperset(kinds)
 
 

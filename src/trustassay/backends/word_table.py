@@ -19,15 +19,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.encoder import card, encoder
-from trustassay.backends.name_kinds import EXAMPLES, FRAGMENTS, PEOPLE, PLACE, PLACES, SURNAME
+from trustassay.backends.name_kinds import (
+    EXAMPLES,
+    FRAGMENTS,
+    GIVEN,
+    PEOPLE,
+    PLACE,
+    PLACES,
+    SURNAME,
+)
 from trustassay.errors import BackendError
 
 __all__ = ["WordTable", "word_table"]
 
 MARGIN = 0.06
 """So much nearer a name is to the examples of its kind than to those of any other."""
-MARGIN_OF_COMMON = 0.1
-"""The same of a name that is a common word, too (``Mark``)."""
+_PLACES = frozenset(word for words in PLACES.values() for word in words)
+COMMON_PERSON, COMMON_OTHER = 0.1, 0.15
+"""The same of a name that is a common word, too: of a person (``Mark``), of anything else."""
 PIECE = 0.3
 """So much rarer (natural logarithm) a word counts for each further piece that it is read in."""
 LONGEST_SURNAME = 10
@@ -69,10 +78,15 @@ class WordTable:
         """Return the kind of name that a word is; empty where it is none, or that is not sure."""
         if not word[:1].isalpha():
             return ""
+        if word in _PLACES:  # also China and Turkey, which are common words, too
+            return PLACE
         ids = self._reader.tokenizer.encode(word, add_special_tokens=False).ids
         if len(ids) != 1:
             return ""
-        margin = MARGIN_OF_COMMON if self.common_tag(word) else MARGIN
+        found = _kind(self._pieces[ids[0]], self._centres, self._kinds, MARGIN)
+        if not self.common_tag(word):
+            return found
+        margin = COMMON_PERSON if found in (GIVEN, SURNAME) else COMMON_OTHER
         return _kind(self._pieces[ids[0]], self._centres, self._kinds, margin)
 
     def rarity_of(self, text: str) -> float:

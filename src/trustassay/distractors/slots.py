@@ -162,6 +162,9 @@ def _run(answer: str, run: Sequence[Token]) -> Iterator[Slot]:
 
 def _is_name(tokens: Sequence[Token], place: int) -> bool:
     token = tokens[place]
+    after = tokens[place + 1] if place + 1 < len(tokens) else None
+    if len(token.text) == 1 and token.text.isupper() and after is not None and after.text == ".":
+        return True  # an initial
     if not token.word or token.functional or token.text[0].isdigit():
         return False
     if token.tag in _NAMES:
@@ -172,5 +175,4 @@ def _is_name(tokens: Sequence[Token], place: int) -> bool:
     begins = place == 0 or tokens[place - 1].text in ".!?:\"“'‘("
     if not begins:
         return True
-    after = tokens[place + 1] if place + 1 < len(tokens) else None
     return after is not None and after.word and after.text[0].isupper()
