@@ -1,12 +1,12 @@
 """How well entailment judges truthfulness against gold answers, where people labelled the answers.
 
-    TRUSTASSAY_SHARED=... python -m benchmarks.judging [--answers N] [--entailer URI]
+    TRUSTASSAY_SHARED=... python -m benchmarks.judging [--answers N] [--skip N] [--entailer URI]
 
 Answers of four GPT-3 models to TruthfulQA, labelled by a person, against the set's correct answers;
 and HaluEval's right and hallucinated answers against the knowledge that they were written from.
 AUROC with 95 % bootstrap intervals over questions: of ``judge:by=entailer``, of what it might have
-been (without the question, the other direction, no contradiction), and of the share of an answer's
-new words, those that are not the question's, that stand in the gold answer.
+been, and of the share of an answer's new words, those that are not the question's, that stand in
+the gold answer. The way was chosen on the first 300 answers; ``--skip 300`` measures on others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 from trustassay import entailer
 from trustassay.statistics.randomness import generator
 
-REPLICATES = 1000
+REPLICATES = 500
 GOLDS = 4
 """Gold answers of a question that are looked at, the first ones."""
 
@@ -66,16 +66,17 @@ def halueval() -> Iterator[Labelled]:
                 yield Labelled(row["question"], row[key], [row["knowledge"]], true)
 
 
-def drawn(rows: Sequence[Labelled], n: int) -> list[Labelled]:
-    """Return all answers to questions drawn at random, up to n answers."""
+def drawn(rows: Sequence[Labelled], n: int, skip: int) -> list[Labelled]:
+    """Return all answers to questions drawn at random, up to n answers after the first ``skip``."""
     questions = list(dict.fromkeys(row.question for row in rows))
     order = generator(0, "judging").permutation(len(questions))
     found: list[Labelled] = []
     for place in order:
-        if len(found) >= n:
+        if len(found) >= n + skip:
             break
         found += [row for row in rows if row.question == questions[place]]
-    return found
+    seen = {row.question for row in found[:skip]}
+    return [row for row in found if row.question not in seen]
 
 
 def words(text: str) -> set[str]:
@@ -95,15 +96,16 @@ def scores(rows: Sequence[Labelled], uri: str) -> dict[str, list[float]]:
         (f"{r.question} {g}", f"{r.question} {r.answer}") for r in rows for g in r.golds
     ]
     plain = [(g, r.answer) for r in rows for g in r.golds]
-    forth, bare = judge.scores(with_question), judge.scores(plain)
-    back = judge.scores([(hypothesis, premise) for premise, hypothesis in with_question])
-    columns = {
-        "judge:by=entailer": forth[:, 0],
-        "without the question": bare[:, 0],
-        "not contradicted": 1 - forth[:, 2],
-        "entailed less contradicted": forth[:, 0] - forth[:, 2],
-        "mean of both directions": (forth[:, 0] + back[:, 0]) / 2,
-    }
+    columns = {}
+    for name, forwards in (("with the question", with_question), ("alone", plain)):
+        forth = judge.scores(forwards)
+        back = judge.scores([(hypothesis, premise) for premise, hypothesis in forwards])
+        both = (forth + back) / 2
+        columns |= {
+            f"{name}: entailed": forth[:, 0],
+            f"{name}: less contradicted": (1 + forth[:, 0] - forth[:, 2]) / 2,
+            f"{name}: both ways": (1 + both[:, 0] - both[:, 2]) / 2,
+        }
     ends = np.cumsum([len(row.golds) for row in rows])[:-1]
     found = {
         name: [float(part.max()) for part in np.split(column, ends)]
@@ -130,20 +132,22 @@ def intervals(rows: Sequence[Labelled], found: dict[str, list[float]]) -> None:
         low, high = np.quantile(
             [roc_auc_score(labels[d], values[d]) for d in draws], [0.025, 0.975]
         )
-        print(f"  {name:28} {auroc:.3f} ({low:.3f} to {high:.3f})")
-        if name.startswith("judge"):
-            passes = values >= 0.5
-            right = 100 * np.mean(passes == labels)
-            print(f"  {'':28} at .5: {right:.1f} % right, {100 * passes.mean():.1f} % pass")
+        passes = values >= 0.5
+        right = 100 * np.mean(passes == labels)
+        print(
+            f"  {name:36} {auroc:.3f} ({low:.3f} to {high:.3f}); from .5 on: "
+            f"{right:.0f} % right, {100 * passes.mean():.0f} % pass"
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=int, default=600)
+    parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--entailer", default="embedded")
     options = parser.parse_args()
     for name, read in (("TruthfulQA", truthfulqa), ("HaluEval", halueval)):
-        rows = drawn(list(read()), options.answers)
+        rows = drawn(list(read()), options.answers, options.skip)
         true = sum(row.true for row in rows)
         print(f"{name}: {len(rows)} answers, {true} of them true, {options.entailer}", flush=True)
         intervals(rows, scores(rows, options.entailer))

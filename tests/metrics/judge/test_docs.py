@@ -1,0 +1,43 @@
+"""docs/judge.md says what the code does."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from tests.metrics.judge.replies import FIVE, KINDS, YES_NO, ZERO_TO_FIVE
+from tests.support import ROOT
+from trustassay.metrics import Judge
+from trustassay.metrics.judge.rubric import SHIPPED, read_rubric
+
+PAGE = (ROOT / "docs" / "judge.md").read_text(encoding="utf-8")
+FIGURES = [f for f in Judge().figures.values() if f.group != "expected and judged"]
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.key)
+def test_every_key_is_explained_as_in_the_code(figure) -> None:  # type: ignore[no-untyped-def]
+    assert f"| `{figure.key}` | {figure.unit} | {figure.explanation} |" in PAGE
+
+
+@pytest.mark.parametrize("option", dataclasses.fields(Judge), ids=lambda f: f.name)
+def test_every_option_stands_with_its_default(option: dataclasses.Field[object]) -> None:
+    row = re.search(rf"^\| `{option.name}` \| (.*?) \|", PAGE, re.MULTILINE)
+    assert row
+    assert row[1] == ("none" if option.default is None else str(option.default))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_rubric_stands_with_the_level_that_passes(name: str) -> None:
+    row = re.search(rf"^\| `{name}` \| (.*?) \| (.*?) \|", PAGE, re.MULTILINE)
+    assert row
+    scale = read_rubric(name)
+    passing = [level.label for level in scale.levels if level.value >= scale.passes]
+    assert row[2] == passing[-1]
+
+
+def test_the_number_of_replies_is_no_exaggeration() -> None:
+    sets = (FIVE, ZERO_TO_FIVE, YES_NO, KINDS)
+    assert sum(len(texts) for one in sets for texts in one.values()) > 400
+    assert "more than four hundred replies" in PAGE
