@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "sample": set(),
     "progress": set(),
     "prompts": set(),
+    "words": set(),
     "capabilities": {"errors", "sample"},
     "summaries": {"statistics"},
     "metric": {"capabilities", "sample", "summaries", "views"},
@@ -33,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     # what stands side by side
     "data": {"errors", "files", "sample"},
     "retrieval": {"capabilities", "data", "errors", "files", "progress", "sample"},
-    "backends": {"capabilities", "errors", "files", "retrieval", "sample"},
+    "backends": {"capabilities", "errors", "files", "retrieval", "sample", "words"},
     "answering": {"capabilities", "errors", "prompts", "sample"},
     "metrics": METRIC | {"capabilities", "errors", "prompts", "sample"},
     "report": {"differences", "files", "metric", "sample", "statistics", "views"},

@@ -164,13 +164,15 @@ class Need:
     capability: a method of :class:`~trustassay.capabilities.Models`.
     role: which chat model is asked: ``model`` (the one under assessment), ``judge``, ``generator``,
     ``references``. many: several models may have the role, each under its own name.
-    optional: the metric does without it where the run has none.
+    optional: the metric does without it where the run has none. default: who is loaded where nobody
+    is named, in place of the capability's own default.
     """
 
     capability: str
     role: str = ""
     many: bool = False
     optional: bool = False
+    default: str | None = None
 
 
 class Pool(Protocol):
@@ -184,6 +186,13 @@ class Pool(Protocol):
 
     def index(self, sample_id: str) -> int | None:
         """Return where the sample of an id stands; ``None`` where there is none."""
+        ...
+
+    async def filled(self, index: int, models: Models, /) -> Sample:
+        """Return a sample with its references; those of a file of its own are asked for now.
+
+        The run's own samples are filled already. What fails is missing.
+        """
         ...
 
 
@@ -211,9 +220,6 @@ class Metric(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    fills: ClassVar[tuple[str, ...]] = ()
-    """Fields that are filled before scoring where they are missing and the run has what it takes:
-    ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``."""
     reads_response: ClassVar[bool] = True
     """Whether a sample without a response gets one before it is assessed."""
     pool: ClassVar[bool] = False
@@ -222,6 +228,19 @@ class Metric(ABC):
     evidence_template: ClassVar[str | None] = None
     """File beside the metric's module, in Jinja's language, that draws the evidence of an answer in
     the report, from ``view``, ``assessment`` and ``sample``; without one it is listed as it is."""
+
+    @property
+    def fills(self) -> Sequence[str]:
+        """Fields that are filled before scoring where they are missing and the run has what it
+        takes: ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``."""
+        return ()
+
+    @property
+    def filling(self) -> Mapping[str, int]:
+        """How many of what it fills it wants, where the run does not say: ``wrong_answers`` for
+        the pairs of one call, ``references`` for the different answers of each model to one call.
+        """
+        return {}
 
     @property
     def score_range(self) -> tuple[float, float]:

@@ -250,7 +250,7 @@ def test_embedders() -> None:
     assert isinstance(found, OpenAIEmbedder)
     assert not isinstance(found, Embedder)
     assert found.endpoint_limits.concurrency == 3
-    assert similarity("cosine:openai:m@http://host").name == "cosine of openai:m@http://host"
+    assert similarity("cosine:openai:m@http://host").name == "cosine:openai:m@http://host"
 
 
 def test_embedders_that_are_none() -> None:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, DEFAULT_SIMILARITY
 from trustassay.backends.encoder import card
-from trustassay.backends.functions import FunctionEntailer, imported
+from trustassay.backends.functions import FunctionEntailer, FunctionSimilarity, imported
 from trustassay.backends.lexical import LexicalEntailer
 from trustassay.capabilities import (
     ChatModel,
@@ -20,6 +20,7 @@ from trustassay.capabilities import (
     Entailer,
     EntityLinker,
     LocalChatModel,
+    QuestionSimilarity,
     Retriever,
     Similarity,
     TokenEmbedder,
@@ -36,6 +37,7 @@ __all__ = [
     "ChatChoice",
     "EmbedderChoice",
     "EntailerChoice",
+    "SimilarityChoice",
     "blocking",
     "chat",
     "embedder",
@@ -57,6 +59,7 @@ _TELLING = (
 
 ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]
 EmbedderChoice = str | Embedder
+SimilarityChoice = str | Similarity | QuestionSimilarity | Callable[[str, str], Any]
 
 
 def entailer(choice: EntailerChoice) -> Entailer:
@@ -138,18 +141,21 @@ def blocking(found: Embedder | OpenAIEmbedder) -> Embedder:
     return BlockingEmbedder(found) if isinstance(found, OpenAIEmbedder) else found
 
 
-def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:
-    """Return a similarity of two texts by name, or pass one through.
+def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity | QuestionSimilarity:
+    """Return a similarity of two texts by name, wrap a function, or pass one through.
 
     ``cosine[:EMBEDDER]`` of their vectors; ``consistency[:ENTAILER]``, the probability that the
-    reference entails the text; ``lexical``, the words they share.
+    reference entails the text; ``lexical``, the words they share. Of two answers to a question:
+    ``novel``, the words they share beside the question's; ``agreement[:ENTAILER]``, these and
+    entailment in both directions. ``python:MODULE:OBJECT``, also a function of text and reference.
 
     Raises:
         UnknownNameError: no such similarity.
         BackendError: the backend behind it cannot be loaded.
     """
     if not isinstance(choice, str):
-        return choice
+        return _similarity_from_object(choice)
+    from trustassay.backends import agreement
     from trustassay.backends import similarity as kinds
 
     name, _, rest = choice.partition(":")
@@ -160,10 +166,25 @@ def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:
         return kinds.EndpointCosineSimilarity(found)
     if name == "consistency":
         return kinds.ConsistencySimilarity(entailer(rest or DEFAULT_ENTAILER))
+    if name == "agreement":
+        return agreement.AgreementSimilarity(entailer(rest or DEFAULT_ENTAILER))
+    if name == "python":
+        return _similarity_from_object(imported(rest), choice)
     if choice == "lexical":
         return kinds.LexicalSimilarity()
-    names = ["cosine", "consistency", "lexical"]
+    if choice == "novel":
+        return agreement.NovelWordsSimilarity()
+    names = ["cosine", "consistency", "lexical", "novel", "agreement", "python:MODULE:OBJECT"]
     raise UnknownNameError(did_you_mean("similarity", choice, names))
+
+
+def _similarity_from_object(found: Any, name: str | None = None) -> Similarity | QuestionSimilarity:
+    if isinstance(found, type):
+        raise BackendError(f"{found.__name__} is a class; a similarity is an object or a function")
+    similar: Similarity | QuestionSimilarity = (
+        found if isinstance(found, Similarity) else FunctionSimilarity(found, name)
+    )
+    return similar
 
 
 def retriever(choice: str | Retriever) -> Retriever:

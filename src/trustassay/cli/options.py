@@ -62,7 +62,8 @@ class Backends:
         Optional[str],  # noqa: UP045
         _uri(
             "What compares two texts: cosine[:EMBEDDER] (the default), consistency[:ENTAILER], "
-            "lexical."
+            "lexical; two answers to a question: novel, agreement[:ENTAILER]; "
+            "python:MODULE:OBJECT."
         ),
     ] = None
     retriever: Annotated[

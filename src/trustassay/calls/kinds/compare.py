@@ -10,21 +10,27 @@ import numpy as np
 from trustassay.backends import DEFAULT_SIMILARITY, resolve
 from trustassay.calls.capability import Capability, Remote, Shared, numbers
 from trustassay.calls.keeping import Codec
-from trustassay.capabilities import Similarity
+from trustassay.capabilities import QuestionSimilarity, Similarity
 from trustassay.errors import BackendError
 
-__all__ = ["COMPARE", "vectors_behind"]
+__all__ = ["COMPARE", "reads_question", "vectors_behind"]
 
-Pair = tuple[str, str]
+Texts = tuple[str, ...]
+"""A text and a reference, and the question where the similarity reads it."""
 
 
-def compute(similarity: Similarity, pairs: list[Pair]) -> list[float]:
+def compute(similarity: Any, pairs: list[Texts]) -> list[float]:
     """Return a number for each pair of text and reference.
 
     Raises:
         BackendError: the similarity returned something else.
     """
     return _checked(similarity, similarity.scores(pairs), pairs)
+
+
+def reads_question(similarity: Any) -> bool:
+    """Whether a similarity is told the question, too."""
+    return bool(getattr(similarity, "reads_question", False))
 
 
 def vectors_behind(similarity: Any) -> Any | None:
@@ -39,14 +45,16 @@ def remote(similarity: Any, shared: Shared) -> Remote | None:
         return None
     vectors = shared.gatherer("embed", behind)
 
-    async def by_vectors(pairs: list[Pair]) -> tuple[list[float], float]:
+    async def by_vectors(pairs: list[Texts]) -> tuple[list[float], float]:
         found = await similarity.ascores(pairs, vectors.ask)
         return _checked(similarity, found, pairs), 0.0  # the seconds count for the vectors
 
     return by_vectors
 
 
-def _checked(similarity: Similarity, found: Any, pairs: list[Pair]) -> list[float]:
+def _checked(
+    similarity: Similarity | QuestionSimilarity, found: Any, pairs: list[Texts]
+) -> list[float]:
     scores = np.asarray(found, dtype=float)
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
         raise BackendError(f"{similarity.name} did not return a number for each pair")
@@ -54,11 +62,11 @@ def _checked(similarity: Similarity, found: Any, pairs: list[Pair]) -> list[floa
     return numbers
 
 
-COMPARE: Capability[Pair, float] = Capability(
+COMPARE: Capability[Texts, float] = Capability(
     name="compare",
     stored_as="similarity",
     backend="similarity",
-    item=lambda text, reference: (text, reference),
+    item=lambda *texts: texts,
     compute=compute,
     codec=Codec(
         parts=lambda pair: pair,
