@@ -162,10 +162,14 @@ class Likelihood(NamedTuple):
 
 
 class TokenVectors(NamedTuple):
-    """The tokens of a text, n of them, and their vectors, shape (n, d), special tokens included."""
+    """The tokens of a text, n of them, and their vectors, shape (n, d), special tokens included.
+
+    ``special`` are the places of the tokens that the tokenizer put around the text.
+    """
 
     tokens: tuple[str, ...]
     vectors: Vectors
+    special: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

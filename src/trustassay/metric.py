@@ -230,9 +230,10 @@ class Metric(ABC):
     the report, from ``view``, ``assessment`` and ``sample``; without one it is listed as it is."""
 
     @property
-    def fills(self) -> Sequence[str]:
+    def fills(self) -> tuple[str, ...]:
         """Fields that are filled before scoring where they are missing and the run has what it
-        takes: ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``."""
+        takes: ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``.
+        """
         return ()
 
     @property

@@ -115,13 +115,16 @@ def test_a_faulty_line_is_told_with_its_place_and_left_out(tmp_path: Path) -> No
     with path.open("a") as file:
         file.write("{broken\n[1]\n")
     append(path, [record(0), {"question": "no answers?", "response": "x"}, record(9)])
+    said = {"pred": "x", "human_eval": "1"}
+    append(path, [{"question": "two systems?", "one": said, "other": said}])
     code, output = watch(path, out, "--once")
     assert code == 0
     for place in ("log.jsonl:2: question", "log.jsonl:3: record: is no JSON", "log.jsonl:4: "):
         assert place in output
     assert "log.jsonl:5: id: 'q0' stands on an earlier record" in output
     assert "log.jsonl:6: resamples: is missing" in output
-    assert "5 faulty records" in output
+    assert "log.jsonl:8: record: holds answers of several systems" in output
+    assert "6 faulty records" in output
     assert scored(out) == ["q0", "q9"]
 
 

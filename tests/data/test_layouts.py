@@ -323,3 +323,70 @@ def test_user_field_fault_bears_the_user_s_name() -> None:
         "prompt: is blank (expected text)",
         "extra.passages[0].supports[0]: expected 0 or 1, got 2",
     ]
+
+
+# ---- TrustScore: one record, the answers of several systems ----
+
+TRUSTSCORE = {
+    "question": "Who built the first saxophone?",
+    "answers": ["Adolphe Sax", "Sax"],
+    "source": "OurQuestions",
+    "o_pop": 12,
+    "small": {"pred": "A Belgian.", "human_eval": "0"},
+    "large": {"pred": "Adolphe Sax built it.", "human_eval": "1", "tokens": 5},
+}
+
+
+def samples_of(record: Mapping[str, Any], **fields: str) -> list[Sample]:
+    found = list(read_samples([record], fields=fields))
+    assert all(isinstance(one, Located) for one in found), found
+    return [one.sample for one in found if isinstance(one, Located)]
+
+
+def test_each_system_of_a_trustscore_record_is_a_sample() -> None:
+    small, large = samples_of(TRUSTSCORE)
+    assert (small.model, small.response, small.label) == ("small", "A Belgian.", 0.0)
+    assert (large.model, large.response, large.label) == ("large", "Adolphe Sax built it.", 1.0)
+    assert small.answers == large.answers == (("Adolphe Sax",), ("Sax",))
+    assert small.metadata == {"source": "OurQuestions", "o_pop": 12}
+    assert large.metadata == {"source": "OurQuestions", "o_pop": 12, "tokens": 5}
+
+
+def test_ids_of_systems_stay_when_answers_change() -> None:
+    before = [one.id for one in samples_of(TRUSTSCORE)]
+    assert before == [f"{before[0].removesuffix('-small')}-small", before[1]]
+    assert before[1] == before[0].removesuffix("small") + "large"
+    other = {**TRUSTSCORE, "small": {"pred": "Sax.", "human_eval": "1"}}
+    del other["large"]
+    assert [one.id for one in samples_of(other)] == before[:1]
+    assert [one.id for one in samples_of({**TRUSTSCORE, "id": 7})] == ["7-small", "7-large"]
+    assert [one.id for one in samples_of(TRUSTSCORE, id="o_pop")] == ["12-small", "12-large"]
+
+
+def test_a_field_named_by_the_user_reads_one_system_alone() -> None:
+    [sample] = samples_of(TRUSTSCORE, response="small.pred", label="small.human_eval")
+    assert (sample.model, sample.response, sample.label) == (None, "A Belgian.", 0.0)
+
+
+def test_faults_of_a_system_say_where_it_stands_in_the_words_of_the_file() -> None:
+    record = {**TRUSTSCORE, "small": {"pred": 3, "human_eval": "right"}}
+    fault, sound = read_samples([record])
+    assert isinstance(fault, Fault) and isinstance(sound, Located)
+    assert str(fault).splitlines() == [
+        "sample 1: small: pred: expected text, got 3",
+        'sample 1: small: human_eval: expected a number, got "right"',
+    ]
+
+
+def test_one_answer_with_a_trustscore_label_is_read_as_it_is() -> None:
+    sample = sample_of({"question": "Q?", "pred": "A.", "human_eval": "1"})
+    assert (sample.response, sample.label, sample.model) == ("A.", 1.0, None)
+
+
+def test_a_record_nested_too_deeply_is_a_fault_also_with_systems() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    [fault] = read_samples([{**TRUSTSCORE, "more": deep}])
+    assert isinstance(fault, Fault)
+    assert "nested too deeply" in str(fault)

@@ -24,8 +24,9 @@ _ITEM = re.compile(
 
 
 def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest:
-    """Return what a model is asked for n answers; temperature and length are those of ``answering``,
-    each answer as long as one.
+    """Return what a model is asked for n answers.
+
+    Temperature and length are those of ``answering``, each answer as long as one.
     """
     prompt = _prompt()
     return ChatRequest.of(

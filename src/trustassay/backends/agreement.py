@@ -59,9 +59,8 @@ class AgreementSimilarity:
         if not triples:
             return np.zeros(0)
         answers = [tuple(f"{q} {t}".strip() for t in pair) for *pair, q in triples]
-        both = {pair: 0 for a, b in answers for pair in ((a, b), (b, a)) if a != b}
-        for place, pair in enumerate(both):
-            both[pair] = place
+        asked = (pair for a, b in answers for pair in ((a, b), (b, a)) if a != b)
+        both = {pair: place for place, pair in enumerate(dict.fromkeys(asked))}
         found = self._entailer.scores(list(both)) if both else np.zeros((0, 3))
         return np.array(
             [

@@ -155,27 +155,43 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity | Qu
     """
     if not isinstance(choice, str):
         return _similarity_from_object(choice)
-    from trustassay.backends import agreement
-    from trustassay.backends import similarity as kinds
-
     name, _, rest = choice.partition(":")
-    if name == "cosine":
-        found = embedder(rest or DEFAULT_EMBEDDER)
-        if isinstance(found, Embedder):
-            return kinds.CosineSimilarity(found)
-        return kinds.EndpointCosineSimilarity(found)
-    if name == "consistency":
-        return kinds.ConsistencySimilarity(entailer(rest or DEFAULT_ENTAILER))
-    if name == "agreement":
-        return agreement.AgreementSimilarity(entailer(rest or DEFAULT_ENTAILER))
-    if name == "python":
-        return _similarity_from_object(imported(rest), choice)
-    if choice == "lexical":
-        return kinds.LexicalSimilarity()
-    if choice == "novel":
-        return agreement.NovelWordsSimilarity()
-    names = ["cosine", "consistency", "lexical", "novel", "agreement", "python:MODULE:OBJECT"]
-    raise UnknownNameError(did_you_mean("similarity", choice, names))
+    if name not in _SIMILARITIES or (rest and name in ("lexical", "novel")):
+        raise UnknownNameError(did_you_mean("similarity", choice, _SIMILARITIES))
+    return _SIMILARITIES[name](rest)
+
+
+def _cosine(rest: str) -> Similarity:
+    from trustassay.backends.similarity import CosineSimilarity, EndpointCosineSimilarity
+
+    found = embedder(rest or DEFAULT_EMBEDDER)
+    if isinstance(found, Embedder):
+        return CosineSimilarity(found)
+    return EndpointCosineSimilarity(found)
+
+
+def _consistency(rest: str) -> Similarity:
+    from trustassay.backends.similarity import ConsistencySimilarity
+
+    return ConsistencySimilarity(entailer(rest or DEFAULT_ENTAILER))
+
+
+def _lexical_similarity(_: str) -> Similarity:
+    from trustassay.backends.similarity import LexicalSimilarity
+
+    return LexicalSimilarity()
+
+
+def _agreement(rest: str) -> QuestionSimilarity:
+    from trustassay.backends.agreement import AgreementSimilarity
+
+    return AgreementSimilarity(entailer(rest or DEFAULT_ENTAILER))
+
+
+def _novel(_: str) -> QuestionSimilarity:
+    from trustassay.backends.agreement import NovelWordsSimilarity
+
+    return NovelWordsSimilarity()
 
 
 def _similarity_from_object(found: Any, name: str | None = None) -> Similarity | QuestionSimilarity:
@@ -413,6 +429,14 @@ _CHATS: dict[str, Callable[[str], ChatModel | LocalChatModel]] = {
     "openai": _openai,
     "python": lambda rest: _chat_from_object(imported(rest), f"python:{rest}"),
     "replay": _replay,
+}
+_SIMILARITIES: dict[str, Callable[[str], Similarity | QuestionSimilarity]] = {
+    "agreement": _agreement,
+    "consistency": _consistency,
+    "cosine": _cosine,
+    "lexical": _lexical_similarity,
+    "novel": _novel,
+    "python": lambda rest: _similarity_from_object(imported(rest), f"python:{rest}"),
 }
 _ENTAILERS: dict[str, Callable[[str], Entailer]] = {
     "embedded": _embedded,

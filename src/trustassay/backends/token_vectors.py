@@ -60,7 +60,8 @@ class HuggingFaceTokenEmbedder:
         """
         found: list[TokenVectors | None] = [None] * len(texts)
         with self._lock, one_line(self.name, Exception):
-            inputs = [dict(self._tokenizer(clean(text), verbose=False)) for text in texts]
+            inputs = [self._read(text) for text in texts]
+            masks = [one.pop("special_tokens_mask") for one in inputs]
             lengths = [len(one["input_ids"]) for one in inputs]
             if self._limit is not None and max(lengths, default=0) > self._limit:
                 raise BackendError(
@@ -72,8 +73,12 @@ class HuggingFaceTokenEmbedder:
                 for row, i in zip(states, batch, strict=True):
                     ids = inputs[i]["input_ids"]
                     tokens = self._tokenizer.convert_ids_to_tokens(ids)
-                    found[i] = TokenVectors(tuple(tokens), row[: lengths[i]].copy())
+                    special = tuple(place for place, around in enumerate(masks[i]) if around)
+                    found[i] = TokenVectors(tuple(tokens), row[: lengths[i]].copy(), special)
         return [one for one in found if one is not None]
+
+    def _read(self, text: str) -> dict[str, Any]:
+        return dict(self._tokenizer(clean(text), return_special_tokens_mask=True, verbose=False))
 
     def _states(self, inputs: Sequence[Any]) -> Any:
         """Return the hidden states, shape (n, longest, d), of texts padded on the right."""

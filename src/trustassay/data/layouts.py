@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError
+from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, content_id
 
 __all__ = [
     "ABSENT",
@@ -25,6 +25,7 @@ __all__ = [
     "reach",
     "recognise",
     "sources_of",
+    "systems_of",
 ]
 
 Converter = Callable[[Any], Any]
@@ -161,6 +162,34 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
     return Recognised(canonical, tuple(problems), layout, sources, record)
 
 
+def systems_of(
+    record: Mapping[str, Any], fields: Mapping[str, str]
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return a flat record for each system that ``record`` holds an answer of, by its name.
+
+    TrustScore's file has one record a question, and in it, under each system's name, an object
+    with the system's answer (``pred``) and a label (``human_eval``). All other keys are the
+    question's. An id is made of them, so it stays the same whatever a system answers. Empty where
+    the record has no such object, or the user names a field of one.
+    """
+    inside = {path.partition(".")[0] for path in fields.values() if "." in path}
+    held = {
+        name: value
+        for name, value in record.items()
+        if isinstance(value, Mapping) and {"pred", "human_eval"} <= set(value)
+    }
+    if not inside.isdisjoint(held):
+        return {}
+    common = {name: value for name, value in record.items() if name not in held}
+    known_as = reach(record, fields.get("id", "id"))
+    if known_as in (ABSENT, None):
+        known_as = content_id(common)
+    return {
+        name: {**common, **value, "id": f"{known_as}-{name}", "model": name}
+        for name, value in held.items()
+    }
+
+
 def reach(record: Mapping[str, Any], path: str) -> Any:
     """Return the value at ``path``, keys joined by dots; ``ABSENT`` where nothing is."""
     if path in record:
@@ -259,5 +288,12 @@ LAYOUTS = (
         },
         documents=_TRUST_EVAL_DOCUMENTS,
         converters={"qa_pairs": _short_answers},
+    ),
+    Layout(
+        "TrustScore",
+        telling=frozenset({"human_eval"}),
+        fields={"response": ("pred",), "label": ("human_eval",)},
+        documents={},
+        converters={},
     ),
 )

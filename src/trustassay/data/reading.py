@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from trustassay.data.formats import InputError, Raw, missing_source, raw_records
-from trustassay.data.layouts import ABSENT, reach, recognise
+from trustassay.data.layouts import ABSENT, reach, recognise, systems_of
 from trustassay.data.values import is_nan, plain
 from trustassay.errors import did_you_mean
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
@@ -52,7 +52,9 @@ def read_samples(
     *,
     fields: Mapping[str, str] = _NO_FIELDS,
 ) -> Iterator[Located | Fault]:
-    """Read samples in the layout of this project, Trust-Eval, ALCE, Ragas or DeepEval.
+    """Read samples in the layout of this project, Trust-Eval, ALCE, Ragas, DeepEval or TrustScore.
+
+    A record of TrustScore holds the answers of several systems: each is a sample.
 
     ``source`` is a path or an iterable of records and samples. Paths are told apart by suffix:
     ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with ``.gz``), ``.parquet``,
@@ -107,7 +109,7 @@ def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator
             if unseen:
                 keys.update(raw.record)
                 unseen = {k: v for k, v in unseen.items() if reach(raw.record, v) is ABSENT}
-            yield _sample(raw, fields)
+            yield from _samples(raw, fields)
     if not count:
         raise InputError(f"{name}: no records in it")
     if keys:
@@ -127,6 +129,23 @@ def _not_a_record(value: Any) -> Problem:
     names = {type(None): "null", list: "a list", str: "text", bool: "a truth value"}
     kind = names.get(type(value)) or ("a number" if isinstance(value, int | float) else None)
     return Problem("record", f"expected an object, got {kind or type(value).__name__}")
+
+
+def _samples(raw: Raw, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
+    """Yield the sample of a record, or of each system that it holds an answer of."""
+    try:
+        systems = systems_of(raw.record, fields)
+    except (RecursionError, ValueError):  # no id can be made of it: it cannot be read either
+        systems = {}
+    if not systems:
+        yield _sample(raw, fields)
+        return
+    has_id = reach(raw.record, fields.get("id", "id")) not in (ABSENT, None)
+    others = {canonical: theirs for canonical, theirs in fields.items() if canonical != "id"}
+    for name, record in systems.items():
+        where = f"{raw.where}: {' '.join(clean(name).split())}"
+        found = _sample(raw._replace(where=where, record=record), others)
+        yield found._replace(has_id=has_id) if isinstance(found, Located) else found
 
 
 def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:

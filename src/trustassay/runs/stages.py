@@ -328,8 +328,8 @@ def _as_wanted(filling: Filling, metrics: Collection[Metric]) -> Filling:
             first, other = numbers.setdefault(name, (metric.name, number))
             if other != number:
                 raise ValueError(
-                    f"{first} wants {other} {name} of a call and {metric.name} {number}; score them "
-                    "in runs of their own"
+                    f"{first} wants {other} {name} of a call and {metric.name} {number}; "
+                    "score them in runs of their own"
                 )
     if filling.pairing == Pairing() and "wrong_answers" in numbers:
         filling = replace(filling, pairing=Pairing(pairs=numbers["wrong_answers"][1]))

@@ -389,11 +389,14 @@ class _Watch:
         where = f"{self._source}:{self._place.line}"
         try:
             record = json.loads(line)
-            (found,) = read_samples([record], fields=self._options.fields)
+            found, *others = read_samples([record], fields=self._options.fields)
         except InputError as error:
             return Fault(where, (Problem("record", str(error)),))
         except (ValueError, RecursionError) as error:
             return Fault(where, (Problem("record", f"is no JSON ({error})"),))
+        if others:
+            words = "holds answers of several systems (expected one answer a line)"
+            return Fault(where, (Problem("record", words),))
         return (
             replace(found, where=where) if isinstance(found, Fault) else found._replace(where=where)
         )

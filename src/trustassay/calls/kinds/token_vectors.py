@@ -28,6 +28,7 @@ def compute(embedder: TokenEmbedder, texts: list[str]) -> Sequence[TokenVectors]
     sound = len(found) == len(texts) and all(
         one.vectors.ndim == 2
         and len(one.vectors) == len(one.tokens)
+        and all(0 <= place < len(one.tokens) for place in one.special)
         and np.isfinite(one.vectors).all()
         for one in found
     )
@@ -42,6 +43,7 @@ def to_json(found: TokenVectors) -> str:
     return json.dumps(
         {
             "tokens": cleaned(found.tokens),
+            "special": list(found.special),
             "size": found.vectors.shape[1],
             "vectors": base64.b64encode(data).decode(),
         }
@@ -52,7 +54,8 @@ def from_json(text: str) -> TokenVectors:
     """Read back what :func:`to_json` wrote."""
     content = json.loads(text)
     data = np.frombuffer(base64.b64decode(content["vectors"]), dtype="<f4")
-    return TokenVectors(tuple(content["tokens"]), data.reshape(-1, content["size"]))
+    vectors = data.reshape(-1, content["size"])
+    return TokenVectors(tuple(content["tokens"]), vectors, tuple(content["special"]))
 
 
 TOKEN_VECTORS: Capability[str, TokenVectors] = Capability(
