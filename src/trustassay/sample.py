@@ -64,7 +64,9 @@ class Sample:
     """One question, the response to assess, and whatever evidence came with it.
 
     Build one with :meth:`parse`, which checks everything. ``answers`` holds, for each gold answer,
-    its aliases; ``documents`` is ``None`` where the record has none, and empty where it says so.
+    its aliases; ``incorrect_answers`` are known to be wrong. ``wrong_answers`` and
+    ``corrected_answers`` are pairs that were made up without knowing the truth. ``documents`` is
+    ``None`` where the record has none, and empty where it says so.
     """
 
     id: str
@@ -77,6 +79,7 @@ class Sample:
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wrong_answers: tuple[str, ...] = ()
     corrected_answers: tuple[str, ...] = ()
+    incorrect_answers: tuple[str, ...] = ()
     resamples: tuple[str, ...] = ()
     label: float | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -114,6 +117,7 @@ class Sample:
             references={name: _raw(texts) for name, texts in self.references.items()} or None,
             wrong_answers=_raw(self.wrong_answers) or None,
             corrected_answers=_raw(self.corrected_answers) or None,
+            incorrect_answers=_raw(self.incorrect_answers) or None,
             resamples=_raw(self.resamples) or None,
             label=self.label,
         )
@@ -131,6 +135,7 @@ CANONICAL_FIELDS = (
     "references",
     "wrong_answers",
     "corrected_answers",
+    "incorrect_answers",
     "resamples",
     "label",
 )
@@ -173,6 +178,7 @@ class _Parser:
             references=self.references(),
             wrong_answers=self.texts("wrong_answers"),
             corrected_answers=self.texts("corrected_answers"),
+            incorrect_answers=self.texts("incorrect_answers"),
             resamples=self.texts("resamples", blank_allowed=True),
             label=self.label(),
             metadata={k: v for k, v in raw.items() if k not in CANONICAL_FIELDS},
@@ -305,8 +311,9 @@ class _Parser:
             self.fault("references", "expected answers by model name", value)
             return {}
         return {
-            clean(str(name)): self.text_list(texts, f"references.{name}")
+            clean(str(name)): self.text_list(texts, f"references.{name}", blank_allowed=True)
             for name, texts in value.items()
+            if texts is not None
         }
 
     def label(self) -> float | None:

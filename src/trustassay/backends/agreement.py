@@ -6,7 +6,7 @@ what they add. ``docs/fewl.md`` says what else was tried.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -58,7 +58,7 @@ class AgreementSimilarity:
         """Return shape (n,) for n (text, reference, question)."""
         if not triples:
             return np.zeros(0)
-        answers = [tuple(f"{q} {t}".strip() for t in pair) for *pair, q in triples]
+        answers = [(f"{q} {a}".strip(), f"{q} {b}".strip()) for a, b, q in triples]
         asked = (pair for a, b in answers for pair in ((a, b), (b, a)) if a != b)
         both = {pair: place for place, pair in enumerate(dict.fromkeys(asked))}
         found = self._entailer.scores(list(both)) if both else np.zeros((0, 3))
@@ -70,7 +70,7 @@ class AgreementSimilarity:
         )
 
     def _entailed(
-        self, a: str, b: str, places: dict[tuple[str, ...], int], found: NDArray[np.float64]
+        self, a: str, b: str, places: Mapping[tuple[str, str], int], found: NDArray[np.float64]
     ) -> float:
         if a == b:
             return 1.0

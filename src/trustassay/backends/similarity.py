@@ -44,9 +44,9 @@ class CosineSimilarity:
         if not pairs:
             return np.zeros(0)
         texts = dict.fromkeys(text for pair in pairs for text in pair)
-        vectors = {text: self._remembered.pop(text, None) for text in texts}
-        new = [text for text, vector in vectors.items() if vector is None]
-        if new:
+        known = [text for text in texts if text in self._remembered]
+        vectors = {text: self._remembered.pop(text) for text in known}
+        if new := [text for text in texts if text not in vectors]:
             vectors |= zip(new, self._embedder.vectors(new), strict=True)
         self._remembered.update(vectors)  # as the latest
         while len(self._remembered) > REMEMBERED:

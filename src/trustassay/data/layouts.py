@@ -39,6 +39,7 @@ STRUCTURED_FIELDS = (
     "resamples",
     "wrong_answers",
     "corrected_answers",
+    "incorrect_answers",
 )
 PROSE_NAMES = frozenset({"reference", "expected_output", "expectedOutput"})
 """Other tools' names of one long text that fills a list field here."""
