@@ -80,7 +80,9 @@ def summarise(metric: Metric, assessments: Collection[Assessment], seed: int) ->
         smaller = int(min((labels > 0).sum(), (labels <= 0).sum()))
         if reason := too_few("right or wrong answers", smaller, FEWEST):
             found.without_interval[key] = reason
-        elif interval := bootstrap_interval(auroc, scores, labels, generator(seed, "fewl", key)):
+            continue
+        rng = generator(seed, "fewl", key)
+        if interval := bootstrap_interval(auroc, scores, labels, rng, _replicates(len(labels))):
             found.intervals[key] = (100 * interval[0], 100 * interval[1])
     found.support["chance"] = len(labels)
     known = found.values["auroc"] is not None
@@ -97,6 +99,11 @@ def summarise(metric: Metric, assessments: Collection[Assessment], seed: int) ->
         metric.settings(),
         found.without_interval,
     )
+
+
+def _replicates(n: int) -> int:
+    """Return how often n labelled answers are drawn anew: fewer times where there are many."""
+    return max(100, min(1000, 20_000_000 // n))
 
 
 def _noting(
