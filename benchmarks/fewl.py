@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trustassay import embedder
 from trustassay.api import Run, rescore, score
+from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.metrics.fewl import Fewl
 from trustassay.metrics.fewl.neighbours import nearest
 from trustassay.statistics.bootstrap import percentile_interval
@@ -104,7 +104,7 @@ def chale(limit: int | None, kind: str) -> list[Record]:
     path = SHARED / "chale" / "hallucinated_ans_final_filtered.json.gz"
     columns = json.loads(gzip.decompress(path.read_bytes()))
     questions = columns["Question"][: limit or 940]
-    vectors = embedder("embedded").vectors(questions)
+    vectors = EmbeddedEmbedder().vectors(questions)
     itself = np.arange(len(questions))
     near = nearest(vectors, vectors, 1, max_similarity=0.8, itself=itself).places[:, 0]
     rng = generator(0, "chale", kind)
@@ -235,7 +235,7 @@ def by_system(records: Sequence[Record], work: Path) -> None:
         values = measured(scores, numbers)
         cells = [
             with_interval(value, column)
-            for value, column in zip([*values, np.mean(values)], drawn.T, strict=True)
+            for value, column in zip([*values, float(np.mean(values))], drawn.T, strict=True)
         ]
         halves = [np.mean(measured(scores, numbers[numbers % 2 == rest])) for rest in (0, 1)]
         within = [
@@ -298,7 +298,7 @@ def speed(limit: int | None) -> None:
     print(f"{n} questions: {seconds:.1f} s, {1000 * seconds / n:.0f} ms each")
     few = records[:5]
     near = nearest_questions(records)
-    vectors = embedder("embedded").vectors
+    vectors = EmbeddedEmbedder().vectors
 
     def alike(first: str, second: str) -> float:
         a, b = vectors([first]), vectors([second])
@@ -318,7 +318,7 @@ def speed(limit: int | None) -> None:
 
 def nearest_questions(records: Sequence[Record]) -> Any:
     """Return the places of ten neighbours of each question."""
-    vectors = embedder("embedded").vectors([one["question"] for one in records])
+    vectors = EmbeddedEmbedder().vectors([one["question"] for one in records])
     return nearest(vectors, vectors, 10, itself=np.arange(len(vectors))).places
 
 
@@ -351,12 +351,13 @@ def neighbours(limit: int | None) -> None:
     print(f"{n:,} questions: {seconds:.0f} s; {more:.0f} MB beside their {vectors.nbytes >> 20} MB")
 
 
+def _chale(kind: str) -> Callable[[int | None, Path], None]:
+    return lambda limit, work: by_pairs(chale(limit, kind), work)
+
+
 SETS: Mapping[str, Callable[[int | None, Path], None]] = {
     "trustscore": lambda limit, work: by_system(trustscore(limit), work),
-    **{
-        f"chale-{kind}": lambda limit, work, kind=kind: by_pairs(chale(limit, kind), work)
-        for kind in CHALE_REFERENCES
-    },
+    **{f"chale-{kind}": _chale(kind) for kind in CHALE_REFERENCES},
     "truthfulqa": lambda limit, work: by_pairs(truthfulqa(limit), work),
     "halueval": lambda limit, work: by_pairs(halueval(limit), work),
     "speed": lambda limit, _: speed(limit),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from trustassay.metrics.fewl import maths
 
-EXACT = {"abs": 1e-12, "rel": 1e-12}
+EXACT: dict[str, Any] = {"abs": 1e-12, "rel": 1e-12}
 DIVERGENCES = maths.DIVERGENCES
 similarities = st.lists(st.floats(-1, 1), min_size=1, max_size=5)
 
@@ -151,9 +152,9 @@ def js(value: float) -> float:
 def test_scores_by_hand(
     form: maths.Form, divergence: maths.Divergence, plain: float, whole: float
 ) -> None:
-    kinds = {"form": form, "divergence": divergence}
-    assert maths.score(S, W, None, **kinds)[0] == pytest.approx(plain, **EXACT)  # type: ignore[arg-type]
-    assert maths.score(S, W, P, **kinds)[0] == pytest.approx(whole, **EXACT)  # type: ignore[arg-type]
+    kinds: dict[str, Any] = {"form": form, "divergence": divergence}
+    assert maths.score(S, W, None, **kinds)[0] == pytest.approx(plain, **EXACT)
+    assert maths.score(S, W, P, **kinds)[0] == pytest.approx(whole, **EXACT)
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES)
@@ -169,19 +170,20 @@ def test_one_reference_scores_as_its_own_bracket(
 
 def test_a_term_left_out_is_not_a_term_at_zero() -> None:
     """KL subtracts 1/e of an answer that is like nothing."""
-    kinds = {"divergence": "kl", "form": "eq1"}
-    none = maths.score([0.5], [1.0], None, **kinds)  # type: ignore[arg-type]
-    zero = maths.score([0.5], [1.0], [0.0], **kinds)  # type: ignore[arg-type]
-    lacks = maths.score([0.5], [1.0], [0.0], has_penalty=[False], **kinds)  # type: ignore[arg-type]
+    kinds: dict[str, Any] = {"divergence": "kl", "form": "eq1"}
+    none = maths.score([0.5], [1.0], None, **kinds)
+    zero = maths.score([0.5], [1.0], [0.0], **kinds)
+    lacks = maths.score([0.5], [1.0], [0.0], has_penalty=[False], **kinds)
     assert none[0] == lacks[0] == 0.5
     assert zero[0] == pytest.approx(0.5 - math.exp(-1), **EXACT)
 
 
 def test_rows_are_scored_together_and_absent_references_do_not_count() -> None:
-    s = [[0.8, 0.2, 9.0], [0.5, 0.1, 0.3]]
+    s: list[Any] = [[0.8, 0.2, 9.0], [0.5, 0.1, 0.3]]
     present = [[True, True, False], [True, True, True]]
-    w = maths.softmax_weights([[math.log(3), 0, 5], [0, 0, 0]], present=present)
-    p = [[0.1, 0.3, 9.0], [0, 0, 0]]
+    r: list[Any] = [[math.log(3), 0, 5], [0, 0, 0]]
+    w = maths.softmax_weights(r, present=present)
+    p: list[Any] = [[0.1, 0.3, 9.0], [0, 0, 0]]
     for form in maths.FORMS:
         both = maths.score(s, w, p, form=form, present=present)
         first = maths.score(S, W, P, form=form)
@@ -210,12 +212,11 @@ def test_more_agreement_never_lowers_a_score(
     weights = maths.uniform_weights([True] * len(values))
     risen = [values[0] + more, *values[1:]]
     for form in maths.FORMS:
-        kinds = {"form": form, "divergence": divergence}
-        low, high = (float(maths.score(one, weights, None, **kinds)[0]) for one in (values, risen))  # type: ignore[arg-type]
+        kinds: dict[str, Any] = {"form": form, "divergence": divergence}
+        low, high = (float(maths.score(one, weights, None, **kinds)[0]) for one in (values, risen))
         assert high >= low - 1e-15
         lighter, heavier = (
-            float(maths.score(values, weights, one, **kinds)[0])  # type: ignore[arg-type]
-            for one in (values, risen)
+            float(maths.score(values, weights, one, **kinds)[0]) for one in (values, risen)
         )
         assert heavier <= lighter + 1e-15
 
