@@ -12,7 +12,7 @@ from trustassay.metrics.fewl.neighbours import nearest, random_others
 
 def units(n: int, d: int = 6, seed: int = 0) -> np.ndarray:
     rows = np.random.default_rng(seed).standard_normal((n, d)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def turned(*degrees: float) -> np.ndarray:
