@@ -17,6 +17,7 @@ from trustassay.cli import (
     generate,
     isotropy,
     models,
+    rank,
     report,
     rescore,
     score,
@@ -44,6 +45,7 @@ app.command("cite")(cite.cite)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("rank")(rank.rank)
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)
