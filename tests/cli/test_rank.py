@@ -40,7 +40,7 @@ METRIC = "fewl:form=agreement"
 
 def test_answers_are_scored_and_models_ranked(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "answers.jsonl", answers())
-    arguments = ["--similarity", "novel", "--out", tmp_path / "run", "--tqa", "--json"]
+    arguments = ["--similarity", "novel", "--out", str(tmp_path / "run"), "--tqa", "--json"]
     done = run_command(
         "rank", source, *arguments, "--page", tmp_path / "ranking.html", cwd=tmp_path
     )

@@ -18,7 +18,7 @@ from trustassay.sample import Sample
 __all__ = ["answers_in", "diverse_request"]
 
 _ITEM = re.compile(
-    r"^[\s*_#>-]*(?:answer\s*)?(?P<number>\d{1,3})\s*[.):][\s*_]*(?P<text>.*)$",
+    r"^[\s*_#>-]*(?:answer\s*)?(?P<number>\d{1,3})\s*[.):][^\S\n]*[*_]*(?P<text>.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -47,7 +47,7 @@ def answers_in(text: str, n: int) -> tuple[str, ...]:
     if n == 1:
         return (text.strip(),)
     items = list(_ITEM.finditer(text))
-    ends = [item.start() for item in items[1:]] + [len(text)]
+    ends = [after.start() for after in items[1:]] + [len(text)] * bool(items)
     found = (
         " ".join((item["text"] + text[item.end() : end]).split()).strip("*_ ")
         for item, end in zip(items, ends, strict=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qsl
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, DEFAULT_SIMILARITY
@@ -141,13 +141,15 @@ def blocking(found: Embedder | OpenAIEmbedder) -> Embedder:
     return BlockingEmbedder(found) if isinstance(found, OpenAIEmbedder) else found
 
 
-def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity | QuestionSimilarity:
+def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
     """Return a similarity of two texts by name, wrap a function, or pass one through.
 
     ``cosine[:EMBEDDER]`` of their vectors; ``consistency[:ENTAILER]``, the probability that the
     reference entails the text; ``lexical``, the words they share. Of two answers to a question:
     ``novel``, the words they share beside the question's; ``agreement[:ENTAILER]``, these and
-    entailment in both directions. ``python:MODULE:OBJECT``, also a function of text and reference.
+    entailment in both directions; both are
+    :class:`~trustassay.capabilities.QuestionSimilarity` and score triples. And
+    ``python:MODULE:OBJECT``, also a function of text and reference.
 
     Raises:
         UnknownNameError: no such similarity.
@@ -158,7 +160,8 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity | Qu
     name, _, rest = choice.partition(":")
     if name not in _SIMILARITIES or (rest and name in ("lexical", "novel")):
         raise UnknownNameError(did_you_mean("similarity", choice, _SIMILARITIES))
-    return _SIMILARITIES[name](rest)
+    found: Any = _SIMILARITIES[name](rest)
+    return cast(Similarity, found)
 
 
 def _cosine(rest: str) -> Similarity:
@@ -194,13 +197,10 @@ def _novel(_: str) -> QuestionSimilarity:
     return NovelWordsSimilarity()
 
 
-def _similarity_from_object(found: Any, name: str | None = None) -> Similarity | QuestionSimilarity:
+def _similarity_from_object(found: Any, name: str | None = None) -> Similarity:
     if isinstance(found, type):
         raise BackendError(f"{found.__name__} is a class; a similarity is an object or a function")
-    similar: Similarity | QuestionSimilarity = (
-        found if isinstance(found, Similarity) else FunctionSimilarity(found, name)
-    )
-    return similar
+    return found if isinstance(found, Similarity) else FunctionSimilarity(found, name)
 
 
 def retriever(choice: str | Retriever) -> Retriever:
