@@ -58,10 +58,10 @@ def published(similarity: str) -> list[Variant]:
 VARIANTS = [
     *published("cosine"),
     *published("novel"),
+    Variant("agreement, no penalty", Fewl(form="agreement", penalty="none"), "novel"),
     Variant("agreement", Fewl(form="agreement"), "novel"),
-    Variant("agreement, nearest", Fewl(form="agreement", penalty="nearest"), "novel"),
     Variant("no penalty", Fewl(weights="uniform", penalty="none"), "agreement"),
-    Variant("agreement", Fewl(form="agreement"), "agreement"),
+    Variant("agreement, no penalty", Fewl(form="agreement", penalty="none"), "agreement"),
 ]
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support import jsonl, run_command
@@ -18,17 +19,18 @@ from trustassay.workflows.rank import rank
 def answers(n: int = 60, *, labels: bool = True) -> list[dict[str, Any]]:
     """Three models: one right, one nearly always, one never; the references are right."""
     rows = []
-    for i in range(n):
+    letters = np.random.default_rng(0).choice(list("abcdefghijklmnopqrstuvwxyz"), (n, 2, 9))
+    for i, (town, river) in enumerate(("".join(a), "".join(b)) for a, b in letters):
         for model, right in (("good", True), ("fair-1", i % 20 != 0), ("poor", False)):
             rows.append(
                 {
                     "id": f"{i}-{model}",
                     "question": f"what is thing {i}",
-                    "response": f"town{i}" if right else f"river{i}",
+                    "response": town if right else river,
                     "model": model,
-                    "references": {"one": f"town{i}", "two": f"town{i}"},
-                    "answers": [f"town{i}"],
-                    "incorrect_answers": [f"river{i}"],
+                    "references": {"one": town, "two": town},
+                    "answers": [town],
+                    "incorrect_answers": [river],
                     **({"label": int(right)} if labels else {}),
                 }
             )
@@ -66,7 +68,7 @@ def test_models_that_cannot_be_told_apart_are_named(tmp_path: Path) -> None:
     rows = [row for row in answers(labels=False) if row["model"] != "poor"]
     for i, row in enumerate(rows):  # each is wrong as often as the other
         right = (i // 2) % 2 == i % 2
-        row["response"] = row["response"].replace("town", "town" if right else "river")
+        row["response"] = (row["answers"] if right else row["incorrect_answers"])[0]
     source = jsonl(tmp_path / "answers.jsonl", rows)
     arguments = ["--metric", "fewl:form=agreement,weights=uniform", "--similarity", "novel"]
     done = run_command("rank", source, *arguments, "--out", tmp_path / "run", cwd=tmp_path)

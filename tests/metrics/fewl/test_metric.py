@@ -436,7 +436,7 @@ def same(text: str, reference: str) -> float:
 
 
 def test_agreement_finds_out_who_knows() -> None:
-    run = score(crowd(), metrics=Fewl(form="agreement"), similarity=same)
+    run = score(crowd(), metrics=Fewl(form="agreement", penalty="none"), similarity=same)
     rows = {row["reference"]: row for row in run.assessments[0].evidence if "reference" in row}
     # The answers and one always agree, two with them two times in three: q = 1, 1, 2/3.
     assert rows["one"]["expertise"] == pytest.approx(1, abs=1e-6)
@@ -449,9 +449,9 @@ def test_agreement_finds_out_who_knows() -> None:
 def test_agreement_takes_its_own_similarity_where_nobody_names_one(tmp_path: Path) -> None:
     score(crowd(3), metrics=Fewl(form="agreement"), out=tmp_path / "run")
     settings = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert settings["backends"]["similarity"].startswith("agreement:embedded:")
+    assert settings["backends"]["similarity"] == "novel"
     assert settings["metrics"]["fewl"]["weights"] == "agreement"
-    assert settings["metrics"]["fewl"]["penalty"] == "none"
+    assert settings["metrics"]["fewl"]["penalty"] == "nearest"
     again = rescore(tmp_path / "run", metrics=Fewl(form="agreement"), out=tmp_path / "again")
     assert again.assessments[0].score == pytest.approx(
         json.loads((tmp_path / "run" / "assessments.jsonl").read_text().splitlines()[0])["score"]

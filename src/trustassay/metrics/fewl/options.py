@@ -14,7 +14,7 @@ from trustassay.metrics.fewl.maths import DIVERGENCES, FORMS, Divergence, Form
 __all__ = ["FewlOptions", "Penalty", "Weights"]
 
 Weights = Literal["auto", "ours", "uniform", "ideal", "single-best", "agreement"]
-Penalty = Literal["auto", "nearest", "random", "none"]
+Penalty = Literal["nearest", "random", "none"]
 LARGEST = 1.1
 """A similarity beyond this is outside the range of the score: 1 says the same."""
 
@@ -34,7 +34,7 @@ class FewlOptions(Metric):
             for the form ``agreement`` it is ``agreement``.
         temperature: divides the expertise before its exponential is taken.
         penalty: subtract the likeness to the references' answers to the ``nearest`` questions, to
-            ``random`` ones, or ``none``. ``auto`` is ``nearest``, for the form ``agreement`` none.
+            ``random`` ones, or ``none``.
         neighbours: questions behind a penalty, K.
         max_similarity: cosine of questions from which they are too alike to be neighbours.
         pairs: wrong answers and corrected ones that the generator is asked for in one call; the
@@ -49,7 +49,7 @@ class FewlOptions(Metric):
     divergence: Divergence = "tv"
     weights: Weights = "auto"
     temperature: float = 1.0
-    penalty: Penalty = "auto"
+    penalty: Penalty = "nearest"
     neighbours: int = 10
     max_similarity: float = 0.8
     pairs: int = 25
@@ -85,11 +85,7 @@ class FewlOptions(Metric):
     @property
     def penalising(self) -> Penalty:
         """The penalty that is taken."""
-        if not self.neighbours:
-            return "none"
-        if self.penalty != "auto":
-            return self.penalty
-        return "none" if self.form == "agreement" else "nearest"
+        return self.penalty if self.neighbours else "none"
 
     @property
     def wants_pairs(self) -> bool:
@@ -114,7 +110,7 @@ class FewlOptions(Metric):
 
     def needs(self) -> Sequence[Need]:
         """A similarity; an embedder to find neighbours; whom stages and ``ask`` ask."""
-        default = "agreement" if self.form == "agreement" else None
+        default = "novel" if self.form == "agreement" else None
         found = [
             Need("compare", default=default),
             Need("chat", "references", many=True, optional=True),
