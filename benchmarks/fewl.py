@@ -197,7 +197,7 @@ def runs(records: Sequence[Record], work: Path) -> Iterator[tuple[Variant, dict[
 
 def show(name: str, cells: Sequence[str]) -> None:
     """Print a row."""
-    print(f"{name:40}", *(f"{cell:>22}" for cell in cells), flush=True)
+    print(f"{name:40}", *(f"{cell:>26}" for cell in cells), flush=True)
 
 
 def by_system(records: Sequence[Record], work: Path) -> None:
@@ -247,7 +247,10 @@ def by_system(records: Sequence[Record], work: Path) -> None:
 
 
 def by_pairs(records: Sequence[Record], work: Path) -> None:
-    """Print how often the right answer to a question scores higher than each of the others."""
+    """Print how often the right answer to a question scores higher than each of the others.
+
+    In square brackets a tie counts half.
+    """
     wrong = [kind for kind in dict.fromkeys(r["kind"] for r in records) if kind != _right(records)]
     shorter = {one["id"]: -float(len(one["response"])) for one in records}
     show("", [f"{_right(records)} > {kind}" for kind in wrong])
@@ -267,12 +270,14 @@ def _pairs(
     numbers = sorted({one["number"] for one in records})
     cells = []
     for kind in wrong:
-        won = np.array(
-            [scores.get(f"{n}-{right}", 0.0) > scores.get(f"{n}-{kind}", 0.0) for n in numbers]
+        apart = np.array(
+            [scores.get(f"{n}-{right}", 0.0) - scores.get(f"{n}-{kind}", 0.0) for n in numbers]
         )
+        won, tied = apart > 0, apart == 0
         rng = generator(0, "by pairs")
         drawn = [100 * rng.choice(won, len(won)).mean() for _ in range(REPLICATES)]
-        cells.append(with_interval(100 * won.mean(), drawn))
+        half = 100 * (won + tied / 2).mean()
+        cells.append(f"{with_interval(100 * won.mean(), drawn)} [{half:.1f}]")
     return cells
 
 
