@@ -18,7 +18,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -96,7 +96,7 @@ def scores(rows: Sequence[Labelled], uri: str) -> dict[str, list[float]]:
         (f"{r.question} {g}", f"{r.question} {r.answer}") for r in rows for g in r.golds
     ]
     plain = [(g, r.answer) for r in rows for g in r.golds]
-    columns = {}
+    columns: dict[str, Any] = {}
     for name, forwards in (("with the question", with_question), ("alone", plain)):
         forth = judge.scores(forwards)
         back = judge.scores([(hypothesis, premise) for premise, hypothesis in forwards])

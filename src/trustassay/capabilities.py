@@ -31,6 +31,7 @@ __all__ = [
     "Message",
     "Models",
     "Passage",
+    "QuestionSimilarity",
     "Reply",
     "Retriever",
     "Similarity",
@@ -348,6 +349,19 @@ class Similarity(Protocol):
 
 
 @runtime_checkable
+class QuestionSimilarity(Protocol):
+    """Says how much an answer says the same as another answer to the same question."""
+
+    name: str
+    reads_question: bool
+    """True: the engine passes the question along."""
+
+    def scores(self, triples: Sequence[tuple[str, str, str]]) -> NDArray[np.float64]:
+        """Return shape (n,) for n (text, reference, question); higher is closer, 1 is the same."""
+        ...
+
+
+@runtime_checkable
 class Retriever(Protocol):
     """Finds passages."""
 
@@ -399,8 +413,12 @@ class Models(Protocol):
         """Ask for the vector of a text, shape (d,)."""
         ...
 
-    def compare(self, text: str, reference: str) -> Awaitable[float]:
-        """Ask for the similarity of ``text`` and ``reference``."""
+    def compare(self, text: str, reference: str, question: str = "") -> Awaitable[float]:
+        """Ask for the similarity of ``text`` and ``reference``.
+
+        ``question`` is what both answer, for similarities that read it
+        (:class:`QuestionSimilarity`); others do not get it.
+        """
         ...
 
     def chat(

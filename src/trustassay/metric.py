@@ -167,13 +167,15 @@ class Need:
     role: the role of the chat model: ``model`` (the one under assessment, also if no role is
     given), ``judge``, ``generator``, ``references``. many: several models may have the role, each
     with its own name.
-    optional: the metric also works without it.
+    optional: the metric also works without it. default: the backend loaded if none is given, in
+    place of the capability's own default.
     """
 
     capability: str
     role: str = ""
     many: bool = False
     optional: bool = False
+    default: str | None = None
 
 
 class Pool(Protocol):
@@ -187,6 +189,13 @@ class Pool(Protocol):
 
     def index(self, sample_id: str) -> int | None:
         """Return the position of the sample with this id; ``None`` if there is none."""
+        ...
+
+    async def filled(self, index: int, models: Models, /) -> Sample:
+        """Return a sample with its references; those of a file of its own are asked for now.
+
+        The run's own samples are filled already. What fails is missing.
+        """
         ...
 
 
@@ -232,6 +241,13 @@ class Metric(ABC):
         backends: ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``.
         """
         return ()
+
+    @property
+    def filling(self) -> Mapping[str, int]:
+        """How many of what it fills it wants, where the run does not say: ``wrong_answers`` for
+        the pairs of one call, ``references`` for the different answers of each model to one call.
+        """
+        return {}
 
     @property
     def score_range(self) -> tuple[float, float]:

@@ -64,9 +64,10 @@ class Sample:
     """One question, the response to assess, and the evidence that came with it.
 
     Build one with :meth:`parse`, which checks everything. ``answers`` holds, for each gold answer,
-    its aliases; ``documents`` is ``None`` if the record has no such field, or may be empty.
-    ``expected`` is the level that a judge should give, by the name of the rubric; under the empty
-    name it holds for any rubric.
+    its aliases; ``incorrect_answers`` are known to be wrong. ``wrong_answers`` and
+    ``corrected_answers`` are pairs that were made up without knowing the truth. ``documents`` is
+    ``None`` if the record has no such field, or may be empty. ``expected`` is the level that a
+    judge should give, by the name of the rubric; under the empty name it holds for any rubric.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Sample:
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wrong_answers: tuple[str, ...] = ()
     corrected_answers: tuple[str, ...] = ()
+    incorrect_answers: tuple[str, ...] = ()
     resamples: tuple[str, ...] = ()
     expected: Mapping[str, str] = field(default_factory=dict)
     label: float | None = None
@@ -117,6 +119,7 @@ class Sample:
             references={name: _raw(texts) for name, texts in self.references.items()} or None,
             wrong_answers=_raw(self.wrong_answers) or None,
             corrected_answers=_raw(self.corrected_answers) or None,
+            incorrect_answers=_raw(self.incorrect_answers) or None,
             resamples=_raw(self.resamples) or None,
             expected=dict(self.expected) or None,
             label=self.label,
@@ -135,6 +138,7 @@ CANONICAL_FIELDS = (
     "references",
     "wrong_answers",
     "corrected_answers",
+    "incorrect_answers",
     "resamples",
     "expected",
     "label",
@@ -178,6 +182,7 @@ class _Parser:
             references=self.references(),
             wrong_answers=self.texts("wrong_answers"),
             corrected_answers=self.texts("corrected_answers"),
+            incorrect_answers=self.texts("incorrect_answers"),
             resamples=self.texts("resamples", blank_allowed=True),
             expected=self.expected(),
             label=self.label(),
@@ -311,8 +316,9 @@ class _Parser:
             self.fault("references", "expected answers by model name", value)
             return {}
         return {
-            clean(str(name)): self.text_list(texts, f"references.{name}")
+            clean(str(name)): self.text_list(texts, f"references.{name}", blank_allowed=True)
             for name, texts in value.items()
+            if texts is not None
         }
 
     def expected(self) -> dict[str, str]:

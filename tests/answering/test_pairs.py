@@ -60,3 +60,8 @@ def test_the_prompt_says_question_and_number() -> None:
 def test_fewer_than_one_pair_cannot_be_asked_for() -> None:
     with pytest.raises(ValueError, match="pairs: expected 1 or more, got 0"):
         Pairing(pairs=0)
+
+
+def test_an_item_without_words_does_not_take_the_next_one() -> None:
+    text = "1. Wrong Answer:\n1. Non-Wrong Answer: right\n2. Wrong Answer:\n  two\n2. Non-Wrong: 2"
+    assert pairs_in(text) == (("two",), ("2",), 1)

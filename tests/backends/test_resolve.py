@@ -250,7 +250,7 @@ def test_embedders() -> None:
     assert isinstance(found, OpenAIEmbedder)
     assert not isinstance(found, Embedder)
     assert found.endpoint_limits.concurrency == 3
-    assert similarity("cosine:openai:m@http://host").name == "cosine of openai:m@http://host"
+    assert similarity("cosine:openai:m@http://host").name == "cosine:openai:m@http://host"
 
 
 def test_embedders_that_are_none() -> None:
@@ -288,3 +288,8 @@ def test_the_documented_defaults_are_those_of_the_code() -> None:
         ("patience", limits.patience_s),
     ):
         assert re.search(rf"^\| `{option}` .* \| {value:g} \|$", DOCS, re.MULTILINE), option
+
+
+def test_agreement_takes_a_local_entailer_only() -> None:
+    with pytest.raises(BackendError, match="chat model; expected a local entailer"):
+        resolve.similarity("agreement:openai:m")

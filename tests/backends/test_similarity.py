@@ -61,8 +61,8 @@ def test_lexical_is_the_f1_of_shared_words() -> None:
 
 def test_by_name() -> None:
     assert isinstance(similarity("lexical"), LexicalSimilarity)
-    assert similarity("consistency:lexical").name == "consistency by lexical"
-    assert similarity().name.startswith("cosine of embedded:")
+    assert similarity("consistency:lexical").name == "consistency:lexical"
+    assert similarity().name.startswith("cosine:embedded:")
     assert isinstance(similarity("cosine"), Similarity)
     with pytest.raises(UnknownNameError, match="did you mean cosine"):
         similarity("cosin")

@@ -117,20 +117,34 @@ def test_json_holds_a_list_or_one_under_data(tmp_path: Path, wrap: Any, suffix: 
     assert str(second).endswith("item 2: record: expected an object, got a number")
 
 
+def test_json_of_one_object_a_line_is_read_as_json_lines(tmp_path: Path) -> None:
+    first, _ = read(tmp_path / "x.json", '{"question": "a"}\n\n{"question": "b"}\n')
+    assert isinstance(first, Located)
+    assert first.where == f"{tmp_path / 'x.json'}:1"
+    (one,) = read(tmp_path / "y.json", '{"data": [{"question": "a"}]}\n')
+    assert one.where.endswith("item 1")
+
+
+def test_json_of_columns_is_read_by_rows(tmp_path: Path) -> None:
+    columns = json.dumps({"question": ["a", "b"], "response": ["x", "y"]})
+    rows = read(tmp_path / "x.json", columns)
+    assert [row.sample.response for row in rows if isinstance(row, Located)] == ["x", "y"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b'{"question": "a"}', "expected a list of records"),
         (b'{"data": {}}', "expected a list of records"),
         (b'[{"a": 1},', r"is not JSON \(line 1 column 11"),
-        (b'{"question": "a"}\n{"question": "b"}', "one object per line"),
+        (b'{"question": ["a"], "id": ["1", "2"]}', "columns, lists of one length"),
         (b"[" * 100_000, "nested too deeply"),
         (b"[" + b"9" * 5000 + b"]", "too many digits"),
         (b'["\xff"]', "byte 3 is not UTF-8"),
         (b"", "is not JSON"),
         (b"[]", "no records"),
     ],
-    ids=["object", "data", "cut", "lines", "deep", "digits", "utf8", "empty", "no items"],
+    ids=["object", "data", "cut", "columns", "deep", "digits", "utf8", "empty", "no items"],
 )
 def test_json_that_cannot_be_read_as_a_whole(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:

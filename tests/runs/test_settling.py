@@ -64,7 +64,7 @@ def test_it_is_refused_before_the_input_is_looked_at() -> None:
 
 
 def test_a_default_is_loaded_where_nobody_is_named() -> None:
-    assert settled(Need("compare")).names() == {"similarity": "cosine of embedded:3"}
+    assert settled(Need("compare")).names() == {"similarity": "cosine:embedded:3"}
 
 
 @pytest.mark.parametrize("capability", ["chat", "choose", "likelihood"])
@@ -148,3 +148,32 @@ def test_names_of_several_models() -> None:
         "big": "openai:org/big@http://127.0.0.1/v1?rpm=5",
         "big-2": "hf:a/big",
     }
+
+
+def test_a_need_may_have_a_default_of_its_own() -> None:
+    assert settled(Need("compare", default="lexical")).names() == {"similarity": "lexical"}
+    named = settled(Need("compare", default="lexical"), similarity="novel")
+    assert named.names() == {"similarity": "novel"}
+
+
+def test_metrics_with_different_defaults_are_not_scored_together_unless_one_is_named() -> None:
+    metrics = [Asks((Need("compare"),)), Asks((Need("compare", default="lexical"),))]
+    with pytest.raises(ValueError, match=r"one run has one: name it \(--similarity\)"):
+        asyncio.run(settle(metrics, {}))
+    found = asyncio.run(settle(metrics, {"similarity": "novel"}))
+    assert found.names() == {"similarity": "novel"}
+
+
+def test_metrics_that_want_different_numbers_are_not_scored_together() -> None:
+    class One(Asks):
+        filling: ClassVar[dict[str, int]] = {"references": 1}
+        fills: ClassVar[tuple[str, ...]] = ("references",)
+
+    class Five(One):
+        name: ClassVar[str] = "five"
+        filling: ClassVar[dict[str, int]] = {"references": 5}
+
+    needs = (Need("chat", "references", many=True),)
+    samples = [{"question": "q", "response": "r"}]
+    with pytest.raises(ValueError, match="asks wants 1 references of a call and five 5"):
+        score(samples, metrics=[One(needs), Five(needs)], references=[Chat("a")])

@@ -22,7 +22,7 @@ __all__ = ["AnswerPairs", "Pairing", "pairs_in"]
 _ITEM = re.compile(
     r"^[\s*_#>-]*(?P<number>\d{1,4})\s*[.):]?[\s*_]*"
     r"(?P<kind>(?:non[- ]?wrong|corrected|correct|right)|(?:wrong|incorrect))"
-    r"(?:\s+answer)?[\s*_]*:[\s*_]*(?P<text>.*)$",
+    r"(?:\s+answer)?[\s*_]*:(?P<text>.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
 

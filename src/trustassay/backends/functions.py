@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trustassay.capabilities import BatchLimits, Probabilities
 from trustassay.errors import BackendError, did_you_mean
 
-__all__ = ["FunctionEntailer", "function_name", "imported"]
+__all__ = ["FunctionEntailer", "FunctionSimilarity", "function_name", "imported"]
 
 
 class FunctionEntailer:
@@ -58,6 +59,34 @@ class FunctionEntailer:
                 "three probabilities"
             ) from None
         return entailment, neutral, contradiction
+
+
+class FunctionSimilarity:
+    """Wraps ``function(text, reference)`` as a similarity; it is called one pair at a time."""
+
+    limits = BatchLimits(items=32, tokens=None)
+
+    def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
+        if not callable(function):
+            raise BackendError(f"a similarity is an object or a function, not {function!r:.60}")
+        if inspect.iscoroutinefunction(function):
+            raise BackendError("a similarity function is a plain function, not a coroutine")
+        self._function = function
+        self.name = name or function_name(function)
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """Return shape (n,) for n (text, reference).
+
+        Raises:
+            BackendError: the function returned something else than a number.
+        """
+        return np.array([self._number(self._function(*pair)) for pair in pairs], dtype=float)
+
+    def _number(self, value: Any) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise BackendError(f"{self.name} returned {value!r:.60}; expected a number") from None
 
 
 def function_name(function: Callable[..., Any]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trustassay.capabilities import BatchLimits, Probabilities
+from trustassay.words import content_words, is_negation, plain_words
 
 __all__ = ["LexicalEntailer", "Overlap", "overlap"]
 
@@ -25,25 +25,7 @@ MISSING_NUMBER = 1.4
 NEGATION_DIFFERS = 0.6
 """Weights of the logistic function, as ``python -m benchmarks.entailers --fit`` gives them."""
 
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
-_NEGATIONS = frozenset(
-    "no not none never neither nor nobody nothing nowhere cannot without hardly fails".split()
-)
-_EMPTY_WORDS = frozenset(
-    "a an the this that these those it its he she they them his her their i you we who whom which "
-    "what where when how is are was were be been being am do does did has have had having will "
-    "would can could may might must shall should of in on at by for with from to into onto as and "
-    "or but if then than so such there here also very more most some any each both all about "
-    "between during after before over under up down out off again just only own same too s".split()
-)
-_NUMERALS = {
-    word: str(value)
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen twenty".split()
-    )
-}
 
 
 class Overlap(NamedTuple):
@@ -122,25 +104,6 @@ def _sentences(text: str) -> tuple[_Words, ...]:
 
 @lru_cache(maxsize=1024)
 def _words(text: str) -> _Words:
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    content, numbers, negated = set(), set(), False
-    for word in _WORD.findall(folded):
-        bare = _NUMERALS.get(word, word).replace("’", "'")
-        if bare[0].isdigit():
-            number = bare.replace(",", "").rstrip(".")
-            numbers.add(number)
-            content.add(number)
-        elif bare in _NEGATIONS or bare.endswith("n't"):
-            negated = not negated
-        elif bare not in _EMPTY_WORDS:
-            content.add(_stem(bare))
-    return _Words(frozenset(content), frozenset(numbers), negated)
-
-
-def _stem(word: str) -> str:
-    """Cut common English endings, so that "elephants" meets "elephant" and "lived" "live"."""
-    word = word.removesuffix("'s")
-    for ending in ("ingly", "edly", "ing", "ies", "ied", "es", "ed", "ly", "s", "e", "y"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    content = frozenset(content_words(text))
+    numbers = frozenset(word for word in content if word[0].isdigit())
+    return _Words(content, numbers, sum(map(is_negation, plain_words(text))) % 2 == 1)

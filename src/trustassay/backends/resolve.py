@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qsl
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, DEFAULT_SIMILARITY
 from trustassay.backends.encoder import card
-from trustassay.backends.functions import FunctionEntailer, imported
+from trustassay.backends.functions import FunctionEntailer, FunctionSimilarity, imported
 from trustassay.backends.lexical import LexicalEntailer
 from trustassay.capabilities import (
     ChatModel,
@@ -20,6 +20,7 @@ from trustassay.capabilities import (
     Entailer,
     EntityLinker,
     LocalChatModel,
+    QuestionSimilarity,
     Retriever,
     Similarity,
     SubstituteSource,
@@ -38,6 +39,7 @@ __all__ = [
     "ChatChoice",
     "EmbedderChoice",
     "EntailerChoice",
+    "SimilarityChoice",
     "blocking",
     "chat",
     "embedder",
@@ -61,6 +63,7 @@ _TELLING = (
 
 ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]
 EmbedderChoice = str | Embedder
+SimilarityChoice = str | Similarity | QuestionSimilarity | Callable[[str, str], Any]
 
 
 def entailer(choice: EntailerChoice) -> Entailer:
@@ -146,32 +149,69 @@ def blocking(found: Embedder | OpenAIEmbedder) -> Embedder:
     return BlockingEmbedder(found) if isinstance(found, OpenAIEmbedder) else found
 
 
-def similarity(choice: str | Similarity = DEFAULT_SIMILARITY) -> Similarity:
-    """Return a similarity of two texts by name, or pass one through.
+def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
+    """Return a similarity of two texts by name, wrap a function, or pass one through.
 
     ``cosine[:EMBEDDER]`` of their vectors; ``consistency[:ENTAILER]``, the probability that the
-    reference entails the text; ``lexical``, the words they share.
+    reference entails the text; ``lexical``, the words they share. Of two answers to a question:
+    ``novel``, the words they share beside the question's; ``agreement[:ENTAILER]``, these and
+    entailment in both directions; both are
+    :class:`~trustassay.capabilities.QuestionSimilarity` and score triples. And
+    ``python:MODULE:OBJECT``, also a function of text and reference.
 
     Raises:
         UnknownNameError: no such similarity.
         BackendError: the backend behind it cannot be loaded.
     """
     if not isinstance(choice, str):
-        return choice
-    from trustassay.backends import similarity as kinds
-
+        return _similarity_from_object(choice)
     name, _, rest = choice.partition(":")
-    if name == "cosine":
-        found = embedder(rest or DEFAULT_EMBEDDER)
-        if isinstance(found, Embedder):
-            return kinds.CosineSimilarity(found)
-        return kinds.EndpointCosineSimilarity(found)
-    if name == "consistency":
-        return kinds.ConsistencySimilarity(entailer(rest or DEFAULT_ENTAILER))
-    if choice == "lexical":
-        return kinds.LexicalSimilarity()
-    names = ["cosine", "consistency", "lexical"]
-    raise UnknownNameError(did_you_mean("similarity", choice, names))
+    if name not in _SIMILARITIES or (rest and name in ("lexical", "novel")):
+        raise UnknownNameError(did_you_mean("similarity", choice, _SIMILARITIES))
+    found: Any = _SIMILARITIES[name](rest)
+    return cast(Similarity, found)
+
+
+def _cosine(rest: str) -> Similarity:
+    from trustassay.backends.similarity import CosineSimilarity, EndpointCosineSimilarity
+
+    found = embedder(rest or DEFAULT_EMBEDDER)
+    if isinstance(found, Embedder):
+        return CosineSimilarity(found)
+    return EndpointCosineSimilarity(found)
+
+
+def _consistency(rest: str) -> Similarity:
+    from trustassay.backends.similarity import ConsistencySimilarity
+
+    return ConsistencySimilarity(entailer(rest or DEFAULT_ENTAILER))
+
+
+def _lexical_similarity(_: str) -> Similarity:
+    from trustassay.backends.similarity import LexicalSimilarity
+
+    return LexicalSimilarity()
+
+
+def _agreement(rest: str) -> QuestionSimilarity:
+    from trustassay.backends.agreement import AgreementSimilarity
+
+    found = entailer(rest or DEFAULT_ENTAILER)
+    if hasattr(found, "chat_model"):
+        raise BackendError(f"agreement: {found.name} is a chat model; expected a local entailer")
+    return AgreementSimilarity(found)
+
+
+def _novel(_: str) -> QuestionSimilarity:
+    from trustassay.backends.agreement import NovelWordsSimilarity
+
+    return NovelWordsSimilarity()
+
+
+def _similarity_from_object(found: Any, name: str | None = None) -> Similarity:
+    if isinstance(found, type):
+        raise BackendError(f"{found.__name__} is a class; expected a similarity object or function")
+    return found if isinstance(found, Similarity) else FunctionSimilarity(found, name)
 
 
 def retriever(choice: str | Retriever) -> Retriever:
@@ -495,6 +535,14 @@ _CHATS: dict[str, Callable[[str], ChatModel | LocalChatModel]] = {
     "openai": _openai,
     "python": lambda rest: _chat_from_object(imported(rest), f"python:{rest}"),
     "replay": _replay,
+}
+_SIMILARITIES: dict[str, Callable[[str], Similarity | QuestionSimilarity]] = {
+    "agreement": _agreement,
+    "consistency": _consistency,
+    "cosine": _cosine,
+    "lexical": _lexical_similarity,
+    "novel": _novel,
+    "python": lambda rest: _similarity_from_object(imported(rest), f"python:{rest}"),
 }
 _ENTAILERS: dict[str, Callable[[str], Entailer]] = {
     "embedded": _embedded,

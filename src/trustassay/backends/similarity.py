@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
@@ -21,25 +22,37 @@ __all__ = [
 
 Pairs = Sequence[tuple[str, str]]
 Scores = NDArray[np.float64]
+REMEMBERED = 16_384
+"""Vectors that a cosine similarity keeps; 25 MB of the embedded embedder's."""
 
 
 class CosineSimilarity:
-    """Cosine of the texts' vectors, -1..1; symmetric."""
+    """Cosine of the texts' vectors, -1..1; symmetric.
+
+    The vectors of the latest :data:`REMEMBERED` texts are kept, since a text is mostly compared
+    with many.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self.name = f"cosine of {embedder.name}"
+        self._remembered: OrderedDict[str, Vectors] = OrderedDict()
+        self.name = f"cosine:{embedder.name}"
         self.limits: BatchLimits = getattr(embedder, "limits", BatchLimits())
 
     def scores(self, pairs: Pairs) -> Scores:
         """Return shape (n,) for n (text, reference); each different text is embedded once."""
-        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        if not texts:
+        if not pairs:
             return np.zeros(0)
-        place = {text: row for row, text in enumerate(texts)}
-        vectors = self._embedder.vectors(texts)
-        firsts, seconds = ([place[pair[side]] for pair in pairs] for side in (0, 1))
-        return _cosines(vectors[firsts], vectors[seconds])
+        texts = dict.fromkeys(text for pair in pairs for text in pair)
+        known = [text for text in texts if text in self._remembered]
+        vectors = {text: self._remembered.pop(text) for text in known}
+        if new := [text for text in texts if text not in vectors]:
+            vectors |= zip(new, self._embedder.vectors(new), strict=True)
+        self._remembered.update(vectors)  # as the latest
+        while len(self._remembered) > REMEMBERED:
+            self._remembered.popitem(last=False)
+        firsts, seconds = (np.stack([vectors[pair[side]] for pair in pairs]) for side in (0, 1))
+        return _cosines(firsts, seconds)
 
 
 class EndpointCosineSimilarity(CosineSimilarity):
@@ -72,7 +85,7 @@ class ConsistencySimilarity:
 
     def __init__(self, entailer: Entailer) -> None:
         self.entailer = entailer
-        self.name = f"consistency by {entailer.name}"
+        self.name = f"consistency:{entailer.name}"
         self.limits: BatchLimits = getattr(entailer, "limits", BatchLimits())
         self.stored: bool = getattr(entailer, "stored", True)
 

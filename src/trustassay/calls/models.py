@@ -12,6 +12,7 @@ from trustassay.calls.choosing import choose
 from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.kinds.chat import chat_request
+from trustassay.calls.kinds.compare import reads_question
 from trustassay.capabilities import ChatRequest, Choice, Likelihood, LikelihoodModel, Message, Reply
 
 __all__ = ["SampleModels"]
@@ -59,6 +60,12 @@ class SampleModels:
         backend = self._gatherers.find("chat", role, name).backend
         future.add_done_callback(partial(self._count, backend))
         return future
+
+    def compare(self, text: str, reference: str, question: str = "") -> Awaitable[float]:
+        """Ask for the similarity of a text and a reference, to a question that both answer."""
+        reads = reads_question(self._gatherers.backends.find("compare"))
+        pair = (text, reference)
+        return self.ask("compare", (*pair, question) if reads else pair)
 
     def substitutes(
         self, words: str, *, k: int, source: str, tag: str = "", types: Sequence[str] = ()

@@ -19,6 +19,7 @@ from trustassay.cli import (
     generate,
     isotropy,
     models,
+    rank,
     report,
     rescore,
     rubric,
@@ -50,6 +51,7 @@ app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("agree")(agree.agree)
 app.add_typer(rubric.app, name="rubric")
+app.command("rank")(rank.rank)
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)

@@ -64,7 +64,8 @@ class Backends:
         Optional[str],  # noqa: UP045
         _uri(
             "The similarity of two texts: cosine[:EMBEDDER] (the default), consistency[:ENTAILER], "
-            "lexical."
+            "lexical; of two answers to a question: novel, agreement[:ENTAILER]; "
+            "python:MODULE:OBJECT."
         ),
     ] = None
     retriever: Annotated[

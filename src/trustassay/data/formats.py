@@ -36,6 +36,8 @@ KNOWN_KINDS = (
     ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz), .parquet, "
     "or a folder written by save_to_disk of Hugging Face datasets"
 )
+LONGEST_LINE = 2**24
+"""Bytes of a first line that may be one record of many."""
 MOST_ROWS = 1024
 """Rows of an Arrow batch that are turned into Python objects at a time."""
 
@@ -121,13 +123,40 @@ def _json_line(line: bytes, where: str) -> Raw:
 
 
 def _json(path: Path, name: str) -> Iterator[Raw]:
+    if _one_object_a_line(path, name):
+        yield from _json_lines(path, name)
+        return
     content = _json_file(path, name)
-    # TriviaQA writes it with a capital letter.
-    records = content.get("data", content.get("Data")) if isinstance(content, dict) else content
+    records = content
+    if isinstance(content, dict):
+        key = "Data" if "Data" in content else "data"  # TriviaQA writes a capital letter
+        records = content[key] if key in content else _rows(content)
     if not isinstance(records, list):
-        raise InputError(f"{name}: expected a list of records, or an object with one under `data`")
+        raise InputError(
+            f"{name}: expected a list of records, an object with one under `data`, or an object of "
+            "columns, lists of one length"
+        )
     for number, record in enumerate(records, 1):
         yield Raw(f"{name}: item {number}", record)
+
+
+def _one_object_a_line(path: Path, name: str) -> bool:
+    """Whether a .json file is JSON Lines by its content, as some data sets are published."""
+    with opened(path, name) as stream:
+        first = stream.readline(LONGEST_LINE)
+        more = any(line.strip() for line in stream)
+    try:
+        return more and isinstance(json.loads(first.decode("utf-8-sig")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of columns of one length; ``None`` where it is no such object."""
+    lists = [value for value in columns.values() if isinstance(value, list)]
+    if not lists or len(lists) < len(columns) or len({len(one) for one in lists}) != 1:
+        return None
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def _json_file(path: Path, name: str) -> Any:
@@ -139,10 +168,7 @@ def _json_file(path: Path, name: str) -> Any:
         raise InputError(f"{name}: byte {error.start + 1} is not UTF-8") from error
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
-        hint = "; if it is JSON Lines (one object per line), name it .jsonl" * error.msg.startswith(
-            "Extra"
-        )
-        raise InputError(f"{name}: is not JSON ({place}: {error.msg}){hint}") from error
+        raise InputError(f"{name}: is not JSON ({place}: {error.msg})") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: is not readable JSON ({_reason(error)})") from error
 

@@ -39,6 +39,7 @@ STRUCTURED_FIELDS = (
     "resamples",
     "wrong_answers",
     "corrected_answers",
+    "incorrect_answers",
 )
 PROSE_NAMES = frozenset({"reference", "expected_output", "expectedOutput"})
 """Other tools' names of one long text that fills a list field here."""
@@ -239,6 +240,25 @@ def _unless_blank(value: Any) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+def _in_list(value: Any) -> Any:
+    """Split a list that is written with semicolons; a list stays as it is."""
+    if not isinstance(value, str):
+        return value
+    return [text.strip() for text in value.split(";") if text.strip()]
+
+
+def _one_of_list(value: Any) -> Any:
+    """Return the same as the aliases of one answer: each is right by itself."""
+    found = _in_list(value)
+    return [found] if found and isinstance(found, list) else found
+
+
+def _not_hallucinated(value: Any) -> Any:
+    """Turn yes, there is a hallucination, into the label of a wrong answer."""
+    known = {"yes": 0, "no": 1}
+    return known.get(value.strip().casefold(), value) if isinstance(value, str) else value
+
+
 _TRUST_EVAL_DOCUMENTS = {"supports": "answers_found", "excerpt": "sent"}
 
 # Its documents may bear Trust-Eval's names: flags must not get lost without a word.
@@ -288,6 +308,29 @@ LAYOUTS = (
         },
         documents=_TRUST_EVAL_DOCUMENTS,
         converters={"qa_pairs": _short_answers},
+    ),
+    Layout(
+        "TruthfulQA",
+        telling=frozenset({"Correct Answers", "Incorrect Answers"}),
+        fields={
+            "question": ("Question",),
+            "answers": ("Correct Answers",),
+            "incorrect_answers": ("Incorrect Answers",),
+        },
+        documents={},
+        converters={"Correct Answers": _one_of_list, "Incorrect Answers": _in_list},
+    ),
+    Layout(
+        "HaluEval",
+        telling=frozenset({"chatgpt_response"}),
+        fields={
+            "id": ("ID",),
+            "question": ("user_query",),
+            "response": ("chatgpt_response",),
+            "label": ("hallucination",),
+        },
+        documents={},
+        converters={"ID": _unless_blank, "hallucination": _not_hallucinated},
     ),
     Layout(
         "TrustScore",

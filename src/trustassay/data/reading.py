@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from trustassay.data.formats import InputError, Raw, missing_source, raw_records
 from trustassay.data.layouts import ABSENT, reach, recognise, systems_of
+from trustassay.data.published import flattened
 from trustassay.data.values import is_nan, plain
 from trustassay.errors import did_you_mean
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
@@ -54,7 +55,8 @@ def read_samples(
 ) -> Iterator[Located | Fault]:
     """Read samples in the layout of this project, Trust-Eval, ALCE, Ragas, DeepEval or TrustScore.
 
-    A record of TrustScore holds the answers of several systems: each is a sample.
+    A record of TrustScore, CHALE or HaluEval holds several answers: each is a sample. TruthfulQA
+    and haltt4llm are read as published, too.
 
     ``source`` is a path or an iterable of records and samples. Paths are distinguished by suffix:
     ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with ``.gz``), ``.parquet``,
@@ -132,7 +134,13 @@ def _not_a_record(value: Any) -> Problem:
 
 
 def _samples(raw: Raw, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
-    """Yield the sample of a record, or of each system that it holds an answer of."""
+    """Yield the sample of a record, or of each answer that it holds."""
+    flat = flattened(raw.record, fields)
+    if flat:
+        for number, record in enumerate(flat, 1):
+            where = raw.where if len(flat) == 1 else f"{raw.where}: answer {number}"
+            yield _sample(raw._replace(where=where, record=record), fields)
+        return
     try:
         systems = systems_of(raw.record, fields)
     except (RecursionError, ValueError):  # no id can be made of it: it cannot be read either

@@ -2,6 +2,7 @@
 
 from trustassay.metrics.consistency import Consistency
 from trustassay.metrics.factcheck import FactCheck
+from trustassay.metrics.fewl import Fewl
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 from trustassay.metrics.judge import Judge
@@ -11,6 +12,7 @@ from trustassay.metrics.trustscore import TrustScore
 __all__ = [
     "Consistency",
     "FactCheck",
+    "Fewl",
     "Grounding",
     "Harmonicity",
     "Judge",

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from trustassay.report.groups import Groups
 from trustassay.report.page import write_template
-from trustassay.report.plots import Curve, Mark, bars_svg, curves_svg
+from trustassay.report.plots import Curve, Mark, bars_svg, curves_svg, interval_svg, ticks
 from trustassay.report.text import amount, number
 from trustassay.statistics.isotropy import Isotropy
 
@@ -20,9 +20,12 @@ __all__ = [
     "ComparisonPage",
     "IsotropyPage",
     "PerturbationSection",
+    "RankedRow",
+    "RankingPage",
     "Row",
     "write_comparison_page",
     "write_isotropy_page",
+    "write_ranking_page",
 ]
 
 ANGLE_BINS = 40
@@ -145,6 +148,64 @@ class PerturbationSection:
     def eigenvalues(self) -> int:
         """The number of eigenvalues."""
         return len(self.found.shape.spectrum.shares) if self.found.shape else 0
+
+
+class RankedRow(NamedTuple):
+    """A model with its mean score and the interval of that."""
+
+    name: str
+    mean: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class RankingPage:
+    """What the page of ranked models shows; ``models`` and ``rows`` stand best first."""
+
+    title: str
+    metric: str
+    facts: Mapping[str, str]
+    headline: str
+    warnings: Sequence[str]
+    notes: Sequence[str]
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    models: Sequence[RankedRow]
+
+    @property
+    def axis(self) -> tuple[float, float]:
+        """Round numbers between which all intervals lie."""
+        marks = ticks(
+            min(one.interval[0] for one in self.models),
+            max(one.interval[1] for one in self.models),
+        )
+        return marks[0], marks[-1]
+
+    @property
+    def drawn(self) -> list[tuple[RankedRow, Markup]]:
+        """Each model with its interval and mean drawn on the axis that all share."""
+        low, high = self.axis
+
+        def at(value: float) -> float:
+            return (value - low) / (high - low)
+
+        return [
+            (
+                one,
+                interval_svg(
+                    (at(one.interval[0]), at(one.interval[1])),
+                    at(one.mean),
+                    f"mean {number(one.mean, 3)}, 95 % interval {number(one.interval[0], 3)} to "
+                    f"{number(one.interval[1], 3)}",
+                ),
+            )
+            for one in self.models
+        ]
+
+
+def write_ranking_page(page: RankingPage, path: Path) -> None:
+    """Write the page of ranked models, whole or not at all."""
+    write_template("rank.html.jinja", path, page=page)
 
 
 def write_comparison_page(page: ComparisonPage, path: Path) -> None:

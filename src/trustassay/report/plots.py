@@ -25,6 +25,7 @@ __all__ = [
     "Ratings",
     "bars_svg",
     "curves_svg",
+    "interval_svg",
     "line_text",
     "rating_svg",
     "ratings_of",
@@ -88,6 +89,15 @@ def bars_svg(
             )
         )
     return _stretched(kind, label, [*content, *map(_line, marks)])
+
+
+def interval_svg(interval: tuple[float, float], at: float, label: str) -> Markup:
+    """Draw an interval as a bar and its middle as a line; all are shares of the width."""
+    low, high = (WIDTH * min(1.0, max(0.0, end)) for end in interval)
+    bar = Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
+        low, HEIGHT / 4, max(high - low, 0.5), HEIGHT / 2
+    )
+    return _stretched("ridge", label, [bar, _line(Mark("mean", at))])
 
 
 def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[Mark] = ()) -> Markup:

@@ -105,11 +105,11 @@ async def _rehearse(
         with filled.samples_path.open("wb") as file:
             for sample in folder.samples():
                 file.write(encoded_sample(await rehearsal.fill(sample, stages)))
-        path = filled.samples_path
+        pool = StoredPool(filled.samples_path)
         if options.pool is not None:
-            path = filled.pool_path
-            await take_in(options.pool, path, lambda _: [], fields=options.fields)
-        prepared = await rehearsal.prepare(metrics, path)
+            await take_in(options.pool, filled.pool_path, lambda _: [], fields=options.fields)
+            pool = StoredPool(filled.pool_path, stages)
+        prepared = await rehearsal.prepare(metrics, pool)
         for number, sample in enumerate(filled.samples()):
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
@@ -157,9 +157,8 @@ class _Rehearsal:
                 sample = stage.stand_in(found.sample) if found.failures else found.sample
         return sample
 
-    async def prepare(self, metrics: Sequence[Metric], path: Path) -> dict[str, Any]:
+    async def prepare(self, metrics: Sequence[Metric], pool: StoredPool) -> dict[str, Any]:
         """Rehearse what metrics do before the first sample, and return what they prepared."""
-        pool = StoredPool(path)
         prepared: dict[str, Any] = {}
         for metric in metrics:
             if metric.pool:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
+from trustassay.capabilities import Models
 from trustassay.runs.hashing import hash64
+from trustassay.runs.stages import Stage, StageModels
 from trustassay.sample import Sample
 
 __all__ = ["StoredPool"]
 
 
 class StoredPool:
-    """Samples in canonical JSON Lines; only their places and ids' hashes are held in memory."""
+    """Samples in canonical JSON Lines; only their places and ids' hashes are held in memory.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    ``stages`` fill what a sample lacks when it is wanted, where the pool is a file of its own.
+    """
+
+    def __init__(self, path: Path, stages: Sequence[Stage] = ()) -> None:
+        self._path, self._stages = path, stages
         places, hashes = array("q"), array("Q")
         offset = 0
         with path.open("rb") as file:
@@ -43,6 +49,14 @@ class StoredPool:
         with self._path.open("rb") as file:
             for line in file:
                 yield Sample.parse(json.loads(line))
+
+    async def filled(self, index: int, models: Models, /) -> Sample:
+        """Return a sample with the references it lacked; asked once, since calls are stored."""
+        sample = self[index]
+        for stage in self._stages:
+            if stage.field == "references" and stage.lacks(sample):
+                sample = (await stage.fill(sample, cast(StageModels, models))).sample
+        return sample
 
     def index(self, sample_id: str) -> int | None:
         """Return the position of the sample with this id; ``None`` if there is none."""

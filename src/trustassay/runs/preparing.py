@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 from trustassay.calls.gatherers import Gatherers
@@ -29,19 +28,16 @@ class Prepared:
 
 
 async def prepare(
-    metrics: Sequence[Metric], pool_path: Path, gatherers: Gatherers
+    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Gatherers
 ) -> dict[str, Prepared]:
     """Return what each metric prepared, by name; those without a pool prepare nothing.
 
     A failure is a value: it only fails the samples of its own metric.
     """
     found = {metric.name: Prepared() for metric in metrics}
-    looking = [metric for metric in metrics if metric.pool]
-    if not looking:
-        return found
-    pool = StoredPool(pool_path)
-    for metric in looking:
-        found[metric.name] = await _prepared(metric, pool, gatherers)
+    for metric in metrics:
+        if metric.pool and pool is not None:
+            found[metric.name] = await _prepared(metric, pool, gatherers)
     return found
 
 

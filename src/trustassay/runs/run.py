@@ -35,6 +35,7 @@ from trustassay.runs.infos import ABOUT
 from trustassay.runs.intake import YIELD_EVERY, Intake, Source, checks_of, take_in
 from trustassay.runs.options import RunOptions
 from trustassay.runs.outputs import write_outputs
+from trustassay.runs.pool import StoredPool
 from trustassay.runs.preparing import Prepared, prepare
 from trustassay.runs.settling import check_run_keys
 from trustassay.runs.stages import Stage, settings_of, stages_of
@@ -284,8 +285,7 @@ async def _work(run: _Run, done: HashSet) -> _Work:
                     work.filled = await fill_samples(
                         folder, run.stages, gatherers, at_once * AHEAD, progress.step
                     )
-            pool = folder.pool_path if folder.pool_path.exists() else folder.samples_path
-            prepared = await prepare(run.metrics, pool, gatherers)
+            prepared = await prepare(run.metrics, _pool(run), gatherers)
             folder.write_prepared(prepared)
             with Progress("scoring", total, shown=options.progress) as progress:
                 progress.step(len(done))
@@ -294,6 +294,15 @@ async def _work(run: _Run, done: HashSet) -> _Work:
         finally:
             work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
     return work
+
+
+def _pool(run: _Run) -> StoredPool | None:
+    """Return what metrics may look at, if any does: a file of its own, else the run's samples."""
+    if not any(metric.pool for metric in run.metrics):
+        return None
+    if run.folder.pool_path.exists():
+        return StoredPool(run.folder.pool_path, run.stages)
+    return StoredPool(run.folder.samples_path)
 
 
 def _lacking(run: _Run) -> int:

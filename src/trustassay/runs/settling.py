@@ -54,6 +54,7 @@ async def settle(metrics: Sequence[Metric], named: Mapping[str, Any]) -> Backend
     _check_words(given)
     needs = check_needs(metrics)
     wanted: dict[Place, tuple[str, Any]] = {}
+    _check_defaults(needs, given)
     for metric, need in needs:
         for place, choice in _choices(metric, need, given).items():
             wanted[place] = (place.capability, choice)
@@ -129,6 +130,22 @@ def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
     return found
 
 
+def _check_defaults(needs: Sequence[tuple[Metric, Need]], given: Mapping[str, Any]) -> None:
+    """Refuse metrics of one run that would take different backends where nobody is named."""
+    taken: dict[Place, tuple[Metric, str | None]] = {}
+    for metric, need in needs:
+        place = place_of(need.capability, need.role)
+        default = need.default or capability(place.capability).default
+        if _word(place) in given or need.optional:
+            continue
+        first, other = taken.setdefault(place, (metric, default))
+        if other != default:
+            raise ValueError(
+                f"{first.name} would take {other} and {metric.name} {default}; one run has one: "
+                f"name it ({_option(_word(place))})"
+            )
+
+
 def _name_and_model(choice: Any) -> tuple[str, Any]:
     """Read ``NAME=URI``, or find a name in a URI or an object."""
     if not isinstance(choice, str):
@@ -152,7 +169,7 @@ def _choices(metric: Metric, need: Need, given: Mapping[str, Any]) -> dict[Place
             return {place: given[word]}
         models = named_models(given[word], need.role, many=need.many)
         return {place._replace(name=name): model for name, model in models.items()}
-    default = capability(place.capability).default
+    default = need.default or capability(place.capability).default
     if need.optional:
         return {}
     if default is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from trustassay.answering import Answering
+from trustassay.answering.diverse import answers_in, diverse_request
 from trustassay.answering.pairs import Pairing, pairs_in
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.capabilities import ChatRequest, Models, Reply
@@ -65,15 +66,20 @@ class Filling:
     answering: how the model, and the references, are asked for answers.
     pairing: how the generator is asked for wrong and corrected answers.
     documents: how many passages are retrieved for a question.
+    diverse: different answers that each reference is asked for in one call; ``None`` as metrics
+        want, else 1.
     """
 
     answering: Answering = field(default_factory=Answering)
     pairing: Pairing = field(default_factory=Pairing)
     documents: int = 5
+    diverse: int | None = None
 
     def __post_init__(self) -> None:
-        if self.documents < 1:
-            raise ValueError(f"documents: expected 1 or more, got {self.documents}")
+        for option in ("documents", "diverse"):
+            value = getattr(self, option)
+            if value is not None and value < 1:
+                raise ValueError(f"{option}: expected 1 or more, got {value}")
 
 
 class Failure(NamedTuple):
@@ -173,11 +179,16 @@ class Responses(Stage):
 
 @dataclass(frozen=True)
 class References(Stage):
-    """Asks every reference model for its answer; those that fail are missing from the sample."""
+    """Asks every reference model for its answer; those that fail are missing from the sample.
+
+    ``diverse`` more than 1 asks each of them for that many different answers in one call; fewer
+    are taken.
+    """
 
     field: ClassVar[str] = "references"
     answering: Answering
     names: tuple[str, ...]
+    diverse: int = 1
 
     def lacks(self, sample: Sample) -> bool:
         """Return whether a sample is to be filled."""
@@ -185,13 +196,16 @@ class References(Stage):
 
     def stand_in(self, sample: Sample) -> Sample:
         """Return the sample with placeholders, for checks before it is filled."""
-        missing = dict.fromkeys(self.names, (STAND_IN,))
+        missing = dict.fromkeys(self.names, _stand_ins(self.diverse))
         return replace(sample, references={**missing, **sample.references})
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
         """Request what a sample lacks."""
         missing = [name for name in self.names if name not in sample.references]
-        request = self.answering.request(sample)
+        if self.diverse > 1:
+            request = diverse_request(sample, self.diverse, self.answering)
+        else:
+            request = self.answering.request(sample)
         replies = await asyncio.gather(
             *(models.request(request, "references", name) for name in missing),
             return_exceptions=True,
@@ -202,15 +216,18 @@ class References(Stage):
                 failures.append(Failure.of(reply, name))
             elif isinstance(reply, BaseException):
                 raise reply
+            elif texts := answers_in(reply.text, self.diverse):
+                found[name] = texts
             else:
-                found[name] = (reply.text.strip(),)
+                failures.append(Failure(f"{name}: its reply holds no numbered answer"))
         ordered = {name: found[name] for name in [*self.names, *found] if name in found}
         asked = len(missing) - len(failures)
         return Filled(replace(sample, references=ordered), tuple(failures), asked)
 
     def settings(self) -> dict[str, Any]:
         """Return the options that determine the result, as JSON values."""
-        return {"names": list(self.names), **self.answering.settings()}
+        several = {"diverse": self.diverse} if self.diverse > 1 else {}
+        return {"names": list(self.names), **several, **self.answering.settings()}
 
 
 @dataclass(frozen=True)
@@ -228,7 +245,11 @@ class Pairs(Stage):
         """Return the sample with placeholders, for checks before it is filled."""
         if not self.lacks(sample):
             return sample
-        return replace(sample, wrong_answers=(STAND_IN,), corrected_answers=(STAND_IN,))
+        wrong, corrected = (
+            tuple(f"{kind} {text}" for text in _stand_ins(self.pairing.pairs))
+            for kind in ("Wrong:", "Corrected:")
+        )
+        return replace(sample, wrong_answers=wrong, corrected_answers=corrected)
 
     async def fill(self, sample: Sample, models: StageModels) -> Filled:
         """Request what a sample lacks."""
@@ -285,6 +306,7 @@ def stages_of(
     Documents come first, since responses may need them.
     """
     wanted = {name for metric in metrics for name in metric.fills}
+    filling = _as_wanted(filling, metrics)
     found: list[Stage] = []
     if "documents" in wanted and backends.find("search"):
         found.append(Documents(filling.documents))
@@ -292,10 +314,38 @@ def stages_of(
     if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
         found.append(Responses(filling.answering, model.name))
     if "references" in wanted and (names := backends.named("references")):
-        found.append(References(_closed_book(filling.answering), names))
+        answering = _closed_book(filling.answering)
+        found.append(References(answering, names, filling.diverse or 1))
     if wanted & {"wrong_answers", "corrected_answers"} and backends.find("chat", "generator"):
         found.append(Pairs(filling.pairing))
     return tuple(found)
+
+
+def _as_wanted(filling: Filling, metrics: Collection[Metric]) -> Filling:
+    """Return how samples are filled, as many as metrics want where the user does not say.
+
+    Raises:
+        ValueError: two metrics want different numbers.
+    """
+    numbers: dict[str, tuple[str, int]] = {}
+    for metric in metrics:
+        for name, number in metric.filling.items():
+            first, other = numbers.setdefault(name, (metric.name, number))
+            if other != number:
+                raise ValueError(
+                    f"{first} wants {other} {name} of a call and {metric.name} {number}; "
+                    "score them in runs of their own"
+                )
+    if filling.pairing == Pairing() and "wrong_answers" in numbers:
+        filling = replace(filling, pairing=Pairing(pairs=numbers["wrong_answers"][1]))
+    if filling.diverse is None and "references" in numbers:
+        filling = replace(filling, diverse=numbers["references"][1])
+    return filling
+
+
+def _stand_ins(n: int) -> tuple[str, ...]:
+    """Return what is taken for n texts that are not there yet; they differ, as the texts will."""
+    return (STAND_IN,) if n == 1 else tuple(f"{STAND_IN} {number}" for number in range(1, n + 1))
 
 
 def _closed_book(answering: Answering) -> Answering:

@@ -12,15 +12,16 @@ from trustassay.backends import DEFAULT_SIMILARITY, resolve
 from trustassay.calls.capability import Capability, Through, numbers
 from trustassay.calls.keeping import Codec
 from trustassay.calls.kinds.entail import chat_behind
-from trustassay.capabilities import Entailment, Similarity
+from trustassay.capabilities import Entailment, QuestionSimilarity, Similarity
 from trustassay.errors import BackendError
 
-__all__ = ["COMPARE"]
+__all__ = ["COMPARE", "reads_question"]
 
-Pair = tuple[str, str]
+Texts = tuple[str, ...]
+"""A text and a reference, and the question where the similarity reads it."""
 
 
-def compute(similarity: Similarity, pairs: list[Pair]) -> list[float]:
+def compute(similarity: Any, pairs: list[Texts]) -> list[float]:
     """Return a number for each pair of text and reference.
 
     Raises:
@@ -29,13 +30,18 @@ def compute(similarity: Similarity, pairs: list[Pair]) -> list[float]:
     return _checked(similarity, similarity.scores(pairs), pairs)
 
 
+def reads_question(similarity: Any) -> bool:
+    """Return whether a similarity reads the question."""
+    return bool(getattr(similarity, "reads_question", False))
+
+
 def through(similarity: Any) -> Through | None:
     """Return how a similarity asks an endpoint's vectors, or an entailer that asks a chat model."""
 
-    async def by_vectors(pair: Pair, ask: Callable[[str], Awaitable[Any]]) -> float:
+    async def by_vectors(pair: Texts, ask: Callable[[str], Awaitable[Any]]) -> float:
         return _checked(similarity, await similarity.ascores([pair], ask), [pair])[0]
 
-    async def by_entailment(pair: Pair, ask: Callable[[Pair], Awaitable[Entailment]]) -> float:
+    async def by_entailment(pair: Texts, ask: Callable[[Texts], Awaitable[Entailment]]) -> float:
         text, reference = pair
         return (await ask((reference, text))).entailment
 
@@ -47,7 +53,9 @@ def through(similarity: Any) -> Through | None:
     return None
 
 
-def _checked(similarity: Similarity, found: Any, pairs: list[Pair]) -> list[float]:
+def _checked(
+    similarity: Similarity | QuestionSimilarity, found: Any, pairs: list[Texts]
+) -> list[float]:
     scores = np.asarray(found, dtype=float)
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
         raise BackendError(f"{similarity.name} did not return a number for each pair")
@@ -55,11 +63,11 @@ def _checked(similarity: Similarity, found: Any, pairs: list[Pair]) -> list[floa
     return numbers
 
 
-COMPARE: Capability[Pair, float] = Capability(
+COMPARE: Capability[Texts, float] = Capability(
     name="compare",
     stored_as="similarity",
     backend="similarity",
-    item=lambda text, reference: (text, reference),
+    item=lambda *texts: texts,
     compute=compute,
     codec=Codec(
         parts=lambda pair: pair,

@@ -1,0 +1,220 @@
+"""``trustassay rank``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import Backends, Records, with_options
+from trustassay.cli.streams import one_line, print_json, say
+from trustassay.cli.tables import show_table
+
+if TYPE_CHECKING:
+    from trustassay.statistics.ranking import Difference
+    from trustassay.workflows.rank import Ranking
+
+MOST = 20
+"""Pairs of models that cannot be told apart which are listed."""
+
+
+@with_options
+def rank(  # noqa: PLR0913 - one argument an option
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="INPUT",
+            help="A run's folder, or answers of several models, told apart by the field model.",
+            show_default=False,
+        ),
+    ],
+    *,
+    metric: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="The metric, where the run has several; for answers what to score them with, "
+            "as for score. Default: fewl:form=agreement.",
+            metavar="NAME[:OPTION=VALUE,...]",
+            show_default=False,
+        ),
+    ] = None,
+    backends: Backends,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="The folder of the run that scores answers.", show_default=False),
+    ] = None,
+    page: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Write a page with the ranking drawn.", show_default=False),
+    ] = None,
+    tqa: Annotated[
+        bool,
+        typer.Option(
+            "--tqa",
+            help="Also hold the scores of single answers against the TQA metric: likeness to the "
+            "right answers of the input less that to its wrong ones, by --similarity.",
+        ),
+    ] = False,
+    seed: common.Seed = 0,
+    records: Records,
+    as_json: common.Json = False,
+) -> None:
+    """Rank models by their mean score over the same questions, and say how sure that is.
+
+    Where the answers have labels, the order is held against true accuracy.
+
+    \b
+    trustassay rank runs/one
+    trustassay rank answers.jsonl --metric fewl:form=agreement --page ranking.html
+    """
+    with errors_for_people():
+        from trustassay import api
+        from trustassay.backends import DEFAULT_SIMILARITY, resolve
+        from trustassay.runs.naming import default_folder
+        from trustassay.workflows import rank as ranking
+
+        folder, name = source, metric
+        if not (source / "run.json").exists():
+            chosen = metric or "fewl:form=agreement"
+            settings: dict[str, Any] = {"metrics": [chosen], "seed": seed, **backends.named()}
+            folder = out or default_folder(source, **settings)
+            run = api.score(
+                source,
+                metrics=chosen,
+                out=folder,
+                seed=seed,
+                progress=True,
+                **backends.named(),
+                **records.read(),
+            )
+            common.show(run, as_json=False)
+            name = chosen.partition(":")[0]
+        similarity = None
+        if tqa:
+            similarity = resolve.similarity(backends.similarity or DEFAULT_SIMILARITY)
+        found = ranking.rank(folder, metric=name, seed=seed, similarity=similarity)
+        _show(found)
+        if page:
+            write_ranking(found, source, page)
+            say(f"page: {page}")
+        if as_json:
+            print_json(found.to_dict())
+
+
+def statements(found: Ranking) -> list[str]:
+    """Say in sentences which models cannot be told apart, and how far the order is the true one."""
+    unclear = [one for one in found.found.differences if not one.apart]
+    if not unclear:
+        lines = ["All models can be told apart at 95 %."]
+    else:
+        lines = [_unclear(found, one) for one in unclear[:MOST]]
+        if len(unclear) > MOST:
+            lines.append(f"Nor can {len(unclear) - MOST} more pairs; --json lists them.")
+    agreement = found.found.agreement
+    if agreement is not None:
+        lines.append(_agreement(found))
+    for pairs in found.pairs:
+        if pairs.pairs:
+            share = 100 * pairs.alike / pairs.pairs
+            lines.append(
+                f"Of {pairs.pairs:,} pairs of answers to a question that differ by "
+                f"{pairs.truth}, the score orders {share:.1f} % alike; chance is 50 %."
+            )
+    return lines
+
+
+def _unclear(found: Ranking, one: Difference) -> str:
+    low, high = (f"{end:+.3f}".replace("-", "−") for end in one.interval)
+    return (
+        f"{found.models[one.better]} and {found.models[one.worse]} cannot be told apart: they are "
+        f"{abs(one.value):.3f} apart (95 % interval of the difference {low} to {high})."
+    )
+
+
+def _agreement(found: Ranking) -> str:
+    assert found.found.agreement is not None
+    agreement = found.found.agreement
+    parts = []
+    for name, value, interval in (
+        ("Kendall's tau", agreement.kendall, agreement.kendall_interval),
+        ("Spearman's rho", agreement.spearman, agreement.spearman_interval),
+    ):
+        if value is None:
+            parts.append(f"{name} is not defined")
+        else:
+            within = f" ({interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
+            parts.append(f"{name} {value:.2f}{within}")
+    m = len(found.models)
+    ways = 1
+    for number in range(2, m + 1):
+        ways *= number
+    return (
+        f"With true accuracy: {', '.join(parts)}. {m} models stand in the true order by chance "
+        f"once in {ways:,} times."
+    )
+
+
+def rows(found: Ranking) -> list[list[str]]:
+    """Return the table of the models."""
+    ranked = found.found
+    table = []
+    for place, name in enumerate(found.models):
+        low, high = ranked.intervals[place]
+        cells = [name, f"{ranked.means[place]:.3f}", f"{low:.3f} to {high:.3f}"]
+        cells += [_percent(value) for value in ranked.probabilities[place].tolist()]
+        if ranked.truth is not None:
+            cells.append(f"{100 * ranked.truth[place]:.1f}")
+        table.append(cells)
+    return table
+
+
+def headings(found: Ranking) -> list[str]:
+    """Return the headings of that table."""
+    ranks = [f"rank {place}" for place in range(1, len(found.models) + 1)]
+    accuracy = ["true, %"] if found.found.truth is not None else []
+    return ["model", "mean", "95 % interval", *ranks, *accuracy]
+
+
+def _percent(value: float) -> str:
+    if 0 < value < 0.005:
+        return "<1 %"
+    return ">99 %" if 0.995 < value < 1 else f"{100 * value:.0f} %"
+
+
+def _show(found: Ranking) -> None:
+    say(one_line(f"{found.metric.title}: {found.questions:,} questions that all models answered"))
+    if found.left_out:
+        say(f"{found.left_out:,} questions are left out: not every model has a score for them")
+    show_table(headings(found), rows(found), ())
+    for line in statements(found):
+        say(one_line(line))
+
+
+def write_ranking(found: Ranking, source: Path, path: Path) -> None:
+    """Write the page of a ranking."""
+    from trustassay.report.pages import RankedRow, RankingPage, Row, write_ranking_page
+
+    ranked = found.found
+    lines = statements(found)
+    page = RankingPage(
+        title=f"{source.name or source}: models ranked",
+        metric=found.metric.title,
+        facts={
+            "input": str(source),
+            "questions": f"{found.questions:,}",
+            "left out": f"{found.left_out:,}",
+        },
+        headline=lines[0].replace("95 %", "95\xa0%"),
+        warnings=[],
+        notes=lines[1:],
+        columns=headings(found)[1:],
+        rows=[Row(name, cells) for name, *cells in rows(found)],
+        models=[
+            RankedRow(name, float(ranked.means[place]), ranked.intervals[place])
+            for place, name in enumerate(found.models)
+        ],
+    )
+    write_ranking_page(page, path)

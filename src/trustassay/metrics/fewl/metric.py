@@ -1,0 +1,290 @@
+"""The metric ``fewl``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError
+from trustassay.metric import Assessment, Context, Figure, Pool, Summary
+from trustassay.metrics.fewl import maths
+from trustassay.metrics.fewl.asking import says_same
+from trustassay.metrics.fewl.options import FewlOptions
+from trustassay.metrics.fewl.pool import Neighbour, QuestionPool, prepared
+from trustassay.metrics.fewl.references import Absent, Reference, blank, counted
+from trustassay.metrics.fewl.summary import FIGURES, summarise
+from trustassay.metrics.fewl.view import problem_in, view_of
+from trustassay.sample import Problem, Sample
+from trustassay.views import View
+
+__all__ = ["Fewl"]
+
+
+@dataclass(frozen=True)
+class Fewl(FewlOptions):
+    """How much do the references agree with the answer, weighted by what they know?
+
+    The score rises with the likeness of the answer to each reference's answer to the question,
+    and falls with its likeness to their answers to other questions (Wei et al. 2024). Higher is
+    less hallucinated. No gold answer is read, except by the weights ``ideal``.
+
+    A reference that failed, refused or said nothing gives its weight to the others of that
+    sample; where none is left there is no score. An answer without words is like nothing: all its
+    similarities are 0.
+
+    ``parts`` hold the score without the penalty, the mean penalty, the weighted similarity, how
+    many references, neighbours and pairs stand behind it, the length of the answer, and its label
+    where it has one.
+
+    Args:
+        See :class:`~trustassay.metrics.fewl.options.FewlOptions`.
+    """
+
+    name: ClassVar[str] = "fewl"
+    title: ClassVar[str] = "Agreement with references (FEWL)"
+    pool: ClassVar[bool] = True
+    figures: ClassVar[Mapping[str, Figure]] = FIGURES
+    evidence_template: ClassVar[str] = "evidence.html.jinja"
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """A sample needs references: in the file, or models to ask."""
+        found = []
+        if sample.response is None:
+            found.append(Problem("response", "is missing (expected the answer to assess)"))
+        if not sample.references:
+            words = "is missing (expected answers by model name, or --reference models to ask)"
+            found.append(Problem("references", words))
+        if self.wants_pairs:
+            found += [
+                Problem(name, f"is missing (expected answers, --generator, or weights={other})")
+                for name, other in (
+                    ("wrong_answers", "uniform"),
+                    ("corrected_answers", "uniform"),
+                )
+                if not getattr(sample, name)
+            ]
+        if self.weighting == "ideal":
+            found += [
+                Problem(name, "is missing (expected labelled answers, for weights=ideal)")
+                for name in ("answers", "incorrect_answers")
+                if not getattr(sample, name)
+            ]
+        return found
+
+    async def prepare(self, pool: Pool, models: Models) -> QuestionPool:
+        """Look at all questions and, for the weights ``agreement``, at all answers."""
+        return await prepared(pool, self, models)
+
+    async def assess(self, context: Context) -> Assessment:
+        """Compare, weigh, subtract; every reference stands in the evidence."""
+        sample, questions = context.sample, context.prepared
+        expected = context.models.names("references") or questions.names
+        present, absent = counted(sample, expected)
+        if not present:
+            reason = "no reference answered: " + "; ".join(f"{a.key} {a.why}" for a in absent)
+            evidence = [_absence(one) for one in absent]
+            return Assessment(sample.id, self.name, None, reason=reason, evidence=evidence)
+        if self.wants_pairs and not (sample.wrong_answers and sample.corrected_answers):
+            raise AssessmentError("has no wrong and corrected answers to weigh references by")
+        comparing = _Comparing(self, sample, context.models)
+        neighbours: Sequence[Neighbour] = ()
+        if self.penalising != "none":
+            neighbours = await questions.neighbours(sample, self, context.models, context.seed)
+        agreement, expertise, likeness = await asyncio.gather(
+            comparing.answer_with([one.text for one in present]),
+            self._expertise(present, comparing, questions),
+            asyncio.gather(*(comparing.with_neighbours(one, neighbours) for one in present)),
+        )
+        return self._assessed(sample, present, absent, agreement, expertise, likeness, neighbours)
+
+    async def _expertise(
+        self, present: Sequence[Reference], comparing: _Comparing, questions: QuestionPool
+    ) -> list[float]:
+        """Return what the weights are made of, for each reference."""
+        if self.weighting == "agreement":
+            return [questions.ability.get(one.key, 0.0) for one in present]
+        if self.weighting == "uniform":
+            return [0.0] * len(present)
+        return await asyncio.gather(*(comparing.expertise(one) for one in present))
+
+    def _assessed(
+        self,
+        sample: Sample,
+        present: Sequence[Reference],
+        absent: Sequence[Absent],
+        agreement: Sequence[float],
+        expertise: Sequence[float],
+        likeness: Sequence[Sequence[float]],
+        neighbours: Sequence[Neighbour],
+    ) -> Assessment:
+        """Put the numbers together."""
+        weights, counting = self._weights(np.array(expertise))
+        has_penalty = np.array([bool(values) for values in likeness])
+        penalties = np.array([float(np.mean(values)) if values else 0.0 for values in likeness])
+        score, plain = (
+            float(
+                maths.score(
+                    agreement,
+                    weights,
+                    lost,
+                    divergence=self.divergence,
+                    form=self.form,
+                    present=counting,
+                    has_penalty=has_penalty,
+                )[0]
+            )
+            for lost in (penalties if self.penalising != "none" else None, None)
+        )
+        parts = {
+            "no_penalty": plain,
+            "agreement": float(weights @ np.array(agreement)),
+            "references": len(present),
+            "characters": len(sample.response or ""),
+        }
+        if self.penalising != "none":
+            parts["neighbours"] = len(neighbours)
+            if has_penalty.any():
+                parts["penalty"] = float(penalties[has_penalty].mean())
+        if self.wants_pairs:
+            parts["pairs"] = min(
+                self.pairs, len(sample.wrong_answers), len(sample.corrected_answers)
+            )
+        if sample.label is not None:
+            parts["label"] = sample.label
+        evidence = [
+            _presence(one, *numbers)
+            for one, *numbers in zip(
+                present, agreement, expertise, weights.tolist(), likeness, strict=True
+            )
+        ]
+        return Assessment(
+            sample.id,
+            self.name,
+            score,
+            reason=self._reason(present, absent, has_penalty, neighbours),
+            parts=parts,
+            evidence=[
+                {"form": self.form, "weights": self.weighting},
+                *evidence,
+                *map(_absence, absent),
+                *({"neighbour": n.question, "likeness": n.similarity} for n in neighbours),
+            ],
+        )
+
+    def _weights(self, expertise: Any) -> tuple[Any, Any]:
+        """Return the weights, and which references count: all, or the best alone."""
+        everyone = np.ones(len(expertise), dtype=bool)
+        if self.weighting == "agreement":
+            return maths.ability_weights(expertise), everyone
+        if self.weighting == "single-best":
+            best = maths.best_alone(expertise)
+            return best.astype(float), best
+        return maths.softmax_weights(expertise, self.temperature), everyone
+
+    def _reason(
+        self,
+        present: Sequence[Reference],
+        absent: Sequence[Absent],
+        has_penalty: Any,
+        neighbours: Sequence[Neighbour],
+    ) -> str:
+        words = [f"{len(present)} references"] if len(present) != 1 else ["1 reference"]
+        words += [f"{one.key} {one.why}: its weight went to the others" for one in absent]
+        if self.penalising != "none":
+            if not neighbours:
+                words.append("no question is near enough for a penalty, so there is none")
+            elif not has_penalty.all():
+                without = [
+                    one.key for one, has in zip(present, has_penalty, strict=True) if not has
+                ]
+                words.append(f"no penalty of {', '.join(without)}: answered no neighbour")
+        return "; ".join(words)
+
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+        """Return the mean beside what it is to be held against."""
+        return summarise(self, assessments, seed)
+
+    def problem(self, assessment: Assessment) -> str | None:
+        """Say where references agree with anything rather than with the answer."""
+        return problem_in(assessment)
+
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
+        """Return the references beside what they make of the answer."""
+        return view_of(assessment)
+
+
+@dataclass(frozen=True)
+class _Comparing:
+    """Asks for the similarities of one sample."""
+
+    options: FewlOptions
+    sample: Sample
+    models: Models
+
+    async def answer_with(self, texts: Sequence[str]) -> list[float]:
+        """Return how much the answer says the same as each text; 0 for an answer without words."""
+        if blank(self.sample.response):
+            return [0.0] * len(texts)
+        return await self._all(self.sample.response or "", texts)
+
+    async def with_neighbours(
+        self, reference: Reference, neighbours: Sequence[Neighbour]
+    ) -> list[float]:
+        """Return how much the answer is like a reference's answers to other questions."""
+        return await self.answer_with(
+            [one.answers[reference.key] for one in neighbours if reference.key in one.answers]
+        )
+
+    async def expertise(self, reference: Reference) -> float:
+        """Return how much nearer a reference is to right answers than to wrong ones."""
+        right, wrong = self._measures()
+        if self.options.expertise == "ask" and self.options.weighting != "ideal":
+            ask = self.sample.question, self.models
+            to_right, to_wrong = await asyncio.gather(
+                says_same(reference, right, *ask), says_same(reference, wrong, *ask)
+            )
+        else:
+            to_right, to_wrong = await asyncio.gather(
+                self._all(reference.text, right), self._all(reference.text, wrong)
+            )
+        return maths.expertise(to_right, to_wrong)
+
+    def _measures(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the answers that a reference should be near to, and those it should not."""
+        sample, pairs = self.sample, self.options.pairs
+        if self.options.weighting == "ideal":
+            return [alias for aliases in sample.answers for alias in aliases], (
+                sample.incorrect_answers
+            )
+        return sample.corrected_answers[:pairs], sample.wrong_answers[:pairs]
+
+    async def _all(self, text: str, references: Sequence[str]) -> list[float]:
+        question = self.sample.question
+        return await asyncio.gather(
+            *(self.models.compare(text, other, question) for other in references)
+        )
+
+
+def _presence(
+    one: Reference, agreement: float, expertise: float, weight: float, likeness: Sequence[float]
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "reference": one.key,
+        "answer": one.text,
+        "similarity": agreement,
+        "expertise": expertise,
+        "weight": weight,
+    }
+    if likeness:
+        row["penalty"] = float(np.mean(likeness))
+        row["neighbours"] = len(likeness)
+    return row
+
+
+def _absence(one: Absent) -> dict[str, Any]:
+    return {"absent": one.key, "why": one.why}

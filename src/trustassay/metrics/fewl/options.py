@@ -1,0 +1,133 @@
+"""The options of ``fewl``, and what follows from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self, get_args
+
+from trustassay.metric import Inventory, Metric, Need
+from trustassay.metrics.fewl.maths import DIVERGENCES, FORMS, Divergence, Form
+
+__all__ = ["FewlOptions", "Penalty", "Weights"]
+
+Weights = Literal["auto", "ours", "uniform", "ideal", "single-best", "agreement"]
+Penalty = Literal["nearest", "random", "none"]
+LARGEST = 1.1
+"""A similarity beyond this is outside the range of the score: 1 says the same."""
+
+
+@dataclass(frozen=True)
+class FewlOptions(Metric):
+    """What a user can choose.
+
+    Args:
+        form: ``eq1`` (the paper's equation 1), ``theory`` (its section 3.1), ``agreement`` (ours;
+            see docs/fewl.md).
+        divergence: ``tv``, ``js`` or ``kl``; the form ``agreement`` has none.
+        weights: of the references. ``ours`` by their expertise, from wrong and corrected answers
+            (the paper's name for it); ``uniform``; ``ideal``, by labelled right and wrong answers
+            (``answers`` and ``incorrect_answers``); ``single-best``, the one of most expertise
+            alone; ``agreement``, by how much they agree over all samples. ``auto`` is ``ours``,
+            for the form ``agreement`` it is ``agreement``.
+        temperature: divides the expertise before its exponential is taken.
+        penalty: subtract the likeness to the references' answers to the ``nearest`` questions, to
+            ``random`` ones, or ``none``.
+        neighbours: questions behind a penalty, K.
+        max_similarity: cosine of questions from which they are too alike to be neighbours.
+        pairs: wrong answers and corrected ones that the generator is asked for in one call; the
+            first so many count where a sample brings its own.
+        answers: different answers that each reference model is asked for in one call; each counts
+            as a reference.
+        expertise: by ``similarity`` to wrong and corrected answers, or ``ask``: each reference is
+            asked whether its answer says the same as they do (footnote 4).
+    """
+
+    form: Form = "eq1"
+    divergence: Divergence = "tv"
+    weights: Weights = "auto"
+    temperature: float = 1.0
+    penalty: Penalty = "nearest"
+    neighbours: int = 10
+    max_similarity: float = 0.8
+    pairs: int = 25
+    answers: int = 1
+    expertise: Literal["similarity", "ask"] = "similarity"
+
+    def __post_init__(self) -> None:
+        for option, known in (
+            ("form", FORMS),
+            ("divergence", DIVERGENCES),
+            ("weights", get_args(Weights)),
+            ("penalty", get_args(Penalty)),
+            ("expertise", ("similarity", "ask")),
+        ):
+            value = getattr(self, option)
+            if value not in known:
+                raise ValueError(f"{option}: expected {', '.join(known)}, got {value!r}")
+        for option, least in (("neighbours", 0), ("pairs", 0), ("answers", 1)):
+            if getattr(self, option) < least:
+                raise ValueError(f"{option}: expected {least} or more, got {getattr(self, option)}")
+        if not 0 < self.temperature < math.inf:
+            raise ValueError(f"temperature: expected more than 0, got {self.temperature}")
+        if not -1 <= self.max_similarity <= 1:
+            raise ValueError(f"max_similarity: expected -1 to 1, got {self.max_similarity}")
+
+    @property
+    def weighting(self) -> Weights:
+        """The weights that are taken."""
+        if self.weights != "auto":
+            return self.weights
+        return "agreement" if self.form == "agreement" else "ours"
+
+    @property
+    def penalising(self) -> Penalty:
+        """The penalty that is taken."""
+        return self.penalty if self.neighbours else "none"
+
+    @property
+    def wants_pairs(self) -> bool:
+        """Whether the score needs wrong and corrected answers."""
+        return self.pairs > 0 and self.weighting in ("ours", "single-best")
+
+    def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002
+        """Return these options with ``auto`` written out."""
+        return dataclasses.replace(self, weights=self.weighting, penalty=self.penalising)
+
+    @property
+    def fills(self) -> tuple[str, ...]:
+        """References, and pairs where they count."""
+        pairs = ("wrong_answers", "corrected_answers") if self.wants_pairs else ()
+        return ("references", *pairs)
+
+    @property
+    def filling(self) -> Mapping[str, int]:
+        """How many pairs and answers it wants."""
+        found = {"references": self.answers}
+        return found | ({"wrong_answers": self.pairs} if self.wants_pairs else {})
+
+    def needs(self) -> Sequence[Need]:
+        """A similarity; an embedder to find neighbours; whom stages and ``ask`` ask."""
+        default = "novel" if self.form == "agreement" else None
+        found = [
+            Need("compare", default=default),
+            Need("chat", "references", many=True, optional=True),
+        ]
+        if self.penalising != "none":
+            found.append(Need("embed"))
+        if self.wants_pairs:
+            found.append(Need("chat", "generator", optional=True))
+        return found
+
+    @property
+    def score_range(self) -> tuple[float, float]:
+        """The least and the largest score of similarities from -1.1 to 1.1."""
+        if self.form == "agreement":
+            return -2 * LARGEST, 2 * LARGEST
+        if self.divergence == "tv":
+            return -1.0, 1.0
+        if self.divergence == "js":
+            return -1.4, 0.85
+        return -LARGEST - math.exp(LARGEST - 1), LARGEST

@@ -1,0 +1,204 @@
+"""What all samples together tell: whose questions are near, and how far references agree."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.capabilities import Models
+from trustassay.metric import Pool
+from trustassay.metrics.fewl import maths
+from trustassay.metrics.fewl.neighbours import (
+    BLOCK_BYTES,
+    Neighbours,
+    Vectors,
+    nearest,
+    random_others,
+)
+from trustassay.metrics.fewl.options import FewlOptions
+from trustassay.metrics.fewl.references import answers_of, blank, subject_of
+from trustassay.sample import Sample
+from trustassay.statistics.randomness import generator
+
+__all__ = ["Neighbour", "QuestionPool", "prepared"]
+
+EMBEDDED_AT_ONCE = 1024
+LEARNT_FROM = 500
+"""Samples from which the agreement of the references is learnt, where there are more."""
+KEPT = 4096
+"""Questions whose answers are kept in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A question near to another one, and what the references answered to it, by their keys."""
+
+    question: str
+    similarity: float
+    answers: Mapping[str, str]
+
+
+@dataclass
+class QuestionPool:
+    """The different questions of a pool, each with its places there.
+
+    Samples of several models share questions: a question counts once among the neighbours, and
+    what any of its samples holds of a reference's answer counts.
+    """
+
+    pool: Pool
+    names: frozenset[str] = frozenset()
+    """The names of all references that any sample has."""
+    places: list[list[int]] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+    vectors: Vectors = field(default_factory=lambda: np.zeros((0, 1), dtype=np.float32))
+    ability: Mapping[str, float] = field(default_factory=dict)
+    _blocks: dict[int, Neighbours] = field(default_factory=dict)
+    _kept: OrderedDict[int, Mapping[str, tuple[str, ...]]] = field(default_factory=OrderedDict)
+
+    async def neighbours(
+        self, sample: Sample, options: FewlOptions, models: Models, seed: int
+    ) -> list[Neighbour]:
+        """Return the neighbours of a sample's question, nearest first, without itself."""
+        number = self.numbers.get(sample.question.strip())
+        if options.penalising == "nearest" and number is not None:
+            places, similarities = self._nearest(number, options)
+        else:
+            query = await self._vector(sample, number, models)
+            itself = -1 if number is None else number
+            if options.penalising == "random":
+                rng = generator(seed, sample.question.strip(), "neighbours")
+                found = random_others(
+                    query,
+                    self.vectors,
+                    options.neighbours,
+                    rng,
+                    max_similarity=options.max_similarity,
+                    itself=itself,
+                )
+            else:
+                found = nearest(
+                    query[None],
+                    self.vectors,
+                    options.neighbours,
+                    max_similarity=options.max_similarity,
+                )
+            places, similarities = found.places[0], found.similarities[0]
+        pairs = [(int(p), float(s)) for p, s in zip(places, similarities, strict=True) if p >= 0]
+        answers = await asyncio.gather(*(self._answers(place, models) for place, _ in pairs))
+        return [
+            Neighbour(self.pool[self.places[place][0]].question, similarity, found_answers)
+            for (place, similarity), found_answers in zip(pairs, answers, strict=True)
+        ]
+
+    def _nearest(
+        self, number: int, options: FewlOptions
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return a row of the neighbours of the pool's own questions, computed block by block."""
+        rows = max(1, BLOCK_BYTES // (8 * len(self.vectors)))
+        block, row = divmod(number, rows)
+        if block not in self._blocks:
+            start = block * rows
+            stop = min(start + rows, len(self.vectors))
+            self._blocks[block] = nearest(
+                self.vectors[start:stop],
+                self.vectors,
+                options.neighbours,
+                max_similarity=options.max_similarity,
+                itself=np.arange(start, stop),
+            )
+        found = self._blocks[block]
+        return found.places[row], found.similarities[row]
+
+    async def _vector(self, sample: Sample, number: int | None, models: Models) -> Vectors:
+        return await models.embed(sample.question) if number is None else self.vectors[number]
+
+    async def _answers(self, number: int, models: Models) -> Mapping[str, str]:
+        """Return what the references answered to a question of the pool, by key."""
+        if number not in self._kept:
+            found: dict[str, tuple[str, ...]] = {}
+            for place in self.places[number]:
+                sample = await self.pool.filled(place, models)
+                for name, texts in sample.references.items():
+                    found.setdefault(name, texts)
+                if self.names <= found.keys():
+                    break
+            self._kept[number] = found
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return {one.key: one.text for one in answers_of(self._kept[number]) if not one.silent}
+
+
+async def prepared(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:
+    """Look at all samples: sort their questions, embed them, and learn whom to believe."""
+    found = QuestionPool(pool)
+    names: set[str] = set(models.names("references"))
+    for place, sample in enumerate(pool):
+        question = sample.question.strip()
+        number = found.numbers.setdefault(question, len(found.places))
+        if number == len(found.places):
+            found.places.append([])
+        found.places[number].append(place)
+        names |= sample.references.keys()
+    found.names = frozenset(names)
+    if options.penalising != "none":
+        found.vectors = await _embedded(list(found.numbers), models)
+    if options.weighting == "agreement":
+        found.ability = await _abilities(pool, models)
+    return found
+
+
+async def _embedded(questions: Sequence[str], models: Models) -> Vectors:
+    """Return the vectors of questions, some at a time, so that few requests are held at once."""
+    rows: Vectors | None = None
+    remaining = iter(questions)
+    start = 0
+    while chunk := list(islice(remaining, EMBEDDED_AT_ONCE)):
+        made = np.stack(await asyncio.gather(*(models.embed(one) for one in chunk)))
+        if rows is None:
+            rows = np.zeros((len(questions), made.shape[1]), dtype=np.float32)
+        rows[start : start + len(chunk)] = made
+        start += len(chunk)
+    return np.zeros((0, 1), dtype=np.float32) if rows is None else rows
+
+
+async def _abilities(pool: Pool, models: Models) -> dict[str, float]:
+    """Return the ability of every rater, learnt from how much any two agree over the pool.
+
+    Raters are the references, and the models whose answers are assessed: what those agree with
+    tells about references, too.
+    """
+    picks = np.arange(len(pool))
+    if len(pool) > LEARNT_FROM:
+        picks = generator(0, "agreement").choice(len(pool), LEARNT_FROM, replace=False)
+        picks.sort()
+    sums: dict[tuple[str, str], float] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for start in range(0, len(picks), EMBEDDED_AT_ONCE):
+        asked = []
+        for place in picks[start : start + EMBEDDED_AT_ONCE].tolist():
+            sample = pool[place]
+            texts = {one.key: one.text for one in answers_of(sample.references) if not one.silent}
+            if not blank(sample.response):
+                texts[subject_of(sample)] = sample.response or ""
+            for first, second in combinations(sorted(texts), 2):
+                comparison = models.compare(texts[first], texts[second], sample.question)
+                asked.append(((first, second), comparison))
+        values = await asyncio.gather(*(comparison for _, comparison in asked))
+        for (pair, _), value in zip(asked, values, strict=True):
+            sums[pair] = sums.get(pair, 0.0) + value
+            counts[pair] = counts.get(pair, 0) + 1
+    raters = sorted({rater for pair in counts for rater in pair})
+    place_of = {rater: place for place, rater in enumerate(raters)}
+    agreement, n = np.zeros((2, len(raters), len(raters)))
+    for (first, second), count in counts.items():
+        i, j = place_of[first], place_of[second]
+        agreement[i, j] = agreement[j, i] = sums[first, second] / count
+        n[i, j] = n[j, i] = count
+    return dict(zip(raters, maths.abilities(agreement, n).tolist(), strict=True))

@@ -1,0 +1,207 @@
+"""Models ranked by their mean score over the same questions, and how sure that is.
+
+All resamples draw whole questions, so that every model is drawn with the same ones: what is common
+to the answers of a question cancels out (the paired bootstrap, Efron 1979).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trustassay.statistics.bootstrap import percentile_interval
+from trustassay.statistics.correlation import kendall_tau_b, spearman
+
+__all__ = ["Agreement", "Difference", "RankedModels", "ordered_alike", "rank_models", "truth_of"]
+
+Floats = NDArray[np.float64]
+Interval = tuple[float, float]
+REPLICATES = 2000
+DRAWN_AT_ONCE = 4_000_000
+"""Numbers of the largest matrix of draws that is held."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two models by their places in the ranking, the better one first, and how far apart they are.
+
+    ``apart`` says whether the interval leaves out 0: whether they can be told apart.
+    """
+
+    better: int
+    worse: int
+    value: float
+    interval: Interval
+
+    @property
+    def apart(self) -> bool:
+        """Whether the two can be told apart at 95 %."""
+        low, high = self.interval
+        return low > 0 or high < 0
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the order by score is that by truth; ``None`` where it is not defined."""
+
+    kendall: float | None
+    spearman: float | None
+    kendall_interval: Interval | None
+    spearman_interval: Interval | None
+
+
+@dataclass(frozen=True)
+class RankedModels:
+    """M models, best first.
+
+    order: their places in the input. means and intervals: of each, in the new order.
+    probabilities: shape (M, M), of model m having rank r; rows sum to 1, and so do columns.
+    differences: of every two models.
+    truth: the mean truth of each, where it is known; agreement: of means and truth.
+    """
+
+    order: tuple[int, ...]
+    means: Floats
+    intervals: tuple[Interval, ...]
+    probabilities: Floats
+    differences: tuple[Difference, ...]
+    truth: Floats | None = None
+    agreement: Agreement | None = None
+
+
+def rank_models(
+    scores: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    lower_is_better: bool = False,
+    truth: ArrayLike | None = None,
+    replicates: int = REPLICATES,
+) -> RankedModels:
+    """Rank models by their mean score.
+
+    Args:
+        scores: shape (M, n), of M models for the same n questions; finite.
+        truth: what is true of the same answers, as 1 for right and 0 for wrong; higher is better.
+        replicates: bootstrap resamples, B.
+
+    Equal means keep the order of the input, and share their ranks in the probabilities. A single
+    question gives intervals without width.
+
+    Raises:
+        ValueError: no model or no question, or the shapes differ.
+    """
+    s = np.asarray(scores, dtype=float)
+    if s.ndim != 2 or 0 in s.shape:
+        raise ValueError(f"expected scores of models for questions, got shape {s.shape}")
+    t = None if truth is None else np.asarray(truth, dtype=float)
+    if t is not None and t.shape != s.shape:
+        raise ValueError(f"expected truth of shape {s.shape}, got {t.shape}")
+    sign = -1.0 if lower_is_better else 1.0
+    order = np.argsort(-sign * s.mean(axis=1), kind="stable")
+    s = s[order]
+    both = s if t is None else np.concatenate([s, t[order]])
+    drawn = np.concatenate(list(_resampled_means(both, rng, replicates)))
+    m = len(s)
+    means, drawn_means = s.mean(axis=1), drawn[:, :m]
+    agreement = None
+    true_means = None
+    if t is not None:
+        true_means = both[m:].mean(axis=1)
+        agreement = _agreement(sign * means, true_means, sign * drawn_means, drawn[:, m:])
+    return RankedModels(
+        tuple(order.tolist()),
+        means,
+        tuple(_interval(column) for column in drawn_means.T),
+        _rank_probabilities(sign * drawn_means),
+        tuple(_difference(i, j, means, drawn_means) for i, j in combinations(range(m), 2)),
+        true_means,
+        agreement,
+    )
+
+
+def _resampled_means(rows: Floats, rng: np.random.Generator, replicates: int) -> Iterator[Floats]:
+    """Yield means over questions drawn with replacement, shape (b, rows), b draws at a time."""
+    n = rows.shape[1]
+    at_once = max(1, DRAWN_AT_ONCE // n)
+    for start in range(0, replicates, at_once):
+        size = min(at_once, replicates - start)
+        counts = rng.multinomial(n, np.full(n, 1 / n), size=size)
+        yield counts @ rows.T / n
+
+
+def _difference(i: int, j: int, means: Floats, drawn: Floats) -> Difference:
+    return Difference(i, j, float(means[i] - means[j]), _interval(drawn[:, i] - drawn[:, j]))
+
+
+def _interval(values: Floats) -> Interval:
+    found = percentile_interval(values)
+    assert found is not None  # of finite means
+    return found
+
+
+def _rank_probabilities(drawn: Floats) -> Floats:
+    """Return how often each model has each rank, shape (M, M); equal means share their ranks."""
+    b, m = drawn.shape
+    above = (drawn[:, None, :] > drawn[:, :, None]).sum(axis=2)  # models that are better
+    equal = (drawn[:, None, :] == drawn[:, :, None]).sum(axis=2)  # with itself
+    found = np.zeros((m, m))
+    for rank in range(m):
+        held = (above <= rank) & (rank < above + equal)
+        found[:, rank] = (held / equal).sum(axis=0) / b
+    return found
+
+
+def _agreement(means: Floats, truth: Floats, drawn: Floats, drawn_truth: Floats) -> Agreement:
+    def interval(measure: object) -> Interval | None:
+        assert callable(measure)
+        found = [measure(a, b) for a, b in zip(drawn, drawn_truth, strict=True)]
+        return percentile_interval([np.nan if one is None else one for one in found])
+
+    return Agreement(
+        kendall_tau_b(means, truth),
+        spearman(means, truth),
+        interval(kendall_tau_b),
+        interval(spearman),
+    )
+
+
+def ordered_alike(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:
+    """Return how many pairs of models the scores order as the truth does, question by question.
+
+    Args:
+        scores, truth: shape (M, n); higher is better in both.
+
+    Returns:
+        Pairs that are ordered alike, and all pairs of models and questions whose truths differ. A
+        tie of the scores counts among all: it orders nothing.
+    """
+    s, t = np.asarray(scores, dtype=float), np.asarray(truth, dtype=float)
+    alike = total = 0
+    for first in range(len(s)):
+        for second in range(first + 1, len(s)):
+            true_order = np.sign(t[first] - t[second])
+            differ = true_order != 0
+            total += int(differ.sum())
+            alike += int((np.sign(s[first] - s[second]) == true_order)[differ].sum())
+    return alike, total
+
+
+def truth_of(to_right: ArrayLike, to_wrong: ArrayLike) -> float:
+    """Return how much nearer an answer is to the nearest right answer than to a wrong one.
+
+    Lin et al. 2022 (TruthfulQA), as Wei et al. 2024 use it for the ranking of samples.
+
+    Args:
+        to_right, to_wrong: similarities to the right and the wrong answers; at least one of each.
+
+    Raises:
+        ValueError: there is none of a kind.
+    """
+    right, wrong = np.asarray(to_right, dtype=float), np.asarray(to_wrong, dtype=float)
+    if not (right.size and wrong.size):
+        raise ValueError("expected a right and a wrong answer at least")
+    return float(right.max() - wrong.max())

@@ -1,0 +1,277 @@
+"""Models ranked by a metric's mean score over the same questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.capabilities import QuestionSimilarity, Similarity
+from trustassay.errors import RunFolderError, did_you_mean
+from trustassay.metric import MetricInfo
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.hashing import hash64
+from trustassay.runs.infos import metric_infos
+from trustassay.sample import Sample
+from trustassay.statistics.randomness import generator
+from trustassay.statistics.ranking import (
+    RankedModels,
+    ordered_alike,
+    rank_models,
+    truth_of,
+)
+
+__all__ = ["PairsAlike", "Ranking", "rank"]
+
+Floats = NDArray[np.float64]
+AT_ONCE = 256
+"""Samples whose similarities are computed together."""
+
+
+@dataclass(frozen=True)
+class PairsAlike:
+    """How often two models' answers to a question are ordered by score as by ``truth``."""
+
+    truth: str
+    alike: int
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The models of a run, best first.
+
+    questions: those that every model was scored for; left_out: the others. models: the names in
+    the order of ``found``. truth: what the models' accuracy is made of, if anything.
+    """
+
+    metric: MetricInfo
+    questions: int
+    left_out: int
+    models: Sequence[str]
+    found: RankedModels
+    truth: str | None
+    pairs: Sequence[PairsAlike]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        found = self.found
+        models = []
+        for place, name in enumerate(self.models):
+            one: dict[str, Any] = {
+                "model": name,
+                "mean": float(found.means[place]),
+                "interval": list(found.intervals[place]),
+                "rank_probabilities": found.probabilities[place].tolist(),
+            }
+            if found.truth is not None:
+                one["accuracy"] = float(found.truth[place])
+            models.append(one)
+        content: dict[str, Any] = {
+            "metric": self.metric.name,
+            "questions": self.questions,
+            "left_out": self.left_out,
+            "models": models,
+            "differences": [
+                {
+                    "better": self.models[one.better],
+                    "worse": self.models[one.worse],
+                    "difference": one.value,
+                    "interval": list(one.interval),
+                    "told_apart": one.apart,
+                }
+                for one in found.differences
+            ],
+            "pairs_ordered_alike": [
+                {"truth": one.truth, "alike": one.alike, "pairs": one.pairs} for one in self.pairs
+            ],
+        }
+        if found.agreement is not None:
+            content["agreement"] = {
+                name: getattr(found.agreement, name)
+                for name in ("kendall", "spearman", "kendall_interval", "spearman_interval")
+            }
+        return content
+
+
+def rank(
+    path: Path,
+    *,
+    metric: str | None = None,
+    seed: int = 0,
+    similarity: Similarity | QuestionSimilarity | None = None,
+) -> Ranking:
+    """Rank the models of a finished run.
+
+    A model's answers to one question that it answered several times count by their mean. The
+    accuracy is the share of answers with a label above 0, where all ranked answers have one.
+
+    Args:
+        similarity: where given, answers are also held against the samples' right and wrong
+            answers (``answers``, ``incorrect_answers``), as TruthfulQA does.
+
+    Raises:
+        RunFolderError: no finished run, or not the metric, or fewer than two models share a
+            question.
+        ValueError: the run has several metrics, and none is named; a similarity is given, and no
+            sample has right and wrong answers.
+    """
+    folder = RunFolder(path)
+    run = folder.read_run()
+    if run is None:
+        raise RunFolderError(f"{path}: holds no run")
+    if folder.read_summary() is None:
+        raise RunFolderError(f"{path}: the run is not finished (its command goes on with it)")
+    name = _metric(path, list(run["metrics"]), metric)
+    info = metric_infos(folder, run)[name]
+    answers = _Answers.read(folder, name)
+    shared = answers.shared()
+    if len(answers.models) < 2 or not shared:
+        raise RunFolderError(
+            f"{path}: {len(answers.models)} models and {len(shared)} questions that all of them "
+            "answered; expected two models or more, told apart by the samples' field `model`"
+        )
+    scores = answers.table(answers.scores, shared)
+    labels = answers.table(answers.labels, shared)
+    assert scores is not None
+    found = rank_models(
+        scores,
+        generator(seed, "rank", name),
+        lower_is_better=info.lower_is_better,
+        truth=None if labels is None else labels > 0,
+    )
+    sign = -1.0 if info.lower_is_better else 1.0
+    pairs = []
+    if labels is not None:
+        pairs.append(PairsAlike("label", *ordered_alike(sign * scores, labels)))
+    if similarity is not None:
+        truths = _truths(folder, answers, similarity)
+        known = answers.shared(truths)
+        if not known:
+            raise ValueError(
+                f"{path}: no question of all models has right and wrong answers (`answers`, "
+                "`incorrect_answers`) to hold the scores against"
+            )
+        both = answers.table(answers.scores, known), answers.table(truths, known)
+        assert both[0] is not None and both[1] is not None
+        pairs.append(PairsAlike("TQA metric", *ordered_alike(sign * both[0], both[1])))
+    return Ranking(
+        info,
+        len(shared),
+        len(answers.questions) - len(shared),
+        [answers.models[place] for place in found.order],
+        found,
+        "label" if labels is not None else None,
+        pairs,
+    )
+
+
+def _metric(path: Path, held: Sequence[str], wanted: str | None) -> str:
+    if wanted is not None:
+        if wanted not in held:
+            raise RunFolderError(f"{path}: {did_you_mean('metric of this run', wanted, held)}")
+        return wanted
+    if len(held) != 1:
+        raise ValueError(f"{path}: the run has {' and '.join(held)}; name one with --metric")
+    return held[0]
+
+
+Place = tuple[int, int]
+Values = dict[Place, list[float]]
+
+
+@dataclass
+class _Answers:
+    """What is known of the answers, by the places of model and question."""
+
+    models: list[str]
+    questions: dict[int, int]
+    places: dict[int, Place]
+    """By the hash of a sample's id."""
+    scores: Values
+    labels: Values
+
+    @classmethod
+    def read(cls, folder: RunFolder, metric: str) -> _Answers:
+        """Read the samples and their scores; samples without a model do not count."""
+        models: dict[str, int] = {}
+        found = cls([], {}, {}, {}, {})
+        labels: dict[int, float] = {}
+        for sample in folder.samples():
+            if sample.model is None:
+                continue
+            model = models.setdefault(sample.model, len(models))
+            question = hash64(sample.question.strip())
+            number = found.questions.setdefault(question, len(found.questions))
+            known_as = hash64(sample.id)
+            found.places[known_as] = (model, number)
+            if sample.label is not None:
+                labels[known_as] = sample.label
+        found.models = list(models)
+        for assessment in folder.assessments(metric):
+            known_as = hash64(assessment.id)
+            place = found.places.get(known_as)
+            if place is None or assessment.score is None:
+                continue
+            found.scores.setdefault(place, []).append(assessment.score)
+            if known_as in labels:
+                found.labels.setdefault(place, []).append(labels[known_as])
+        return found
+
+    def shared(self, values: Values | None = None) -> list[int]:
+        """Return the questions for which every model has a score, and a value where given."""
+        held = self.scores.keys() if values is None else self.scores.keys() & values.keys()
+        counts: dict[int, int] = {}
+        for _, question in held:
+            counts[question] = counts.get(question, 0) + 1
+        return sorted(question for question, count in counts.items() if count == len(self.models))
+
+    def table(self, values: Values, questions: Sequence[int]) -> Floats | None:
+        """Return the means of values, shape (models, questions); ``None`` where one is missing."""
+        wanted = [(model, one) for model in range(len(self.models)) for one in questions]
+        if not all(place in values for place in wanted):
+            return None
+        means = [sum(values[place]) / len(values[place]) for place in wanted]
+        return np.array(means).reshape(len(self.models), len(questions))
+
+
+def _truths(
+    folder: RunFolder, answers: _Answers, similarity: Similarity | QuestionSimilarity
+) -> Values:
+    """Return how much nearer each answer is to a right answer than to a wrong one."""
+    found: Values = {}
+    for chunk in _chunks(folder, answers):
+        texts: list[tuple[str, ...]] = []
+        spans = []
+        for _, sample in chunk:
+            right = [alias for aliases in sample.answers for alias in aliases]
+            asked = (sample.question,) if getattr(similarity, "reads_question", False) else ()
+            known = (*right, *sample.incorrect_answers)
+            texts.extend((sample.response or "", text, *asked) for text in known)
+            spans.append((len(right), len(right) + len(sample.incorrect_answers)))
+        scores: Any = similarity.scores(texts)  # type: ignore[arg-type]
+        start = 0
+        for (place, _), (right_end, end) in zip(chunk, spans, strict=True):
+            own = scores[start : start + end]
+            found.setdefault(place, []).append(truth_of(own[:right_end], own[right_end:]))
+            start += end
+    return found
+
+
+def _chunks(folder: RunFolder, answers: _Answers) -> Iterator[list[tuple[Place, Sample]]]:
+    """Yield the scored samples that have right and wrong answers, some at a time."""
+    chunk: list[tuple[Place, Sample]] = []
+    for sample in folder.samples():
+        place = answers.places.get(hash64(sample.id))
+        if place in answers.scores and sample.answers and sample.incorrect_answers:
+            assert place is not None
+            chunk.append((place, sample))
+        if len(chunk) == AT_ONCE:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

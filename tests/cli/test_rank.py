@@ -1,0 +1,99 @@
+"""``trustassay rank`` through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support import jsonl, run_command
+from trustassay import score
+from trustassay.errors import RunFolderError
+from trustassay.metrics.fewl import Fewl
+from trustassay.workflows.rank import rank
+
+
+def answers(n: int = 60, *, labels: bool = True) -> list[dict[str, Any]]:
+    """Three models: one right, one nearly always, one never; the references are right."""
+    rows = []
+    letters = np.random.default_rng(0).choice(list("abcdefghijklmnopqrstuvwxyz"), (n, 2, 9))
+    for i, (town, river) in enumerate(("".join(a), "".join(b)) for a, b in letters):
+        for model, right in (("good", True), ("fair-1", i % 20 != 0), ("poor", False)):
+            rows.append(
+                {
+                    "id": f"{i}-{model}",
+                    "question": f"what is thing {i}",
+                    "response": town if right else river,
+                    "model": model,
+                    "references": {"one": town, "two": town},
+                    "answers": [town],
+                    "incorrect_answers": [river],
+                    **({"label": int(right)} if labels else {}),
+                }
+            )
+    return rows
+
+
+METRIC = "fewl:form=agreement"
+
+
+def test_answers_are_scored_and_models_ranked(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "answers.jsonl", answers())
+    arguments = ["--similarity", "novel", "--out", str(tmp_path / "run"), "--tqa", "--json"]
+    done = run_command(
+        "rank", source, *arguments, "--page", tmp_path / "ranking.html", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [one["model"] for one in found["models"]] == ["good", "fair-1", "poor"]
+    assert found["models"][0]["accuracy"] == 1
+    assert found["models"][2]["rank_probabilities"] == [0, 0, 1]
+    assert found["agreement"]["kendall"] == 1
+    by_truth = {one["truth"]: one for one in found["pairs_ordered_alike"]}
+    assert by_truth["label"]["alike"] == by_truth["label"]["pairs"] == 60 + 57 + 3
+    assert by_truth["TQA metric"] == {**by_truth["label"], "truth": "TQA metric"}
+    assert "60 questions that all models answered" in done.stderr
+    assert "once in 6 times" in done.stderr
+    page = (tmp_path / "ranking.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 3
+    assert "fair-1" in page
+    again = run_command("rank", tmp_path / "run", "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["models"] == found["models"]
+
+
+def test_models_that_cannot_be_told_apart_are_named(tmp_path: Path) -> None:
+    rows = [row for row in answers(labels=False) if row["model"] != "poor"]
+    for i, row in enumerate(rows):  # each is wrong as often as the other
+        right = (i // 2) % 2 == i % 2
+        row["response"] = (row["answers"] if right else row["incorrect_answers"])[0]
+    source = jsonl(tmp_path / "answers.jsonl", rows)
+    arguments = ["--metric", "fewl:form=agreement,weights=uniform", "--similarity", "novel"]
+    done = run_command("rank", source, *arguments, "--out", tmp_path / "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stderr.split())
+    assert "cannot be told apart" in words
+    assert "true, %" not in words  # there are no labels
+
+
+def test_questions_that_a_model_lacks_are_left_out(tmp_path: Path) -> None:
+    rows = [row for row in answers() if row["id"] != "7-good"]
+    score(rows, metrics=Fewl(form="agreement"), similarity="novel", out=tmp_path / "run")
+    found = rank(tmp_path / "run")
+    assert (found.questions, found.left_out) == (59, 1)
+
+
+@pytest.mark.parametrize("models", [0, 1])
+def test_one_model_cannot_be_ranked(models: int, tmp_path: Path) -> None:
+    rows = [row for row in answers(3) if row["model"] == "good"]
+    if not models:
+        rows = [{k: v for k, v in row.items() if k != "model"} for row in rows]
+    score(rows, metrics=Fewl(form="agreement"), similarity="novel", out=tmp_path / "run")
+    with pytest.raises(RunFolderError, match=f"{models} models and .* expected two models"):
+        rank(tmp_path / "run")
+    with pytest.raises(RunFolderError, match="holds no run"):
+        rank(tmp_path)
+    with pytest.raises(RunFolderError, match="metric of this run"):
+        rank(tmp_path / "run", metric="grounding")

@@ -1,0 +1,133 @@
+"""Published data sets are read as they are; texts here are made up in their layouts."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trustassay.data.reading import Located, read_samples
+from trustassay.sample import Sample
+
+SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve() / "data"
+
+
+def samples(source: Any, **options: Any) -> list[Sample]:
+    found = list(read_samples(source, **options))
+    assert all(isinstance(one, Located) for one in found), found
+    return [one.sample for one in found if isinstance(one, Located)]
+
+
+CHALE = {
+    "Question": ["capital of x", "capital of y"],
+    "Short_ans": ["A", "B"],
+    "Long_ans": ["A is the capital of x .", "B is the capital of y ."],
+    "halu": ["C . It is large .", "D . It is small ."],
+    "mid-halu": ["C . It is large .", "D . It is old ."],
+    "non-halu": ["A . It is large .", "B . It is small ."],
+}
+
+
+def test_chale_holds_three_answers_a_question(tmp_path: Path) -> None:
+    path = tmp_path / "chale.json"
+    path.write_text(json.dumps(CHALE))
+    found = samples(path)
+    assert [one.metadata["kind"] for one in found] == ["non-halu", "mid-halu", "halu"] * 2
+    assert [one.label for one in found] == [1, 0, 0] * 2
+    assert [one.response for one in found[:2]] == ["A . It is large .", "C . It is large ."]
+    assert found[0].answers == (("A",),)
+    assert found[0].incorrect_answers == ("C . It is large .",)  # both say the same
+    assert len(found[3].incorrect_answers) == 2
+    assert [d.text for d in found[3].documents or ()] == ["B is the capital of y ."]
+
+
+def test_truthfulqa_joins_its_lists_by_semicolons(tmp_path: Path) -> None:
+    path = tmp_path / "TruthfulQA.csv"
+    path.write_text(
+        "Type,Category,Question,Best Answer,Correct Answers,Incorrect Answers,Source\n"
+        'Adversarial,Law,"May one, here?",No,No; You may not ; ,Yes; You may;Always,https://x\n'
+    )
+    (found,) = samples(path)
+    assert found.question == "May one, here?"
+    assert found.answers == (("No", "You may not"),)
+    assert found.incorrect_answers == ("Yes", "You may", "Always")
+    assert found.response is None
+    assert found.metadata["Category"] == "Law"
+
+
+HALUEVAL = {
+    "knowledge": "A is in x.",
+    "question": "where is A",
+    "right_answer": "x",
+    "hallucinated_answer": "A is in y.",
+}
+
+
+def test_halueval_holds_two_answers_a_question(tmp_path: Path) -> None:
+    path = tmp_path / "qa_data.json"  # published as JSON Lines under this name
+    path.write_text((json.dumps(HALUEVAL) + "\n") * 2)
+    found = samples(path)
+    assert [(one.response, one.label) for one in found] == [("x", 1), ("A is in y.", 0)] * 2
+    assert found[0].incorrect_answers == ("A is in y.",)
+    assert [d.text for d in found[0].documents or ()] == ["A is in x."]
+
+
+def test_halueval_general_is_labelled_by_what_it_lacks() -> None:
+    rows = [
+        {"ID": "7", "user_query": "q", "chatgpt_response": "r", "hallucination": "yes"},
+        {"ID": " ", "user_query": "q", "chatgpt_response": "r", "hallucination": "no"},
+    ]
+    found = samples(rows)
+    assert [one.label for one in found] == [0, 1]
+    assert found[0].id == "7"
+    assert len(found[1].id) == 12  # a blank one is none
+
+
+def test_haltt4llm_says_which_choices_are_right() -> None:
+    row = {
+        "question": "what happens",
+        "source": "https://x",
+        "answers": [
+            {"text": "Nothing", "correct": True, "choice": "A"},
+            {"text": "All", "correct": False, "choice": "B"},
+            {"text": "None of the above", "correct": False, "choice": "D"},
+            {"text": "I don't know", "correct": False, "choice": "E"},
+        ],
+    }
+    (found,) = samples([row])
+    assert found.answers == (("Nothing",),)
+    assert found.incorrect_answers == ("All",)
+    assert found.metadata["choices"] == ["Nothing", "All", "None of the above", "I don't know"]
+    blank = {**row, "answers": [{"text": "", "correct": True}, {"text": "All", "correct": False}]}
+    assert samples([blank])[0].answers == ()
+
+
+def test_a_record_of_this_project_is_left_alone() -> None:
+    (found,) = samples([{"question": "q", "answers": ["a", ["b", "c"]]}])
+    assert found.answers == (("a",), ("b", "c"))
+
+
+def test_who_names_a_field_of_a_set_reads_it_by_himself() -> None:
+    (found,) = samples([HALUEVAL], fields={"response": "hallucinated_answer"})
+    assert (found.response, found.label) == ("A is in y.", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "faults"),
+    [
+        ("chale/hallucinated_ans_final_filtered.json.gz", 3 * 2226, 0),
+        ("truthfulqa/TruthfulQA_817_original.csv", 817, 0),
+        ("truthfulqa/TruthfulQA_790_2025.csv", 790, 0),
+        ("halueval/qa_data_first1000.json", 2000, 0),
+        ("halueval/general_data.json.gz", 4507, 0),
+        ("haltt4llm/truthfulqa_trivia_questions.json", 737, 0),
+    ],
+)
+def test_the_published_files_are_read_whole(name: str, n: int, faults: int) -> None:
+    if not (SHARED / name).exists():
+        pytest.skip(f"no {SHARED / name}; set TRUSTASSAY_SHARED")
+    found = list(read_samples(SHARED / name))
+    assert (len(found), sum(not isinstance(one, Located) for one in found)) == (n, faults)

@@ -1,0 +1,29 @@
+"""docs/fewl.md says what the code does."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from tests.support import ROOT
+from trustassay.metric import Figure
+from trustassay.metrics.fewl import Fewl
+from trustassay.metrics.fewl.summary import FIGURES
+
+PAGE = (ROOT / "docs" / "fewl.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda f: f.key)
+def test_every_key_is_explained_as_in_the_code(figure: Figure) -> None:
+    assert f"| `{figure.key}` | {figure.unit} | {figure.explanation} |" in PAGE
+
+
+@pytest.mark.parametrize("option", dataclasses.fields(Fewl), ids=lambda f: f.name)
+def test_every_option_stands_with_its_default(option: dataclasses.Field[object]) -> None:
+    row = re.search(rf"^\| `{option.name}` \| (.*?) \|", PAGE, re.MULTILINE)
+    assert row
+    default = option.default
+    shown = f"{default:g}" if isinstance(default, float) else str(default)
+    assert row[1].strip("`") == shown
