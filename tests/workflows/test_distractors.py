@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.support import jsonl
-from trustassay import score
+from trustassay.api import plan, score
 from trustassay.calls.backends import Backends
 from trustassay.capabilities import SubstitutesRequest
 from trustassay.distractors import find_distractors
@@ -156,3 +156,11 @@ def test_a_run_stores_what_was_looked_up_and_goes_on_from_it(tmp_path: Path) -> 
     (folder / "assessments.jsonl").unlink()
     score(RECORDS[:3], metrics=Counting(), distractors={"mine": source}, out=folder)
     assert len(source.asked) == asked
+
+
+def test_a_plan_counts_what_would_be_looked_up() -> None:
+    source = Listed()
+    found = plan(RECORDS[:3], metrics=Counting(), distractors={"mine": source}, cache=None)
+    (part,) = found.parts
+    assert (part.capability, part.backend) == ("substitution", "listed/1")
+    assert part.calls >= 2 and not found.unsure

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trustassay.backends.name_kinds import EXAMPLES, PLACE, PLACES, SURNAME
 from trustassay.backends.name_phrases import Part, parts_of
 from trustassay.backends.word_table import NAMES, word_table
-from trustassay.capabilities import BatchLimits, SubstitutesRequest
+from trustassay.capabilities import BatchLimits, SubstitutesRequest, Vectors
 
 __all__ = ["DrawnWords", "NearWords"]
 
@@ -125,15 +125,17 @@ class NearWords(_ListedWords):
 
     def __init__(self) -> None:
         super().__init__()
-        self.name = f"embedding:{self._table.name}"
+        self.name = f"embedding:1+{self._table.name}"
 
     def _ranked(self, words: str, places: Indices) -> Indices:
         vector = self._table.vector(words)
-        if vector is None:
+        if vector is None or not len(places):
             return places[:0]
         table = self._table
-        likeness = table.vectors[places] @ vector
-        order = np.argsort(-likeness, kind="stable")[:NEAREST]
+        likeness = _rows(table.vectors, places) @ vector
+        many = min(NEAREST, len(likeness))
+        order = np.argpartition(-likeness, many - 1)[:many]
+        order = order[np.lexsort((order, -likeness[order]))]
         near = places[order[likeness[order] < CAP]][:NEAR]
         if len(near) < PIVOTS.stop:
             return near
@@ -152,10 +154,17 @@ class DrawnWords(_ListedWords):
 
     def __init__(self) -> None:
         super().__init__()
-        self.name = f"pos:{self._table.name}"
+        self.name = f"pos:1+{self._table.name}"
 
     def _ranked(self, words: str, places: Indices) -> Indices:
         return self._balanced(words, _rng(words, "pos").permutation(places))
+
+
+def _rows(vectors: Vectors, places: Indices) -> Vectors:
+    """Return some rows, as a view where they stand in one piece."""
+    if len(places) and places[-1] - places[0] + 1 == len(places):
+        return vectors[places[0] : places[-1] + 1]
+    return vectors[places]
 
 
 def _rng(words: str, purpose: str) -> np.random.Generator:

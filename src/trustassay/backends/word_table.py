@@ -51,10 +51,11 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WordTable:
-    """About 55,000 words, the most frequent first, their unit vectors, and groups of like words.
+    """About 47,000 words, group after group, their unit vectors, and groups of like words.
 
     rarity: natural logarithm of the rank by frequency, roughly; the rarest are not ranked.
-    groups: places of the words by tag (``NN``), and of names by kind (``surname``).
+    groups: places of the words by tag (``NN``), and of names by kind (``surname``), the most
+    frequent first.
     """
 
     name: str
@@ -133,7 +134,7 @@ def word_table() -> WordTable:
     def nearest_place(vector: Floats) -> str:
         return of_places[int((place_centres @ vector).argmax())]
 
-    groups: dict[str, list[int]] = {}
+    sorted_in: dict[str, list[int]] = {}
     for place, (_, text, ids) in enumerate(listed):
         group = lexicon[text].split("|")[0]
         if text[0].isupper():
@@ -143,15 +144,23 @@ def word_table() -> WordTable:
             if len(text) < 4 and group == PLACE:
                 continue
         if group:
-            groups.setdefault(group, []).append(place)
-        if group == PLACE:
-            groups.setdefault(nearest_place(vectors[place]), []).append(place)
+            sorted_in.setdefault(group, []).append(place)
+    # A group stands in one piece, so that a product with its vectors copies nothing.
+    order = [place for places in sorted_in.values() for place in places]
+    listed, vectors = [listed[place] for place in order], vectors[order]
+    ends = np.cumsum([0, *map(len, sorted_in.values())])
+    groups = {
+        name: np.arange(start, end, dtype=np.int64)
+        for name, start, end in zip(sorted_in, ends, ends[1:], strict=False)
+    }
+    of_place = np.array([nearest_place(vectors[place]) for place in groups[PLACE]])
+    groups |= {name: groups[PLACE][of_place == name] for name in of_places}
     return WordTable(
         f"{card()['version']}+textblob-{release}",
         tuple(text for _, text, _ in listed),
         vectors,
         np.array([rarity for rarity, *_ in listed], dtype=np.float32),
-        {name: np.array(places, dtype=np.int64) for name, places in groups.items()},
+        groups,
         lexicon,
         reader,
         pieces,
