@@ -4,9 +4,10 @@
 
 Answers of four GPT-3 models to TruthfulQA, labelled by a person, against the set's correct answers;
 and HaluEval's right and hallucinated answers against the knowledge that they were written from.
-AUROC with 95 % bootstrap intervals over questions: of ``judge:by=entailer``, of what it might have
-been, and of the share of an answer's new words, those that are not the question's, that stand in
-the gold answer. The way was chosen on the first 300 answers; ``--skip 300`` measures on others.
+AUROC with 95 % bootstrap intervals over questions: of ``judge:by=entailer`` ("alone: both ways"), of
+what it might have been, and of the share of an answer's new words, those that are not the
+question's, that stand in the gold answer. The way was chosen on the first 200 answers of each set;
+``--skip 300`` measures on others.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def scores(rows: Sequence[Labelled], uri: str) -> dict[str, list[float]]:
         (f"{r.question} {g}", f"{r.question} {r.answer}") for r in rows for g in r.golds
     ]
     plain = [(g, r.answer) for r in rows for g in r.golds]
-    columns: dict[str, Any] = {}
+    columns: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
     for name, forwards in (("with the question", with_question), ("alone", plain)):
         forth = judge.scores(forwards)
         back = judge.scores([(hypothesis, premise) for premise, hypothesis in forwards])

@@ -346,7 +346,7 @@ GEMINI_FIELDS = frozenset(
 )
 GEMINI_SETTINGS = frozenset(
     """temperature topP topK maxOutputTokens seed stopSequences candidateCount responseLogprobs
-    logprobs responseMimeType responseSchema presencePenalty frequencyPenalty
+    responseJsonSchema logprobs responseMimeType responseSchema presencePenalty frequencyPenalty
     thinkingConfig""".split()
 )
 

@@ -77,6 +77,8 @@ FULL = ChatRequest(
     logprobs=2,
     repeat=3,
     prompt="judge/1",
+    schema='{"type": "object"}',
+    stand_in="what a plan takes",
 )
 
 BODIES: dict[str, dict[str, Any]] = {
@@ -94,6 +96,10 @@ BODIES: dict[str, dict[str, Any]] = {
         "stop": ["END", "###"],
         "logprobs": True,
         "top_logprobs": 2,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "reply", "strict": True, "schema": {"type": "object"}},
+        },
     },
     "anthropic": {
         "model": "test",
@@ -121,6 +127,8 @@ BODIES: dict[str, dict[str, Any]] = {
             "stopSequences": ["END", "###"],
             "responseLogprobs": True,
             "logprobs": 2,
+            "responseMimeType": "application/json",
+            "responseJsonSchema": {"type": "object"},
         },
     },
 }
@@ -194,8 +202,8 @@ def test_several_replies_and_log_probabilities(wire: str, server: LlmServer) -> 
 
 def test_what_anthropics_wire_cannot_say(server: LlmServer) -> None:
     chat = chat_of("anthropic", server)
-    (reply,) = asked(chat, ChatRequest.of("a", temperature=1.5, seed=1, logprobs=1))
-    assert reply.dropped == ("logprobs", "seed", "temperature")
+    (reply,) = asked(chat, ChatRequest.of("a", temperature=1.5, seed=1, logprobs=1, schema="{}"))
+    assert reply.dropped == ("logprobs", "schema", "seed", "temperature")
     assert server.requests()[0]["body"]["temperature"] == 1.0
     assert asked(chat, ChatRequest.of("a", temperature=1.0))[0].dropped == ()
     error = failing(chat, ChatRequest.of("a", n=2))
@@ -258,6 +266,8 @@ REFUSED = [
     ("openai", "stop", "stop"),
     ("openai", "logprobs,top_logprobs", "logprobs"),
     ("openai", "max_tokens,max_completion_tokens", "max_tokens"),
+    ("openai", "response_format", "schema"),
+    ("gemini", "responseJsonSchema", "schema"),
     ("anthropic", "temperature", "temperature"),
     ("anthropic", "stop_sequences", "stop"),
     ("gemini", "temperature", "temperature"),

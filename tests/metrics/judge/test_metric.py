@@ -287,15 +287,21 @@ def test_what_judges_and_answers_say_stays_text_in_the_report(tmp_path: Path) ->
 
 def test_an_entailer_judges_where_there_is_no_judge() -> None:
     def entails(premise: str, hypothesis: str) -> tuple[float, float, float]:
-        return (0.9, 0.1, 0.0) if "Paris" in premise and "Paris" in hypothesis else (0.1, 0.1, 0.8)
+        if premise == "Paris":  # a gold answer; the other way round it is less sure
+            return (0.9, 0.1, 0.0) if "Paris" in hypothesis else (0.1, 0.1, 0.8)
+        return (0.5, 0.5, 0.0) if "Paris" in premise and hypothesis == "Paris" else (0.0, 0.0, 1.0)
 
     samples = [
         {"id": "r", "question": "Capital?", "response": "Paris.", "answers": [["Rome"], ["Paris"]]},
         {"id": "w", "question": "Capital?", "response": "Lyon.", "answers": [["Paris"]]},
     ]
     run = score(samples, metrics=Judge(by="entailer"), entailer=entails)
-    assert [(a.score, a.verdict) for a in run.assessments] == [(0.9, "passes"), (0.1, "fails")]
-    assert run.summary["judge"] == {"mean": 0.5, "passes": 50, "contradiction": 0.4}
+    # (1 + .7 - 0) / 2 of the nearer gold answer, and (1 + .05 - .9) / 2.
+    assert [a.score for a in run.assessments] == pytest.approx([0.85, 0.075])
+    assert [a.verdict for a in run.assessments] == ["passes", "fails"]
+    assert run.summary["judge"] == pytest.approx(
+        {"mean": 0.4625, "passes": 50, "contradiction": 0.45}
+    )
     assert run.metrics[0].title == "Truthfulness against a gold answer, judged by entailment"
     with pytest.raises(ValueError, match="needs a model that judges to ask"):
         score(samples, metrics=Judge())

@@ -12,33 +12,36 @@ __all__ = ["by_entailer"]
 
 
 async def by_entailer(name: str, sample: Sample, models: Models, passes_from: float) -> Assessment:
-    """Return how likely the best gold answer entails the answer, both behind the question.
+    """Return how far the nearest gold answer and the answer say the same.
 
-    A gold answer is often a few words, which say something only together with the question. The
-    probability of contradiction stands among the parts.
+    (1 + E - C) / 2, with E and C the mean probabilities, over both directions, that one entails
+    and contradicts the other: 1 where each entails the other, 0 where they exclude each other.
+    Both directions, and both texts without the question, agreed best with people on the answers
+    that it was chosen on (docs/judge.md).
     """
     golds = [aliases[0] for aliases in sample.answers] or list(sample.claims)
-    hypothesis = _said(sample.question, sample.response or "")
-    found = await asyncio.gather(
-        *(models.entail(_said(sample.question, gold), hypothesis) for gold in golds)
-    )
-    best = max(range(len(golds)), key=lambda place: found[place].entailment)
-    score = found[best].entailment
+    answer = (sample.response or "").strip()
+    forth = [models.entail(gold.strip(), answer) for gold in golds]
+    back = [models.entail(answer, gold.strip()) for gold in golds]
+    there, other = await asyncio.gather(asyncio.gather(*forth), asyncio.gather(*back))
+    means = [
+        ((one.entailment + two.entailment) / 2, (one.contradiction + two.contradiction) / 2)
+        for one, two in zip(there, other, strict=True)
+    ]
+    scores = [(1 + entailed - denied) / 2 for entailed, denied in means]
+    best = max(range(len(golds)), key=scores.__getitem__)
+    score = min(max(scores[best], 0.0), 1.0)
     verdict = "passes" if score >= passes_from else "fails"
-    words = "entails" if verdict == "passes" else "does not entail"
+    words = "more" if verdict == "passes" else "less"
     return Assessment(
         sample.id,
         name,
         score,
         verdict=verdict,
-        reason=f"the nearest gold answer {words} the answer ({score:.2f}, judged by entailment)",
-        parts={"entailment": score, "contradiction": found[best].contradiction},
+        reason=f"{score:.2f} by entailment: {words} than it takes to say the same as a gold answer",
+        parts={"entailment": means[best][0], "contradiction": means[best][1]},
         evidence=[
-            {"gold": gold, "entailment": one.entailment, "contradiction": one.contradiction}
-            for gold, one in zip(golds, found, strict=True)
+            {"gold": gold, "entailment": entailed, "contradiction": denied}
+            for gold, (entailed, denied) in zip(golds, means, strict=True)
         ],
     )
-
-
-def _said(question: str, answer: str) -> str:
-    return f"{question.strip()} {answer.strip()}"

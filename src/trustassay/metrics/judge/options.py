@@ -16,7 +16,7 @@ __all__ = ["ENTAILER_PASSES", "JudgeOptions", "Order"]
 Order = Literal["gold-first", "answer-first", "both"]
 
 ENTAILER_PASSES = 0.5
-"""The probability of entailment from which an answer passes where an entailer judges."""
+"""The score from which an answer passes where an entailer judges: entailed more than denied."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class JudgeOptions(Metric):
 
     @property
     def score_range(self) -> tuple[float, float]:
-        """The values of the rubric's levels; of an entailer, probabilities."""
+        """The values of the rubric's levels; 0 to 1 of an entailer."""
         return (0.0, 1.0) if self.by == "entailer" else self.scale.range
 
     @cached_property

@@ -31,14 +31,19 @@ MOST_JUDGES = 50
 
 ENTAILER_FIGURES: Mapping[str, Figure] = {
     "mean": Figure(
-        "mean", "mean probability that a gold answer entails the answer", "", "", True, Mean()
+        "mean",
+        "mean score: how far a gold answer and the answer say the same",
+        "",
+        "",
+        True,
+        Mean(),
     ),
     "passes": Figure(
-        "passes", "answers that a gold answer entails", "%", "", True, Share("passes")
+        "passes", "answers that say the same as a gold answer", "%", "", True, Share("passes")
     ),
     "contradiction": Figure(
         "contradiction",
-        "mean probability that it contradicts the answer",
+        "mean probability that the two contradict each other",
         "",
         statistic=Mean("contradiction", (0.0, 1.0)),
     ),
