@@ -133,3 +133,18 @@ def test_nothing_heavy_is_imported_for_help() -> None:
     ).stdout.split()
     heavy = {"numpy", "torch", "transformers", "arro3", "jinja2", "sqlite3", "onnxruntime"}
     assert not heavy & set(out)
+
+
+def test_a_run_of_one_method_imports_no_other() -> None:
+    """Methods bring libraries of their own; who scores one does not wait for those of others."""
+    program = """
+import sys
+from trustassay import api, registry
+
+registry.metric_class("grounding")
+print(*{name.split(".")[2] for name in sys.modules if name.startswith("trustassay.metrics.")})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["grounding"]

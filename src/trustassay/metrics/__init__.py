@@ -1,13 +1,19 @@
-"""The methods, one folder each."""
+"""The methods, one folder each; a method is imported when it is first asked for."""
 
-from trustassay.metrics.consistency import Consistency
-from trustassay.metrics.factcheck import FactCheck
-from trustassay.metrics.fewl import Fewl
-from trustassay.metrics.grounding import Grounding
-from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
-from trustassay.metrics.judge import Judge
-from trustassay.metrics.reference import Reference
-from trustassay.metrics.trustscore import TrustScore
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trustassay.metrics.consistency import Consistency
+    from trustassay.metrics.factcheck import FactCheck
+    from trustassay.metrics.fewl import Fewl
+    from trustassay.metrics.grounding import Grounding
+    from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
+    from trustassay.metrics.judge import Judge
+    from trustassay.metrics.reference import Reference
+    from trustassay.metrics.trustscore import TrustScore
 
 __all__ = [
     "Consistency",
@@ -20,3 +26,11 @@ __all__ = [
     "SemanticHarmonicity",
     "TrustScore",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the method asked for alone: a run of one does not wait for the libraries of others."""
+    if name not in __all__:
+        raise AttributeError(f"module 'trustassay.metrics' has no attribute {name!r}")
+    home = "harmonicity" if name == "SemanticHarmonicity" else name.lower()
+    return getattr(importlib.import_module(f"trustassay.metrics.{home}"), name)
