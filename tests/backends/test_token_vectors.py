@@ -49,7 +49,7 @@ def test_layers_are_counted_from_the_embeddings(folder: Path) -> None:
     )
     np.testing.assert_array_equal(last, third)
     assert not np.allclose(last, none)
-    with pytest.raises(BackendError, match="has 3 layers, and no layer 4"):
+    with pytest.raises(BackendError, match="has 3 layers, but no layer 4"):
         resolve.token_embedder(f"hf:{folder}?layer=4")
 
 

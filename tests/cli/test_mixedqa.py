@@ -369,6 +369,6 @@ def test_what_a_user_gets_wrong(
 def test_the_command_without_a_name_is_the_one_for_grounded_sets(cli: Cli) -> None:
     for start in (["q.jsonl"], ["--out", "x", "q.jsonl"], ["trust-eval", "q.jsonl"]):
         said = cli("dataset", *start, "--out", "x")
-        assert "name the documents by --corpus or by --retriever" in said.err
+        assert "give either --corpus or --retriever" in said.err
     assert "mixedqa" in cli("dataset", "--help").out
     assert "--corpus" in cli("dataset", "trust-eval", "-h").out
