@@ -161,12 +161,12 @@ def test_metrics_with_different_defaults_are_not_scored_together_unless_one_is_n
 
 def test_metrics_that_want_different_numbers_are_not_scored_together() -> None:
     class One(Asks):
-        filling: ClassVar[dict[str, int]] = {"references": 1}  # type: ignore[assignment]
-        fills: ClassVar[tuple[str, ...]] = ("references",)  # type: ignore[assignment]
+        filling: ClassVar[dict[str, int]] = {"references": 1}
+        fills: ClassVar[tuple[str, ...]] = ("references",)
 
     class Five(One):
         name: ClassVar[str] = "five"
-        filling: ClassVar[dict[str, int]] = {"references": 5}  # type: ignore[assignment]
+        filling: ClassVar[dict[str, int]] = {"references": 5}
 
     needs = (Need("chat", "references", many=True),)
     samples = [{"question": "q", "response": "r"}]
