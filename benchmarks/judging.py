@@ -4,8 +4,8 @@
 
 Answers of four GPT-3 models to TruthfulQA, labelled by a person, against the set's correct answers;
 and HaluEval's right and hallucinated answers against the knowledge that they were written from.
-AUROC with 95 % bootstrap intervals over questions: of ``judge:by=entailer`` ("alone: both ways"), of
-what it might have been, and of the share of an answer's new words, those that are not the
+AUROC with 95 % bootstrap intervals over questions: of ``judge:by=entailer`` ("alone: both ways"),
+of what it might have been, and of the share of an answer's new words, those that are not the
 question's, that stand in the gold answer. The way was chosen on the first 200 answers of each set;
 ``--skip 300`` measures on others.
 """
