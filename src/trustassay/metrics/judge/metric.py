@@ -17,14 +17,13 @@ from trustassay.metrics.judge import maths
 from trustassay.metrics.judge.asking import Asking, Vote
 from trustassay.metrics.judge.entailing import by_entailer
 from trustassay.metrics.judge.options import JudgeOptions
+from trustassay.metrics.judge.parts import level_of, parts_of, values_of
 from trustassay.metrics.judge.summary import ENTAILER_FIGURES, figures_of, summarise
 from trustassay.metrics.judge.view import Votes
 from trustassay.sample import Problem, Sample
 from trustassay.views import View
 
 __all__ = ["Judge"]
-
-FAULTS = ("none", "several", "outside", "empty")
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class Judge(JudgeOptions):
         votes = [vote for vote in asking.votes if vote.label is not None]
         if 2 * len(votes) < len(asking.votes) or not votes:
             raise AssessmentError(_unreadable(asking.votes))
-        parts = self._parts(asking, votes)
+        parts = parts_of(self, asking, votes, self._passing(votes))
         own = [judge for judge in asking.judges if _same_model(sample.model, judge)]
         parts["own"] = len(own)
         if (level := self._expected(sample)) is not None:
@@ -169,11 +168,11 @@ class Judge(JudgeOptions):
         return maths.majority(labels, self.scale.values) if found == "passes" else "undecided"
 
     def _score(self, votes: Sequence[Vote]) -> float:
-        values = self._values(votes)
+        values = values_of(self, votes)
         if self.aggregate == "median":
             return float(np.median(values))
         if self.aggregate == "majority":
-            return self.scale.values[_labels(votes, self.scale.values)]
+            return self.scale.values[level_of(self, votes)]
         if self.aggregate == "expected":
             told = [vote.expected for vote in votes if vote.expected is not None]
             if len(told) < len(votes):
@@ -181,57 +180,6 @@ class Judge(JudgeOptions):
                 raise AssessmentError(words)
             return math.fsum(told) / len(told)
         return math.fsum(values) / len(values)
-
-    def _values(self, votes: Sequence[Vote]) -> list[float]:
-        return [self.scale.values[vote.label] for vote in votes if vote.label is not None]
-
-    def _parts(self, asking: Asking, votes: Sequence[Vote]) -> dict[str, float]:
-        values, all_votes = self._values(votes), asking.votes
-        level = _labels(votes, self.scale.values)
-        passing = self._passing(votes)
-        parts: dict[str, float] = {
-            "votes": len(votes),
-            "unreadable": len(all_votes) - len(votes),
-            "repairs": sum(vote.tries > 1 for vote in all_votes),
-            "cut": sum(vote.cut for vote in all_votes),
-            "mean": math.fsum(values) / len(values),
-            "median": float(np.median(values)),
-            "level_place": list(self.scale.values).index(level),
-            "passing": passing.share,
-            "passing_low": passing.interval[0],
-            "passing_high": passing.interval[1],
-        }
-        for label in self.scale.values:
-            if count := sum(vote.label == label for vote in votes):
-                parts[f"votes:{label}"] = count
-        for fault in FAULTS:
-            if count := sum(vote.fault == fault for vote in all_votes):
-                parts[f"unreadable_{fault}"] = count
-        if len(votes) > 1:
-            parts["flip_rate"] = maths.flip_rate(passing)
-        told = [vote.expected for vote in votes if vote.expected is not None]
-        if told:
-            parts["expected_score"] = math.fsum(told) / len(told)
-        spreads = []
-        for judge in asking.judges:
-            own = [vote for vote in votes if vote.judge == judge]
-            if own and len(asking.judges) > 1:
-                own_values = self._values(own)
-                parts[f"mean:{judge}"] = math.fsum(own_values) / len(own_values)
-                parts[f"place:{judge}"] = list(self.scale.values).index(
-                    _labels(own, self.scale.values)
-                )
-            by_order = [maths.spread(self._values([v for v in own if v.order == o]))
-                        for o in asking.orders]  # fmt: skip
-            spreads += [one for one in by_order if one is not None]
-        if spreads:
-            parts["sd"] = math.fsum(spreads) / len(spreads)
-            parts["steady"] = int(max(spreads) == 0)
-        sides = [self._values([v for v in votes if v.order == o]) for o in asking.orders]
-        if len(sides) > 1 and all(sides):
-            gold, answer = (math.fsum(side) / len(side) for side in sides)
-            parts["order_difference"] = gold - answer
-        return parts
 
     def _reason(
         self, votes: Sequence[Vote], asking: Asking, own: Sequence[str], verdict: str
@@ -265,10 +213,6 @@ class Judge(JudgeOptions):
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return scores, scatter, faults, and agreement with the expected levels."""
         return summarise(self, assessments, seed=seed)
-
-
-def _labels(votes: Sequence[Vote], values: Mapping[str, float]) -> str:
-    return maths.majority([vote.label for vote in votes if vote.label is not None], values)
 
 
 def _unreadable(votes: Sequence[Vote]) -> str:
