@@ -175,3 +175,29 @@ def test_a_sample_built_by_hand_writes_texts_as_texts() -> None:
 def test_problems_read_as_one_line() -> None:
     assert str(Problem("a", "b")) == "a: b"
     assert str(SampleError([Problem("a", "b"), Problem("c", "d")])) == "a: b; c: d"
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (3, {"": "3"}),
+        ("mostly truthful ", {"": "mostly truthful"}),
+        (
+            {"truthfulness": 3, "informativeness": "2", "code": ""},
+            {"truthfulness": "3", "informativeness": "2"},
+        ),
+        ("", {}),
+        (None, {}),
+    ],
+)
+def test_the_expected_level_is_one_or_several_by_rubric(given: Any, read: dict[str, str]) -> None:
+    sample = Sample.parse({"id": "a", "question": "q", "expected": given})
+    assert sample.expected == read
+    assert Sample.parse(sample.to_dict()) == sample
+
+
+def test_what_is_no_level_is_named() -> None:
+    with pytest.raises(SampleError, match=r"expected\.a: expected the level of a rubric, got true"):
+        Sample.parse({"question": "q", "expected": {"a": True}})
+    with pytest.raises(SampleError, match="expected: expected the level of a rubric, got a list"):
+        Sample.parse({"question": "q", "expected": [3]})

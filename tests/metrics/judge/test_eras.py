@@ -51,6 +51,18 @@ def test_the_figures_of_the_article(
     assert 0.8 < float(values["kappa"] or 0) < 1
 
 
+def test_both_graphs_are_drawn(tmp_path: Path) -> None:
+    options = {"judge": scripted(), "cache": None, "out": tmp_path / "run"}
+    score(EXAMPLES / "eras.jsonl", metrics=Judge(repeats=3), **options)
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    expected, votes = page.split('<svg class="ratings votes"')[1:]
+    expected, votes = (part.split("</svg>")[0] for part in (expected, votes))
+    assert expected.count('class="ring"') == expected.count('class="vote"') == 21
+    assert "<title>two-of-three: expected 3, judged 2</title>" in expected
+    assert votes.count('class="vote"') >= 21
+    assert "<title>complete: 3 × 5</title>" in votes
+
+
 def test_the_answer_that_the_article_discusses_is_judged_one_lower() -> None:
     run = judged("eras.jsonl", rubric="truthfulness")
     (found,) = (one for one in run.assessments if one.id == "two-of-three")

@@ -65,7 +65,7 @@ _LINK = (
 )
 _ABOUT = (
     r"(?:(?:a|an|about|around|approximately|roughly|exactly|clearly|definitely|solid|strong|"
-    r"level)\s+|[≈~#]\s*)*[\[({]*\s*"
+    r"level)\s+|(?:[≈#]|~(?!~))\s*)*[\[({]*\s*"
 )
 _GIVES = re.compile(
     r"\b(?:(?:i|we)(?:'d| would| will|'ll| have)?(?: like to)?\s+(?:give|rate|score|grade|assign|"
@@ -76,7 +76,8 @@ _GIVES = re.compile(
     re.IGNORECASE,
 )
 _REVISES = re.compile(
-    r"\b(?:on (?:second thoughts?|reflection)|actually|or rather|correction|make (?:it|that)|wait|"
+    r"\b(?:no,|on (?:second thoughts?|reflection)|actually|or rather|correction|make (?:it|that)|"
+    r"wait|"
     r"revised?(?: (?:it|this|that|my score))?(?: to)?|chang(?:e|ed|ing) (?:it|that|this|my score) "
     r"to|upgraded?|downgraded?|(?:rais|lower)(?:e|ed|ing)(?: (?:it|this|that|my score))? to|"
     r"reconsider\w*|instead|after all|though maybe|but perhaps|could also be)"
@@ -92,12 +93,14 @@ _DENIED = re.compile(
 _ONLY_SPOKEN_OF = re.compile(
     r"\s*(?:\([^()\n]*\)\s*)?(?:would|means|indicates|signals|denotes|requires|could|might|can|if|"
     r"of (?:the|its|those|these)|(?:is|was) (?:for|reserved|given|too|not)|points? (?:off|lost))\b"
-    r"|\s+[a-z]+s\s+(?:are|were|have)\b",
+    r"|\s+[a-z]+s\s+(?:are|were|have)\b|\s+(?:\w+\s+)?(?:errors?|mistakes?|issues?|omissions?|"
+    r"inaccuracies|facts?|claims?|statements?|points? (?:wrong|right))\b",
     re.IGNORECASE,
 )
 """Behind a number: it is explained, or counts something, and is not given."""
 _BY_ITSELF = re.compile(
-    r"\s*(?:$|[\n.;:!?)\]}|,]|[-–—](?=\s)|\(|(?:stars?|points?)\b(?! (?:off|lost))|"
+    r"\s*(?:$|[\n.;:!?)\]}|,]|[-–—](?=\s)|\(|"
+    r"(?:stars?|points?)\b(?=\s*(?:$|[\n.;:!?)\]},]|out of\b|because\b))|"
     r"(?:because|since|as|on (?:a|the) scale|overall|for (?:this|the) (?:answer|response))\b)",
     re.IGNORECASE,
 )
@@ -115,19 +118,26 @@ _OR_NUMBER = re.compile(
     rf"\s*(?:\b(?:or|to|and)\b|[-–—/])\s*(?:\d|(?:{'|'.join(_WORDS)})\b)", re.IGNORECASE
 )
 _OF_WHICH = re.compile(
-    rf"\s*(?:/|\bout of\b|\bof\b)\s*(?:a (?:possible|maximum(?: of)?)\s+)?"
+    rf"\s*(?:stars?\b|points?\b)?\s*\(?(?:/|\bout of\b|\bof\b|"
+    r"on (?:a|the) scale (?:of|from) \d+ to\b)\s*"
+    rf"(?:a (?:possible|maximum(?: of)?)\s+)?"
     rf"(\d+(?:\.\d+)?|{'|'.join(_WORDS)})(?![\w%])",
     re.IGNORECASE,
 )
 _HALF = re.compile(r"\s*(?:and a half|and a quarter|\d+\s*/\s*\d+(?!\d)|\+(?!\d))", re.IGNORECASE)
 _NEXT = re.compile(
-    r"(?:\s*(?:\s(?:to|or|and|through|but (?:maybe|perhaps)|maybe|perhaps)\s|[-–—~/|&])\s*|\s+)"
+    r"(?:\s*(?:\s(?:to|or|and|through|but (?:maybe|perhaps)|maybe|perhaps)\s|->|=>|[-–—~/|&→])\s*"
+    r"|\s+)"
     r"(?:maybe |perhaps |even |an? )?",
     re.IGNORECASE,
 )
 """What leads from one value to the next of a range or a choice."""
-_COMMA = re.compile(r"\s*[,;]\s*(?:(?:or|and|maybe|perhaps|possibly|even)\s+)?", re.IGNORECASE)
+_COMMA = re.compile(
+    r"\s*(?:[,;]|\.{2,}|…)\s*(?:(?:or|and|maybe|perhaps|possibly|even)\s+)?", re.IGNORECASE
+)
 _REMARK = re.compile(r"\s+[-–—]\s+\d+\s+(?!out of|stars?\b|points?\b)[a-z]", re.IGNORECASE)
+_TOP = re.compile(r"\(\D{0,24}\d+\s*(?:-|–|—|to)\s*(\d+)")
+"""The top of a scale that a label names: "Score (1-10):"."""
 _NAMED = re.compile(r"\s*[-–—:=(,\[|]*\s*")
 
 
@@ -152,7 +162,9 @@ class _Grammar:
         for match in self.labelled.finditer(text):
             value = self.value_at(text, match.end())
             if value and self._given(text, match.start(), value):
-                yield value
+                told = _TOP.search(match[0])
+                other = told and self.values and float(told[1]) != max(self.values)
+                yield _Value(frozenset(), value.end) if other else value
         for match in _GIVES.finditer(text):
             value = self.value_at(text, match.end())
             if (
