@@ -148,3 +148,23 @@ print(*{name.split(".")[2] for name in sys.modules if name.startswith("trustassa
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["grounding"]
+
+
+LARGE = {"torch", "transformers", "safetensors", "sentence_transformers", "scipy", "sklearn"}
+LARGE |= {"statsmodels", "pandas", "playwright"}
+
+
+def test_collecting_the_tests_imports_nothing_large() -> None:
+    """Every worker collects all tests; see ``tests/lazily.py``."""
+    for path in Path(__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            elif isinstance(node, ast.Assign | ast.Expr) and isinstance(node.value, ast.Call):
+                called = ast.unparse(node.value)
+                names = [called.split("'")[1]] if called.startswith("pytest.importorskip(") else []
+            large = {name.split(".")[0] for name in names} & LARGE
+            assert not large, f"{path}: {sorted(large)} is imported to collect the tests"

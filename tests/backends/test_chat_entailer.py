@@ -280,6 +280,7 @@ def test_a_budget_is_kept(server: LlmServer, tmp_path: Path) -> None:
     assert 0 < server.stats()["received"] < 30 * EACH
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_nothing_is_asked_twice(tmp_path: Path) -> None:
     jsonl(tmp_path / "in.jsonl", records(40))
     with LlmServer(latency_ms=60, reply="text:SUPPORTS", keep=0) as server:

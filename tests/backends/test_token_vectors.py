@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.lazily import needed
 from trustassay.backends import resolve
 from trustassay.calls.kinds.token_vectors import TOKEN_VECTORS, from_json, to_json
 from trustassay.errors import BackendError
 
 _HF = "needs torch and transformers: pip install 'trustassay[hf]'"
-torch = pytest.importorskip("torch", reason=_HF)
-pytest.importorskip("transformers", reason=_HF)
+torch, _ = needed("torch", _HF), needed("transformers", _HF)
 
 from tests.tiny_chat import save_roberta  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -269,6 +269,7 @@ def test_a_model_that_fails_here_is_told_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("kind", ["function", "endpoint"])
+@pytest.mark.slow
 def test_killed_at_work_and_started_again(tmp_path: Path, kind: str) -> None:
     files = five(tmp_path)
     (tmp_path / "scripted.py").write_text(f"SLEEP = 0.02\n{MODELS}")

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats import inter_rater
 
+from tests.lazily import needed
 from trustassay.statistics import agreement
 from trustassay.statistics.agreement import (
     Scale,
@@ -25,6 +24,8 @@ from trustassay.statistics.agreement import (
     mean_absolute_difference,
     percent_agreement,
 )
+
+sklearn, inter_rater = needed("sklearn.metrics"), needed("statsmodels.stats.inter_rater")
 
 WEIGHTS: tuple[Weights, ...] = ("none", "linear", "quadratic")
 SCALES: tuple[Scale, ...] = ("nominal", "ordinal", "interval")
@@ -73,7 +74,7 @@ def test_kappas_are_those_of_scikit_learn_and_statsmodels(seed: int, levels: int
         WEIGHTS, (None, "linear", "quadratic"), (None, "linear", "quadratic"), strict=True
     ):
         ours = cohen_kappa(first, second, weights)
-        assert ours == pytest.approx(cohen_kappa_score(first, second, weights=theirs))
+        assert ours == pytest.approx(sklearn.cohen_kappa_score(first, second, weights=theirs))
         if table.shape[0] == len(np.unique([first, second])):
             found = inter_rater.cohens_kappa(table, wt=wt, return_results=False)
             assert ours == pytest.approx(found)
@@ -84,7 +85,7 @@ def test_a_level_that_nobody_gave_lies_between_those_around_it(weights: Weights)
     first, second = [1, 1, 5, 5, 1], [1, 5, 5, 4, 1]
     ours = cohen_kappa(first, second, weights, categories=[1, 2, 3, 4, 5])
     theirs = None if weights == "none" else weights
-    expected = cohen_kappa_score(first, second, labels=[1, 2, 3, 4, 5], weights=theirs)
+    expected = sklearn.cohen_kappa_score(first, second, labels=[1, 2, 3, 4, 5], weights=theirs)
     assert ours == pytest.approx(expected)
 
 
@@ -110,12 +111,12 @@ def test_one_class_is_no_agreement_beyond_chance() -> None:
     assert percent_agreement(same, same) == 100
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert np.isnan(cohen_kappa_score(same, same))
+        assert np.isnan(sklearn.cohen_kappa_score(same, same))
         assert np.isnan(inter_rater.fleiss_kappa(np.array([[2.0]] * 10)))
     # One rater sees one class only: chance expects what there is.
     mixed = [3.0] * 5 + [4.0] * 5
     assert cohen_kappa(same, mixed) == pytest.approx(0)
-    assert cohen_kappa_score(same, mixed) == pytest.approx(0)
+    assert sklearn.cohen_kappa_score(same, mixed) == pytest.approx(0)
 
 
 def test_nothing_in_common_is_undefined() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats  # type: ignore[import-untyped]
 
+from tests.lazily import needed
 from trustassay.statistics.correlation import (
     MEASURES,
     auroc,
@@ -22,6 +22,8 @@ from trustassay.statistics.correlation import (
     ranks,
     spearman,
 )
+
+stats = needed("scipy.stats")
 
 CASES = [
     (seed, n, levels) for seed in range(3) for n, levels in ((2, 9), (7, 3), (60, 4), (200, 10**6))

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats  # type: ignore[import-untyped]
 
+from tests.lazily import needed
 from trustassay.statistics.ranking import ordered_alike, rank_models, truth_of
+
+stats = needed("scipy.stats")
 
 
 def rng() -> np.random.Generator:

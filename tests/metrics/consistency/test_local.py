@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
+from tests.lazily import needed
 from trustassay import score
 from trustassay.api import plan
 from trustassay.metrics import Consistency
 
 _HF = "needs torch and transformers: pip install 'trustassay[hf]'"
-torch = pytest.importorskip("torch", reason=_HF)
-pytest.importorskip("transformers", reason=_HF)
+torch, _ = needed("torch", _HF), needed("transformers", _HF)
 
 from tests.metrics.consistency.tiny_chooser import TEMPLATE, record, save  # noqa: E402
 from tests.tiny_chat import save_llama  # noqa: E402
 from trustassay.backends.local_chat import HuggingFaceChat  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 ROWS = [record(0), record(1)]
 

@@ -100,6 +100,7 @@ def test_interrupted_it_goes_on_without_asking_again(
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_killed_it_goes_on_to_the_same_files(tmp_path: Path) -> None:
     (tmp_path / "choosing.py").write_text(f"RIGHT = {RIGHT!r}\n{MODULE}")
     jsonl(tmp_path / "in.jsonl", [sample(i, distractors=6) for i in range(16)])

@@ -9,9 +9,12 @@ import random
 from pathlib import Path
 from typing import Any
 
-import torch
-import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
+
+from tests.lazily import Lazily
+
+torch: Any = Lazily("torch")
+transformers: Any = Lazily("transformers")
 
 COLOURS = ["red", *(f"colour{i}" for i in range(8))]
 TEMPLATE = """{{ question }}

@@ -91,6 +91,7 @@ def test_interrupted_it_goes_on_without_asking_again(
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_the_command_line_killed_goes_on_to_the_same_files(tmp_path: Path) -> None:
     """A corpus in DPR's layout, a chat model for an entailer, a kill in the middle."""
     (tmp_path / "psgs.tsv").write_text(

@@ -242,6 +242,7 @@ def test_scored_again_with_another_aggregate_nobody_is_asked(tmp_path: Path) -> 
     assert [a.parts for a in again.assessments][1]["em"] == pytest.approx(1 / 3)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     many = [
         {**SAMPLES[i % 3], "id": str(i), "question": f"{SAMPLES[0]['question']} {i}"}

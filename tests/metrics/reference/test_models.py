@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
+from tests.lazily import needed
 from trustassay import score
 from trustassay.metrics import Reference
 from trustassay.metrics.reference.models import prompt_of
 
 _HF = "needs torch and transformers: pip install 'trustassay[hf]'"
-torch = pytest.importorskip("torch", reason=_HF)
-transformers = pytest.importorskip("transformers", reason=_HF)
+torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 
 from tests.tiny_chat import save_bart, save_llama, save_roberta, save_t5  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 QUESTION = "What is the capital of France?"
 GOLDS = ["Paris", "the city of Paris"]
