@@ -237,19 +237,32 @@ def read(options: argparse.Namespace) -> None:
         print(f"  {name}: {hits.mean():.3f} +- {1.96 * hits.std() / np.sqrt(len(hits)):.3f}")
 
 
+class Seconds(NamedTuple):
+    """Seconds for an answer: by the clock, and of this process."""
+
+    wall: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{1000 * self.wall:.1f} ms each, {1000 * self.cpu:.1f} ms of CPU time"
+
+
+def timed(own: Sequence[Sample], sources: str, *, together: bool) -> Seconds:
+    wall, cpu = time.perf_counter(), time.process_time()
+    asyncio.run(found_for(own, sources, together=together))
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return Seconds(wall / len(own), cpu / len(own))
+
+
 def ratio(options: argparse.Namespace) -> None:
     warm(options.sources)
     own = samples(options.answers)
-    began = time.perf_counter()
-    asyncio.run(found_for(own, options.sources))
-    together = (time.perf_counter() - began) / len(own)
     few = samples(options.alone, 2)
-    began = time.perf_counter()
-    asyncio.run(found_for(few, options.sources, together=False))
-    alone = (time.perf_counter() - began) / len(few)
-    print(f"together, {len(own):,} answers: {1000 * together:.1f} ms each")
-    print(f"one at a time, {len(few):,} answers: {1000 * alone:.1f} ms each")
-    print(f"ratio: {alone / together:.2f}")
+    alone = timed(few, options.sources, together=False)
+    together = timed(own, options.sources, together=True)
+    print(f"one at a time, {len(few):,} answers: {alone}")
+    print(f"together, {len(own):,} answers: {together}")
+    print(f"ratio: {alone.wall / together.wall:.2f}, of CPU time {alone.cpu / together.cpu:.2f}")
 
 
 def drawn(options: argparse.Namespace) -> None:
