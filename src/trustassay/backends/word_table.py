@@ -28,7 +28,6 @@ from trustassay.backends.name_kinds import (
     PLACES,
     SURNAME,
 )
-from trustassay.errors import BackendError
 
 __all__ = ["WordTable", "word_table"]
 
@@ -109,11 +108,7 @@ class WordTable:
 
 @cache
 def word_table() -> WordTable:
-    """Return the table, made once.
-
-    Raises:
-        BackendError: TextBlob is not installed.
-    """
+    """Return the table, made once."""
     lexicon, release = _lexicon()
     reader = encoder("embedder")
     rows = reader.tokenizer.get_vocab()
@@ -219,11 +214,7 @@ def _means(pieces: Floats, places: Sequence[Sequence[int]]) -> Floats:
 
 
 def _lexicon() -> tuple[dict[str, str], str]:
-    try:
-        from textblob.en import lexicon
-    except ImportError as error:
-        raise BackendError(
-            f"words by part of speech need TextBlob ({error}): pip install 'trustassay[trustscore]'"
-        ) from None
+    from textblob.en import lexicon
+
     len(lexicon)  # it is read when it is first asked for something
     return dict(lexicon), version("textblob")

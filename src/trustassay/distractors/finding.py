@@ -63,7 +63,7 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
         seed: of what is drawn at random.
 
     Raises:
-        BackendError: a source fails, or is not there; TextBlob is not installed.
+        BackendError: a source fails, or the run does not have it.
         ValueError: ``limit`` is not positive.
     """
     if limit < 1:

@@ -9,8 +9,6 @@ import re
 from functools import cache
 from typing import Any, NamedTuple
 
-from trustassay.errors import BackendError
-
 __all__ = ["FUNCTION_TAGS", "FUNCTION_WORDS", "Token", "tagged"]
 
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th|s)?\b|[^\W_]+(?:['’.&][^\W_]+)*|[^\w\s]|_")
@@ -49,9 +47,6 @@ def tagged(text: str) -> list[Token]:
     """Return the tokens of a text.
 
     A word in small letters that is known only as a name is tagged as one (``wisconsin``).
-
-    Raises:
-        BackendError: TextBlob is not installed.
     """
     found = list(_TOKEN.finditer(text))
     if not found:
@@ -76,11 +71,7 @@ def _name_tag(word: str, lexicon: Any) -> str | None:
 
 @cache
 def _tagger() -> tuple[Any, Any]:
-    try:
-        from textblob.en import lexicon, parser
-    except ImportError as error:
-        raise BackendError(
-            f"parts of speech need TextBlob ({error}): pip install 'trustassay[trustscore]'"
-        ) from None
+    from textblob.en import lexicon, parser
+
     len(lexicon)  # it is read when it is first asked for something
     return parser, lexicon

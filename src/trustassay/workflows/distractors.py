@@ -110,7 +110,7 @@ def find_in_file(
     Raises:
         BadInputError, InputError: the input has faults; nothing was started.
         UnfinishedError: other work on ``out`` is unfinished.
-        BackendError: a key is needed and not set, or TextBlob is missing.
+        BackendError: a key is needed and not set.
     """
     chosen = options or DistractorOptions()
     return run_anywhere(lambda: _find(source, Path(out), backends, chosen))
