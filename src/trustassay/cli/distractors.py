@@ -78,6 +78,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
     trustassay distractors answers.jsonl --source dbpedia,embedding,pos --linker spotlight
     """
     with errors_for_people():
+        from trustassay.report.text import amount
         from trustassay.workflows import distractors as finding
 
         backends, names = finding.loaded(sources, linker, generator)
@@ -98,9 +99,9 @@ def distractors(  # noqa: PLR0913 - one argument an option
             if out is None:
                 _print(path, as_json=as_json)
         if done.resumed:
-            say(f"{done.resumed:,} answers were done already")
+            say(f"{amount(done.resumed, 'answer')} done already")
         say(
-            f"{done.distractors:,} distractors of {done.answers:,} answers"
+            f"{amount(done.distractors, 'distractor')} of {amount(done.answers, 'answer')}"
             + f" in {out}" * bool(out)
         )
         if few := done.answers - done.assessable:

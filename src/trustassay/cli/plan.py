@@ -16,14 +16,17 @@ COLUMNS = ("metric", "asks", "calls", "cached", "prompt tokens", "reply tokens",
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
     """Print the calls that a run would make, and the basis of the estimate."""
+    from trustassay.report.text import amount
+
     show_table(COLUMNS, [tuple(_cells(part)) for part in plan.parts], {"asks"}, wide=True)
     for part in plan.parts:
         say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
     price = "" if plan.usd_range is None else f", {span(plan.usd_range, money)} USD"
     mark = " (a guess)" if plan.guess else ""
-    say(f"{plan.samples:,} samples{price}, {times(plan.seconds_range)}{mark}; nothing was asked")
+    samples, seconds = amount(plan.samples, "sample"), times(plan.seconds_range)
+    say(f"{samples}{price}, {seconds}{mark}; nothing was asked")
     for metric, count in plan.unsure.items():
-        say(f"{metric}: {count:,} samples may need more calls, depending on the replies")
+        say(f"{metric}: {amount(count, 'sample')} may need more calls, depending on the replies")
     if as_json:
         print_json(plan.to_dict())
 
