@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trustassay.backends import resolve
+from trustassay.backends import lookups, resolve
 from trustassay.calls.backends import MODEL
 from trustassay.capabilities import ChatRequest, Reply, SubstitutesRequest
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
@@ -271,7 +271,7 @@ def _source(name: str) -> Any:
     back (a file's mark, a version), one that only bears the name.
     """
     try:
-        return resolve.substitute_source(name)
+        return lookups.substitute_source(name)
     except (UnknownNameError, BackendError) as error:
         return _AbsentSource(name, str(error))
 

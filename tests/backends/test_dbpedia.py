@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tests.knowledge_base import KnowledgeBase, knowledge_base
-from trustassay.backends import resolve
+from trustassay.backends import lookups
 from trustassay.backends.dbpedia import DBpediaSource, SpotlightLinker, label_of, query_of
 from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
@@ -197,20 +197,20 @@ def test_a_span_outside_of_the_text_is_malformed() -> None:
 
 
 def test_addresses_and_limits() -> None:
-    source = resolve.substitute_source("dbpedia")
+    source = lookups.substitute_source("dbpedia")
     assert source.name == "dbpedia:https://dbpedia.org/sparql"
     assert cast(DBpediaSource, source).endpoint_limits.concurrency == 4
-    slow = cast(DBpediaSource, resolve.substitute_source("dbpedia:http://h/s?rpm=60&concurrency=9"))
+    slow = cast(DBpediaSource, lookups.substitute_source("dbpedia:http://h/s?rpm=60&concurrency=9"))
     assert slow.endpoint_limits.requests_per_minute == 60
     assert slow.endpoint_limits.concurrency == 9
-    linker = resolve.linker("spotlight?rpm=6")
+    linker = lookups.linker("spotlight?rpm=6")
     assert linker.name == "spotlight:https://api.dbpedia-spotlight.org/en"
     with pytest.raises(UnknownNameError, match="did you mean"):
-        resolve.linker("spotlihgt:http://h")
+        lookups.linker("spotlihgt:http://h")
     with pytest.raises(BackendError, match="expected http"):
-        resolve.substitute_source("dbpedia:nowhere")
+        lookups.substitute_source("dbpedia:nowhere")
 
 
 def test_a_spacy_model_that_is_not_there() -> None:
     with pytest.raises(BackendError, match="spacy:no_such_model"):
-        resolve.linker("spacy:no_such_model")
+        lookups.linker("spacy:no_such_model")

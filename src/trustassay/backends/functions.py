@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from trustassay.capabilities import BatchLimits, Probabilities
 from trustassay.errors import BackendError, did_you_mean
 
-__all__ = ["FunctionEntailer", "FunctionSimilarity", "function_name", "imported"]
+__all__ = ["FunctionEntailer", "FunctionSimilarity", "function_name", "imported", "of_type"]
 
 
 class FunctionEntailer:
@@ -137,3 +137,10 @@ def imported(path: str) -> Any:
         raise BackendError(
             f"python:{path}: {did_you_mean(f'name in {module}', name, near)}"
         ) from None
+
+
+def of_type(found: Any, kind: Any, words: str) -> Any:
+    """Return an object that has a protocol's members; ``words`` say which, for the error."""
+    if isinstance(found, type) or not isinstance(found, kind):
+        raise BackendError(f"{words}, got {found!r:.60}")
+    return found

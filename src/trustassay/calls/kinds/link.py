@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from trustassay.backends import resolve
+from trustassay.backends import lookups
 from trustassay.calls.capability import Capability, Remote, Shared
 from trustassay.calls.endpoints import LookupCaller
 from trustassay.calls.keeping import text_codec
@@ -64,7 +64,7 @@ LINK: Capability[str, Found] = Capability(
         lambda text: tuple(Entity(**one) for one in json.loads(text)),
     ),
     stand_in=lambda _: (),
-    load=resolve.linker,
+    load=lookups.linker,
     option="--linker",
     remote=remote,
     remote_items=1,

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from trustassay.backends import resolve
+from trustassay.backends import lookups
 from trustassay.calls.capability import Capability
 from trustassay.calls.keeping import Codec
 from trustassay.calls.replies import cleaned
@@ -56,6 +56,6 @@ SEARCH: Capability[Query, Found] = Capability(
     stand_in=lambda query: tuple(
         Passage(f"stand-in-{i}", f"{STAND_IN} {i}.") for i in range(query[1])
     ),
-    load=resolve.retriever,
+    load=lookups.retriever,
     option="--retriever",
 )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from trustassay.backends import resolve
+from trustassay.backends import lookups
 from trustassay.calls.capability import Capability, Remote, Shared
 from trustassay.calls.endpoints import LookupCaller
 from trustassay.calls.keeping import Codec
@@ -69,8 +69,8 @@ SUBSTITUTE: Capability[SubstitutesRequest, Found] = Capability(
         reply_from_json=lambda text: tuple(json.loads(text)),
     ),
     stand_in=lambda one: tuple(f"Substitute{i}" for i in range(one.k)),
-    load=resolve.substitute_source,
-    choices=resolve.named_sources,
+    load=lookups.substitute_source,
+    choices=lookups.named_sources,
     default="embedding,pos",
     option="--distractors",
     remote=remote,
