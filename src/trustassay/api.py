@@ -284,7 +284,7 @@ class _AbsentSource:
 
     def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:  # noqa: ARG002
         """Refuse; raises :class:`BackendError`."""
-        words = f"the run's {self.name} cannot be asked here ({self._reason}); give --distractors"
+        words = f"the run's {self.name} cannot be used here ({self._reason}); give --distractors"
         raise BackendError(words)
 
 

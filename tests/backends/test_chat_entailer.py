@@ -347,7 +347,7 @@ def test_a_similarity_by_its_judgement_is_asked_in_the_same_way(server: LlmServe
     )
     assert run.assessments[0].error is None
     similarity = trustassay.similarity(f"consistency:{uri(server)}")
-    assert similarity.name == f"consistency by {uri(server)}"
+    assert similarity.name == f"consistency:{uri(server)}"
 
 
 def test_models_checks_it(server: LlmServer, tmp_path: Path) -> None:

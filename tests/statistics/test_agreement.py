@@ -173,7 +173,7 @@ def test_an_interval_holds_the_coefficient_and_depends_on_the_seed_alone() -> No
     low, high = found[0]
     assert low < (kappa(np.arange(60)) or 0) < high
     assert agreement.bootstrap_interval(kappa, 19, np.random.default_rng(3)) == (
-        "too few items: 19; 20 would do"
+        "too few items: 19; at least 20 are needed"
     )
     nothing = bootstrap_interval(lambda _: None, 30, np.random.default_rng(0), 20)
     assert "not defined" in nothing

@@ -59,7 +59,7 @@ def test_missing_ratings_leave_out_what_cannot_be_compared() -> None:
     assert found.pairs["a", "b"]["percent"].value == 50
     assert found.pairs["a", "b"]["percent"].n == 2
     assert found.overall["fleiss_kappa"].n == 2
-    assert found.overall["percent"].without == "too few items: 2; 20 would do"
+    assert found.overall["percent"].without == "too few items: 2; at least 20 are needed"
 
 
 def test_a_rater_with_themselves() -> None:

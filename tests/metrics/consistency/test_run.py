@@ -179,7 +179,7 @@ def test_a_run_that_stopped_early_lacks_the_calls_of_one_that_does_not(tmp_path:
     again = rescore(tmp_path / "run", metrics=given(stop=False), out=tmp_path / "again")
     failed = {a.id: a.error for a in again.assessments if a.error}
     assert set(failed) == {"q2"}  # the one that ended early
-    assert "cannot be asked here" in (failed["q2"] or "")
+    assert "cannot be used here" in (failed["q2"] or "")
 
 
 def test_the_command_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811

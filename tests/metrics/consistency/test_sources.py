@@ -76,7 +76,7 @@ def test_a_source_that_cannot_be_had_back_by_its_name_is_told(tmp_path: Path) ->
     more = rescore(run.path, metrics="consistency:candidates=60", out=tmp_path / "more")
     (error,) = [a.error for a in more.assessments]
     assert error
-    assert "the run's birds cannot be asked here" in error
+    assert "the run's birds cannot be used here" in error
     assert "give --distractors" in error
 
 
@@ -126,7 +126,7 @@ def test_the_generator_is_asked_where_it_is_named() -> None:
     assert (found.error, found.score, found.parts["candidates"]) == (None, 1.0, 5)
     with pytest.raises(ValueError, match="needs a model that makes wrong and corrected answers"):
         score(ROWS[2:], metrics=metric, model=Keeper())
-    with pytest.raises(ValueError, match="--distractors is given, but consistency does not ask"):
+    with pytest.raises(ValueError, match="--distractors is given, but consistency does not use it"):
         plan(ROWS[2:], metrics=metric, model=Keeper(), generator=generator, distractors="pos")
 
 

@@ -53,7 +53,9 @@ def test_answers_and_choices_are_counted_apart() -> None:
     chosen = [found.values[f"chosen_{x}"] for x in "abcd"]
     assert offered == pytest.approx([12.5, 37.5, 25, 25])
     assert chosen == pytest.approx([25, 37.5, 12.5, 12.5])
-    assert found.without_interval["checks_consistent"] == "too few samples: 5; 40 would do"
+    assert (
+        found.without_interval["checks_consistent"] == "too few samples: 5; at least 40 are needed"
+    )
 
 
 def test_without_any_check_figures_do_not_apply() -> None:
