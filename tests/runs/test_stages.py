@@ -122,6 +122,21 @@ def test_repeats_are_asked_one_by_one_and_stand_together() -> None:
     assert sorted(str(one.sample.response) for one in found[:6]) == list("012345")
 
 
+def test_a_slow_answer_does_not_hold_up_the_others() -> None:
+    answered: list[str] = []
+
+    async def slow_first(prompt: str) -> str:
+        if "number 0?" in prompt:
+            while len(answered) < 99:
+                await asyncio.sleep(0)
+        answered.append(prompt)
+        return "ok"
+
+    found = told(slow_first, questions(100))
+    assert [one.sample.id for one in found] == [one.id for one in questions(100)]
+    assert "number 0?" in answered[-1]
+
+
 def test_a_slow_answer_does_not_have_the_whole_input_read() -> None:
     async def work(gatherers: Gatherers) -> int:
         read = 0

@@ -18,7 +18,9 @@ from trustassay.sample import Sample
 __all__ = ["AHEAD", "Failure", "FilledSample", "Outcome", "fill_samples", "filled"]
 
 AHEAD = 4
-"""Samples requested ahead, so that a slow one does not delay others."""
+"""Samples in progress for each call at once, since a sample may wait before it is tried again."""
+KEPT = 16
+"""Samples for each of those in progress that are kept while an earlier one is not finished."""
 
 
 @dataclass(slots=True)
@@ -59,22 +61,35 @@ async def filled(
 
     Each comes with its stages and with the number of its repetition.
 
-    ``at_once`` samples are in progress at most; ``step`` is called when one is finished that lacked
-    something.
+    ``at_once`` samples are in progress at most. One that is slow does not hold up the others: up to
+    ``KEPT`` times as many are kept until it is finished. ``step`` is called when one is finished
+    that lacked something.
     """
-    under_way: deque[asyncio.Task[FilledSample]] = deque()
+    tasks: deque[asyncio.Task[FilledSample]] = deque()
+    unfinished, ended = 0, asyncio.Event()
+
+    def note_end(_: object) -> None:
+        nonlocal unfinished
+        unfinished -= 1
+        ended.set()
+
     try:
         for sample, stages, repeat in samples:
             found = FilledSample(sample, repeat)
-            under_way.append(asyncio.create_task(_through(found, stages, models, step)))
-            if len(under_way) >= at_once:
-                yield await under_way.popleft()
-        while under_way:
-            yield await under_way.popleft()
+            tasks.append(asyncio.create_task(_through(found, stages, models, step)))
+            unfinished += 1
+            tasks[-1].add_done_callback(note_end)
+            while tasks and (unfinished >= at_once or len(tasks) >= KEPT * at_once):
+                ended.clear()
+                await ended.wait()
+                while tasks and tasks[0].done():
+                    yield await tasks.popleft()
+        while tasks:
+            yield await tasks.popleft()
     finally:
-        for task in under_way:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _through(
