@@ -105,6 +105,7 @@ _BY_ITSELF = re.compile(
     re.IGNORECASE,
 )
 """Behind a value without a label: it stands by itself, and counts nothing."""
+_FIRST_ITEM = re.compile(r"1[.)]+(?:[ \t]+(?=\w)|(?=[^\W\d]))")
 _REST_OF_LINE = re.compile(r"[ \t]*[.;!)\]}]*[ \t]*(?:\n|$)")
 
 
@@ -161,6 +162,8 @@ class _Grammar:
     def _labelled(self, text: str) -> Iterator[_Value]:
         for match in self.labelled.finditer(text):
             value = self.value_at(text, match.end())
+            if self._lists(text, match.end()):
+                continue
             if value and self._given(text, match.start(), value):
                 told = _TOP.search(match[0])
                 other = told and self.values and float(told[1]) != max(self.values)
@@ -206,7 +209,7 @@ class _Grammar:
             re.IGNORECASE,
         )
         value = self.value_at(line, said.end() if said else 0)
-        if value is None:
+        if value is None or self._lists(line, 0):
             return None
         if re.match(
             r",?\s*(?:if|unless|except|provided|apart|were|only)\b",
@@ -217,6 +220,12 @@ class _Grammar:
         if _BY_ITSELF.match(line, value.end):
             return value
         return None
+
+    def _lists(self, text: str, start: int) -> bool:
+        """Return whether a 1 at the beginning of a line counts the first item of a list."""
+        item = _FIRST_ITEM.match(text, start)
+        begins = not text[text.rfind("\n", 0, start) + 1 : start].strip()
+        return bool(item and begins and not self.named.match(text, item.end()))
 
     def value_at(self, text: str, start: int) -> _Value | None:
         """Return the value at a place, with all that a range or a choice adds to it."""
