@@ -114,15 +114,17 @@ _REST_OF_LINE = re.compile(r"[ \t]*[.;!)\]}]*[ \t]*(?:\n|$)")
 _NUMBER = re.compile(r"([-−–+]?)(\d+(?:[.,]\d+)?|[.,]\d+)(?![\w%]|[.,]\d|\s*(?:%|percent\b))")
 _ANY_NUMBER = re.compile(r"[-−–+]?[.,]?\d[\d.,]*\s*(?:%|percent\b)?")
 _WORDS = "zero one two three four five six seven eight nine ten".split()
-_WORD_NUMBER = re.compile(rf"({'|'.join(_WORDS)})\b(?![-\w])", re.IGNORECASE)
+_ONE_OF_WORDS = f"(?a:{'|'.join(_WORDS)})"
+"""Of ASCII alone: without regard to case, the dotless i of "fıve" would match, too."""
+_WORD_NUMBER = re.compile(rf"({_ONE_OF_WORDS})\b(?![-\w])", re.IGNORECASE)
 _OR_NUMBER = re.compile(
-    rf"\s*(?:\b(?:or|to|and)\b|[-–—/])\s*(?:\d|(?:{'|'.join(_WORDS)})\b)", re.IGNORECASE
+    rf"\s*(?:\b(?:or|to|and)\b|[-–—/])\s*(?:\d|{_ONE_OF_WORDS}\b)", re.IGNORECASE
 )
 _OF_WHICH = re.compile(
     rf"\s*(?:stars?\b|points?\b)?\s*\(?(?:/|\bout of\b|\bof\b|"
     r"on (?:a|the) scale (?:of|from) \d+ to\b)\s*"
     rf"(?:a (?:possible|maximum(?: of)?)\s+)?"
-    rf"(\d+(?:\.\d+)?|{'|'.join(_WORDS)})(?![\w%])",
+    rf"(\d+(?:\.\d+)?|{_ONE_OF_WORDS})(?![\w%])",
     re.IGNORECASE,
 )
 _HALF = re.compile(r"\s*(?:and a half|and a quarter|\d+\s*/\s*\d+(?!\d)|\+(?!\d))", re.IGNORECASE)
@@ -225,7 +227,7 @@ class _Grammar:
         """Return whether a 1 at the beginning of a line counts the first item of a list."""
         item = _FIRST_ITEM.match(text, start)
         begins = not text[text.rfind("\n", 0, start) + 1 : start].strip()
-        return bool(item and begins and not self.named.match(text, item.end()))
+        return bool(item and begins and not self._word(text, item.end()))
 
     def value_at(self, text: str, start: int) -> _Value | None:
         """Return the value at a place, with all that a range or a choice adds to it."""
@@ -243,9 +245,8 @@ class _Grammar:
 
     def _following(self, text: str, end: int) -> _Value | None:
         if match := _NAMED.match(text, end):  # "4 (mostly truthful)", "mostly truthful: 4"
-            named = self.named.match(text, match.end())
-            if named:
-                return _Value(frozenset({self.words[named[0].lower()]}), named.end())
+            if named := self._word(text, match.end()):
+                return named
             bracket = match[0].strip().startswith(("(", ":", "=", "["))
             if bracket and (value := self._single(text, match.end())) and value.labels:
                 return value if _BY_ITSELF.match(text, value.end) else None
@@ -262,8 +263,8 @@ class _Grammar:
         return None
 
     def _single(self, text: str, start: int) -> _Value | None:
-        if named := self.named.match(text, start):
-            return _Value(frozenset({self.words[named[0].lower()]}), named.end())
+        if named := self._word(text, start):
+            return named
         if not self.values:
             return None
         if match := _NUMBER.match(text, start):
@@ -280,6 +281,11 @@ class _Grammar:
             alone = value.end > end or _BY_ITSELF.match(text, end) or _OR_NUMBER.match(text, end)
             return value if alone else None
         return None
+
+    def _word(self, text: str, start: int) -> _Value | None:
+        named = self.named.match(text, start)
+        label = self.words.get(_spaced(named[0])) if named else None
+        return _Value(frozenset({label}), named.end()) if named and label else None
 
     def _number(self, text: str, number: float, end: int) -> _Value:
         if half := _HALF.match(text, end):
@@ -306,7 +312,7 @@ def _grammar(rubric: Rubric) -> _Grammar:
     bare = r"(?<![\w])"
     return _Grammar(
         {level.value: level.label for level in rubric.levels} if rubric.numeric else {},
-        {re.sub(r"\s+", " ", word): owner for word, owner in words.items()},
+        {_spaced(word): owner for word, owner in words.items()},
         re.compile(rf"{bare}(?:{listed})(?![\w])", re.IGNORECASE),
         re.compile(
             rf"(?:{label}{_PAREN}{_LINK}|{label}{_PAREN}[ \t]+|(?<![^\n])[^\w\n]*{label}{_PAREN}"
@@ -314,6 +320,10 @@ def _grammar(rubric: Rubric) -> _Grammar:
             re.IGNORECASE,
         ),
     )
+
+
+def _spaced(word: str) -> str:
+    return re.sub(r"\s+", " ", word.lower())
 
 
 # The text itself --------------------------------------------------------------------------------
