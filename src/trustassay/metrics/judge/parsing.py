@@ -105,6 +105,16 @@ _BY_ITSELF = re.compile(
     re.IGNORECASE,
 )
 """Behind a value without a label: it stands by itself, and counts nothing."""
+_ALONE = re.compile(
+    r"(?!\s*(?:\w|[×÷<>=]\s*\d))|[ \t]*\n|[ \t]+(?:because\b|since\b|as\b|overall\b|due to\b|"
+    r"based on\b|on (?:a|the) scale\b|(?:for|to) (?:this|the) (?:answer|response)(?!['\w])|"
+    r"(?:is|was|seems|feels) (?:\w+ly )?(?:appropriate|warranted|justified|fair|fitting|deserved|"
+    r"reasonable|right)|(?:stars?|points?)(?=\s*(?:$|[\n.;:!?)\]},|(]|because|for|out of))|"
+    r"(?:reason|explanation|rationale|justification)\w*[ \t]*[:=]|"
+    r"(?-i:[A-Z])\w*(?: \w+)?[ \t]*[:=])",
+    re.IGNORECASE,
+)
+"""Behind a value with a label: it stands by itself, and no word goes on with it."""
 _FIRST_ITEM = re.compile(r"1[.)]+(?:[ \t]+(?=\w)|(?=[^\W\d]))")
 _REST_OF_LINE = re.compile(r"[ \t]*[.;!)\]}]*[ \t]*(?:\n|$)")
 
@@ -164,7 +174,7 @@ class _Grammar:
     def _labelled(self, text: str) -> Iterator[_Value]:
         for match in self.labelled.finditer(text):
             value = self.value_at(text, match.end())
-            if self._lists(text, match.end()):
+            if self._lists(text, match.end()) or (value and not _ALONE.match(text, value.end)):
                 continue
             if value and self._given(text, match.start(), value):
                 told = _TOP.search(match[0])
