@@ -1,10 +1,12 @@
 """The Python door: what goes in, what comes out, and that it works inside a notebook."""
 
 import asyncio
+import contextlib
 import gc
 import math
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -19,6 +21,8 @@ import trustassay
 from tests.support import ROOT, YES, Probe, Recorder, jsonl, record, records, results, summary_of
 from trustassay import Sample, ascore, score
 from trustassay.api import rescore
+from trustassay.backends.chat_entailer import ChatEntailer, Judging
+from trustassay.capabilities import ChatRequest, Reply
 from trustassay.errors import BackendError, RunFolderError, UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Grounding
@@ -342,14 +346,51 @@ def test_a_run_is_not_scored_into_itself_and_not_out_of_nothing(
     assert not (tmp_path / "nothing").exists()
 
 
-def test_a_function_that_cannot_be_named_must_be_given_again(tmp_path: Path) -> None:
+def test_a_function_that_cannot_be_loaded_answers_from_what_is_stored(tmp_path: Path) -> None:
     score(records(1), metrics=METRICS, entailer=lambda p, h: True, out=tmp_path / "old")
-    with pytest.raises(ValueError, match="entailer"):
-        rescore(tmp_path / "old", metrics=METRICS, out=tmp_path / "new")
+    again = rescore(tmp_path / "old", metrics=METRICS, out=tmp_path / "again", seed=1, cache=None)
+    assert (again.assessments[0].score, again.outcome.counts["entailment"].computed) == (1.0, 0)
+    (tmp_path / "old" / "calls.sqlite").unlink()
+    with pytest.raises(ValueError, match="unknown entailer 'function:"):
+        rescore(tmp_path / "old", metrics=METRICS, out=tmp_path / "new", cache=None)
     run = rescore(
         tmp_path / "old", metrics=METRICS, entailer=lambda p, h: True, out=tmp_path / "new"
     )
     assert run.assessments[0].score == 1.0
+
+
+class OwnChat:
+    """A chat model without a URI."""
+
+    name = "own"
+    asked = 0
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        OwnChat.asked += 1
+        return Reply("supports")
+
+
+@pytest.mark.parametrize("judging", [Judging(), Judging(repeats=2)])
+def test_a_chat_model_that_entails_answers_from_what_is_stored(
+    tmp_path: Path, judging: Judging
+) -> None:
+    entailer = ChatEntailer(OwnChat(), judging)
+    old = score(records(2), metrics=METRICS, entailer=entailer, out=tmp_path / "old", cache=None)
+    asked = OwnChat.asked
+    strict = ["grounding:threshold=0.7"]
+    new = rescore(tmp_path / "old", metrics=strict, out=tmp_path / "new", cache=None)
+    assert [a.score for a in new.assessments] == [a.score for a in old.assessments]
+    assert [a.error for a in new.assessments] == [None, None]
+    assert OwnChat.asked == asked
+
+
+def test_an_entailer_that_is_not_here_refuses_what_is_not_stored(tmp_path: Path) -> None:
+    score(records(1), metrics=METRICS, entailer=lambda p, h: True, out=tmp_path / "old")
+    with contextlib.closing(sqlite3.connect(tmp_path / "old" / "calls.sqlite")) as calls, calls:
+        calls.execute("DELETE FROM calls WHERE rowid = 1")
+    run = rescore(tmp_path / "old", metrics=METRICS, out=tmp_path / "new", cache=None)
+    assert "cannot be used here" in (run.assessments[0].error or "")
+    assert "give --entailer" in (run.assessments[0].error or "")
 
 
 # ---- the package ----

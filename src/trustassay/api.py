@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from trustassay.backends import lookups, resolve
 from trustassay.calls.backends import MODEL
-from trustassay.capabilities import ChatRequest, Reply, SubstitutesRequest
+from trustassay.calls.keys import has_replies
+from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Metric, Summary
@@ -244,13 +245,15 @@ def rescore(
         out=out,
         seed=settings["seed"] if seed is None else seed,
         calls_from=old.calls_path,
-        **(_recorded(settings["backends"], chosen) | options),
+        **(_recorded(settings["backends"], chosen, old.calls_path, options) | options),
     )
 
 
-def _recorded(backends: Mapping[str, Any], metrics: Sequence[Metric]) -> dict[str, Any]:
-    """Return the backends of a run that the metrics need, and the model."""
-    wanted = {MODEL, *asked_words(metrics)}
+def _recorded(
+    backends: Mapping[str, Any], metrics: Sequence[Metric], calls: Path, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the backends of a run that the metrics need, and the model, but for those given."""
+    wanted = {MODEL, *asked_words(metrics)} - set(given)
     found: dict[str, Any] = {}
     for word, name in backends.items():
         key = word.replace(" ", "_")
@@ -259,6 +262,8 @@ def _recorded(backends: Mapping[str, Any], metrics: Sequence[Metric]) -> dict[st
         if key in ROLES:
             several = isinstance(name, Mapping)
             found[key] = {k: _chat(v) for k, v in name.items()} if several else _chat(name)
+        elif key == "entailer":
+            found[key] = _entailer(name, calls)
         elif isinstance(name, Mapping):  # the sources of distractors, by name
             found[key] = {k: _source(v) for k, v in name.items()}
         else:
@@ -301,13 +306,46 @@ def _chat(name: str) -> resolve.ChatChoice:
 class _Absent:
     """A chat model of which only the stored replies are available."""
 
-    def __init__(self, name: str, reason: str) -> None:
-        self.name, self._reason = name, reason
+    def __init__(self, name: str, reason: str, option: str = "--model") -> None:
+        self.name, self._reason, self._option = name, reason, option
 
     async def reply(self, request: ChatRequest) -> Reply:  # noqa: ARG002
         """Refuse; raises :class:`CallError`."""
-        words = f"the run's model {self.name} cannot be used here ({self._reason}); give --model"
-        raise CallError(words, "closed")
+        words = f"the run's model {self.name} cannot be used here ({self._reason})"
+        raise CallError(f"{words}; give {self._option}", "closed")
+
+
+def _entailer(name: str, calls: Path) -> Any:
+    """Return the entailer of a name. If it cannot be loaded here, return one that has only the
+    name, under which its earlier replies are stored in the file of calls.
+
+    Raises:
+        UnknownNameError, BackendError: it cannot be loaded, and nothing of it is stored.
+    """
+    from trustassay.backends.chat_entailer import ChatEntailer, judging_of
+
+    try:
+        return resolve.entailer(name)
+    except (UnknownNameError, BackendError) as error:
+        own, judging = judging_of(name.removeprefix("chat:"))
+        if has_replies(calls, own, "chat"):
+            scheme = "chat:" if name.startswith("chat:") else ""
+            return ChatEntailer(_Absent(own, str(error), "--entailer"), judging, scheme)
+        if has_replies(calls, name, "entailment"):
+            return _AbsentEntailer(name, str(error))
+        raise
+
+
+class _AbsentEntailer:
+    """An entailer of which only the stored probabilities are available."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self._reason = name, reason
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:  # noqa: ARG002
+        """Refuse; raises :class:`BackendError`."""
+        words = f"the run's {self.name} cannot be used here ({self._reason}); give --entailer"
+        raise BackendError(words)
 
 
 def _chosen(metrics: Metrics) -> list[Metric]:

@@ -36,6 +36,30 @@ def test_a_second_rating_of_the_same_rater_is_a_repeat(tmp_path: Path) -> None:
         read(tmp_path, "id,judge,score,repeat\na,j,4,x\na,j,5,x\n")
 
 
+def test_repeats_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    rows = "a,j,5,10\na,j,4,2\na,j,3,1\n"
+    found = read(tmp_path, f"id,judge,score,repeat\n{rows}")
+    assert [(one.value, one.repeat) for one in found.ratings] == [(5, 2), (4, 1), (3, 0)]
+    with pytest.raises(ValueError, match=r"r.csv:3: 'j' rated 'a' twice at the repeat '1.0'"):
+        read(tmp_path, "id,judge,score,repeat\na,j,4,1\na,j,5,1.0\n")
+
+
+@pytest.mark.parametrize("rows", ["a,j,4,1\na,j,5,\n", "a,j,4,\na,j,5,0\n", "a,j,4,0\na,j,5,\n"])
+def test_a_rating_without_a_repeat_does_not_take_the_place_of_another(
+    tmp_path: Path, rows: str
+) -> None:
+    with pytest.raises(ValueError, match=r"r.csv:3: 'j' rated 'a' with and without a repeat"):
+        read(tmp_path, f"id,judge,score,repeat\n{rows}")
+    alone = read(tmp_path, "id,judge,score,repeat\na,j,4,\nb,j,5,2\na,j,1,\n")
+    assert [one.repeat for one in alone.ratings] == [0, 0, 1]
+
+
+def test_an_id_beside_the_item_is_no_rater(tmp_path: Path) -> None:
+    found = read(tmp_path, "id,item,ann,bob\n1,a,4,3\n2,b,2,1\n")
+    assert {one.rater for one in found.ratings} == {"ann", "bob"}
+    assert {one.item for one in found.ratings} == {"a", "b"}
+
+
 def test_a_wide_table(tmp_path: Path) -> None:
     text = "item,question,ann,bob,note\na,q?,4,3,good\nb,q?,,2,\n"
     found = read(tmp_path, text)

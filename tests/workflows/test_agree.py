@@ -62,6 +62,27 @@ def test_missing_ratings_leave_out_what_cannot_be_compared() -> None:
     assert found.overall["percent"].without == "too few items: 2; at least 20 are needed"
 
 
+def test_fleiss_kappa_says_that_no_item_was_rated_by_all() -> None:
+    found = agreement(table(a=[1, 2, None], b=[1, None, 3], c=[None, 2, 3])).overall
+    fleiss = found["fleiss_kappa"]
+    assert (fleiss.value, fleiss.n, fleiss.without) == (None, 0, "no item was rated by all raters")
+    assert found["alpha_nominal"].n == 3
+
+
+def test_weights_are_the_distances_on_the_whole_scale() -> None:
+    pairs = [(0, 0), (0, 2), (2, 3), (3, 3), (0, 0), (2, 0)]  # nobody said "fair"
+    ratings = [
+        Rating(f"i{n}", rater, value)
+        for n, pair in enumerate(pairs)
+        for rater, value in zip("xy", pair, strict=True)
+    ]
+    found = agreement(Ratings(ratings, ("poor", "fair", "good", "best")))
+    a, b = zip(*pairs, strict=True)
+    told = found.pairs["x", "y"]["kappa_quadratic"].value
+    assert told == pytest.approx(cohen_kappa(a, b, "quadratic", [0, 1, 2, 3]))
+    assert told != pytest.approx(cohen_kappa(a, b, "quadratic", [0, 2, 3]))
+
+
 def test_a_rater_with_themselves() -> None:
     ratings = [Rating(f"i{n}", "ann", 4, 0) for n in range(4)]
     ratings += [Rating("i0", "ann", 4, 1), Rating("i1", "ann", 2, 1)]

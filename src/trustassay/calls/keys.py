@@ -9,7 +9,7 @@ from typing import Any
 from trustassay.calls.store import CACHE_FILE, CallStore
 from trustassay.errors import BackendError
 
-__all__ = ["check_keys", "shared_file"]
+__all__ = ["check_keys", "has_replies", "shared_file"]
 
 
 def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
@@ -21,7 +21,7 @@ def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
     paths = list(stores)
     for backend in backends:
         missing = getattr(backend, "missing_key", None)
-        if missing and not any(_has_replies(path, backend.name) for path in paths):
+        if missing and not any(has_replies(path, backend.name) for path in paths):
             raise BackendError(missing)
 
 
@@ -30,11 +30,14 @@ def shared_file(cache: Path | None) -> Path | None:
     return cache and cache / CACHE_FILE
 
 
-def _has_replies(path: Path | None, name: str) -> bool:
+def has_replies(path: Path | None, name: str, capability: str | None = None) -> bool:
+    """Return whether a file of calls holds some of a backend, of a capability or of any."""
     if path is None or not path.exists():
         return False
     store = CallStore(path)
     try:
-        return any(backend == name for _, backend in store.counts())
+        return any(
+            backend == name and capability in (None, stored) for stored, backend in store.counts()
+        )
     finally:
         store.close(alone=False)

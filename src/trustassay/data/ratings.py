@@ -178,6 +178,7 @@ def _rater_columns(
     rows: Sequence[tuple[str, Mapping[str, Any]]], columns: Sequence[str], named: Mapping[str, str]
 ) -> list[str]:
     taken = {named[what] for what in ("item", "repeat", "model") if what in named}
+    taken.update(RATING_FIELDS["item"])
     found = []
     for column in columns:
         texts = [_text(row.get(column)) for _, row in rows]
@@ -249,19 +250,46 @@ def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
         raise InputError(told + (f"; and {more:,} more" if more > 0 else ""))
     if not reading.cells:
         raise InputError(f"{path}: no ratings in it")
-    seen: dict[tuple[str, str, str], dict[str, int]] = {}
     found = []
-    for cell, number in zip(reading.cells, numbers, strict=True):
+    repeats = _repeats(reading.cells)
+    for cell, number, repeat in zip(reading.cells, numbers, repeats, strict=True):
         value = float(categories.index(cell.text.lower())) if categories else float(number or 0)
-        repeats = seen.setdefault((cell.item, cell.model, cell.rater), {})
-        if cell.repeat and cell.repeat in repeats:
-            raise InputError(
-                f"{cell.where}: {cell.rater[:40]!r} rated {cell.item[:40]!r} twice at the "
-                f"repeat {cell.repeat[:20]!r}"
-            )
-        repeat = repeats.setdefault(cell.repeat or str(len(repeats)), len(repeats))
         found.append(Rating(clean(cell.item), clean(cell.rater), value, repeat, clean(cell.model)))
     return Ratings(found, tuple(categories), bool(levels) or not categories, reading.missing)
+
+
+def _repeats(cells: Sequence[_Cell]) -> list[int]:
+    """Return the place of each cell among the ratings of the same item by the same rater: by the
+    numbers of the column repeat, else in the order of the file.
+
+    Raises:
+        InputError: a repeat occurs twice, or only some of these ratings say which repeat they are.
+    """
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for place, cell in enumerate(cells):
+        groups.setdefault((cell.item, cell.model, cell.rater), []).append(place)
+    found = [0] * len(cells)
+    for places in groups.values():
+        told = {place: _number(cells[place].repeat) for place in places}
+        seen: set[float | str] = set()
+        for place in places:
+            cell = cells[place]
+            whose = f"{cell.where}: {cell.rater[:40]!r} rated {cell.item[:40]!r}"
+            if bool(cell.repeat) != bool(cells[places[0]].repeat):
+                raise InputError(
+                    f"{whose} with and without a repeat; expected a repeat in all of these rows, "
+                    "or in none"
+                )
+            number = told[place]
+            repeat = cell.repeat if number is None else number
+            if cell.repeat and repeat in seen:
+                raise InputError(f"{whose} twice at the repeat {cell.repeat[:20]!r}")
+            seen.add(repeat)
+        if all(number is not None for number in told.values()):
+            places.sort(key=lambda place: told[place] or 0.0)
+        for order, place in enumerate(places):
+            found[place] = order
+    return found
 
 
 def _text(value: Any) -> str:

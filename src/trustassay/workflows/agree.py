@@ -139,7 +139,7 @@ def agreement(ratings: Ratings, *, seed: int = 0, replicates: int = 1000) -> Agr
         }
 
     every = _of_all(ratings.ordered)
-    two = _of_two(first, ratings.ordered)
+    two = _of_two(first, ratings)
     models = sorted({model for _, model in units if model})
     by_model = {
         model: estimates(first[:, [u[1] == model for u in units]], every, "model", model)
@@ -177,15 +177,18 @@ def _cube(ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[s
     return cube
 
 
-def _of_two(table: Floats, ordered: bool) -> dict[str, Coefficient]:
-    """Return the coefficients of two raters; kappas on the categories of all."""
-    known = np.unique(table[~np.isnan(table)]).tolist()
+def _of_two(table: Floats, ratings: Ratings) -> dict[str, Coefficient]:
+    """Return the coefficients of two raters; kappas on all categories, those of all raters where
+    the numbers alone are given.
+    """
+    places = np.arange(float(len(ratings.categories)))
+    known = (places if len(places) else np.unique(table[~np.isnan(table)])).tolist()
 
     def kappa(weights: Weights) -> Coefficient:
         return lambda pair: cohen_kappa(pair[0], pair[1], weights, known)
 
     found: dict[str, Coefficient] = {"percent": PAIRWISE["percent"], "kappa": kappa("none")}
-    if ordered:
+    if ratings.ordered:
         found |= {
             "kappa_linear": kappa("linear"),
             "kappa_quadratic": kappa("quadratic"),
@@ -254,13 +257,13 @@ def _estimate(
     table: Floats, coefficient: Coefficient, drawing: tuple[int, int], *what: str
 ) -> Estimate:
     """Return a coefficient with its interval over the items that at least two rated."""
-    two = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
+    two, nothing = table[:, (~np.isnan(table)).sum(axis=0) >= 2], "no item has two ratings"
     if coefficient is _fleiss:
-        two = table[:, ~np.isnan(table).any(axis=0)]
+        two, nothing = table[:, ~np.isnan(table).any(axis=0)], "no item was rated by all raters"
     n = two.shape[1]
     value = coefficient(two) if n else None
     if value is None:
-        why = "all of these ratings are the same" if n else "no item has two ratings"
+        why = "all of these ratings are the same" if n else nothing
         return Estimate(None, n, None, why)
     seed, replicates = drawing
 

@@ -299,6 +299,15 @@ def test_what_judges_and_answers_say_stays_text_in_the_report(tmp_path: Path) ->
     assert '<table class="bins votes">' in page
 
 
+def test_an_entailer_compares_with_every_alias_of_the_gold_answers() -> None:
+    golds = [["Deutschland", "Germany"], ["BRD", "Germany"]]
+    sample = {"id": "a", "question": "Where?", "response": "Germany", "answers": golds}
+    run = score([sample], metrics=Judge(by="entailer"), entailer=lambda p, h: float(p == h))
+    (found,) = run.assessments
+    assert found.score == 1
+    assert [row["gold"] for row in found.evidence] == ["Deutschland", "Germany", "BRD"]
+
+
 def test_an_entailer_judges_where_there_is_no_judge() -> None:
     def entails(premise: str, hypothesis: str) -> tuple[float, float, float]:
         if premise == "Paris":  # a gold answer; the other way round it is less sure

@@ -59,7 +59,7 @@ def test_the_reason_is_what_stands_behind_its_word() -> None:
 PIECES = st.sampled_from(
     "1 2 4 5 7 0.9 -1 3/5 80% Score: score rating \n . , - ( ) or to four not if mostly "
     'completely truthful Reason: on reflection actually yes no { } " ** <score> </score> I give it '
-    "a ½ ４ of out".split(" ")
+    "a ½ ４ of out fıve sıx slıghtly İrrelevant ſcore: factual inaccuracy".split(" ")
 )
 
 

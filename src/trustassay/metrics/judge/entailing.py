@@ -12,14 +12,15 @@ __all__ = ["by_entailer"]
 
 
 async def by_entailer(name: str, sample: Sample, models: Models, passes_from: float) -> Assessment:
-    """Return how far the nearest gold answer and the answer say the same.
+    """Return how far the nearest gold answer, of all their aliases, and the answer say the same.
 
     (1 + E - C) / 2, with E and C the mean probabilities, over both directions, that one entails
     and contradicts the other: 1 where each entails the other, 0 where they exclude each other.
     Both directions, and both texts without the question, agreed best with people on the answers
     that it was chosen on (docs/judge.md).
     """
-    golds = [aliases[0] for aliases in sample.answers] or list(sample.claims)
+    aliases = (alias for group in sample.answers for alias in group)
+    golds = list(dict.fromkeys(aliases)) or list(sample.claims)
     answer = (sample.response or "").strip()
     forth = [models.entail(gold.strip(), answer) for gold in golds]
     back = [models.entail(answer, gold.strip()) for gold in golds]

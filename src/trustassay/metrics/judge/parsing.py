@@ -56,6 +56,9 @@ def read_reply(text: str, rubric: Rubric) -> Reading:
 
 # Words that stand before a score ----------------------------------------------------------------
 
+_WORDS = "zero one two three four five six seven eight nine ten".split()
+_ONE_OF_WORDS = f"(?a:{'|'.join(_WORDS)})"
+"""Of ASCII alone: without regard to case, the dotless i of "fıve" would match, too."""
 _BEFORE = r"(?:final|overall|total|my|the|our|truthfulness|informativeness)[ \t]+"
 _OWN = "score|rating|grade|verdict|category|judge?ment|evaluation"
 _PAREN = r"(?:[ \t]*\([^()\n]{0,40}\))?"
@@ -76,8 +79,8 @@ _GIVES = re.compile(
     re.IGNORECASE,
 )
 _REVISES = re.compile(
-    r"\b(?:no,|on (?:second thoughts?|reflection)|actually|or rather|correction|make (?:it|that)|"
-    r"wait|"
+    rf"\b(?:no,|(?:no:|\? no[.!])\s*(?=\d|{_ONE_OF_WORDS})|hm+|wait|"
+    r"on (?:second thoughts?|reflection)|actually|or rather|correction|make (?:it|that)|"
     r"revised?(?: (?:it|this|that|my score))?(?: to)?|chang(?:e|ed|ing) (?:it|that|this|my score) "
     r"to|upgraded?|downgraded?|(?:rais|lower)(?:e|ed|ing)(?: (?:it|this|that|my score))? to|"
     r"reconsider\w*|instead|after all|though maybe|but perhaps|could also be)"
@@ -105,6 +108,17 @@ _BY_ITSELF = re.compile(
     re.IGNORECASE,
 )
 """Behind a value without a label: it stands by itself, and counts nothing."""
+_ALONE = re.compile(
+    r"(?!\s*(?:\w|[×÷<>=]\s*\d))|[ \t]*\n|[ \t]+(?:because\b|since\b|as\b|overall\b|due to\b|"
+    r"based on\b|on (?:a|the) scale\b|(?:for|to) (?:this|the) (?:answer|response)(?!['\w])|"
+    r"(?:is|was|seems|feels) (?:\w+ly )?(?:appropriate|warranted|justified|fair|fitting|deserved|"
+    r"reasonable|right)|(?:stars?|points?)(?=\s*(?:$|[\n.;:!?)\]},|(]|because|for|out of))|"
+    r"(?:reason|explanation|rationale|justification)\w*[ \t]*[:=]|"
+    r"(?-i:[A-Z])\w*(?: \w+)?[ \t]*[:=])",
+    re.IGNORECASE,
+)
+"""Behind a value with a label: it stands by itself, and no word goes on with it."""
+_FIRST_ITEM = re.compile(r"1[.)]+(?:[ \t]+(?=\w)|(?=[^\W\d]))")
 _REST_OF_LINE = re.compile(r"[ \t]*[.;!)\]}]*[ \t]*(?:\n|$)")
 
 
@@ -112,18 +126,22 @@ _REST_OF_LINE = re.compile(r"[ \t]*[.;!)\]}]*[ \t]*(?:\n|$)")
 
 _NUMBER = re.compile(r"([-−–+]?)(\d+(?:[.,]\d+)?|[.,]\d+)(?![\w%]|[.,]\d|\s*(?:%|percent\b))")
 _ANY_NUMBER = re.compile(r"[-−–+]?[.,]?\d[\d.,]*\s*(?:%|percent\b)?")
-_WORDS = "zero one two three four five six seven eight nine ten".split()
-_WORD_NUMBER = re.compile(rf"({'|'.join(_WORDS)})\b(?![-\w])", re.IGNORECASE)
+_WORD_NUMBER = re.compile(rf"({_ONE_OF_WORDS})\b(?![-\w])", re.IGNORECASE)
 _OR_NUMBER = re.compile(
-    rf"\s*(?:\b(?:or|to|and)\b|[-–—/])\s*(?:\d|(?:{'|'.join(_WORDS)})\b)", re.IGNORECASE
+    rf"\s*(?:\b(?:or|to|and)\b|[-–—/])\s*(?:\d|{_ONE_OF_WORDS}\b)", re.IGNORECASE
 )
+_TOP_NUMBER = rf"(\d+(?:\.\d+)?|{_ONE_OF_WORDS})(?![\w%])"
+_FROM_TO = rf"(?:\d+|{_ONE_OF_WORDS})\s*(?:-|–|—|\bto\b|\band\b)\s*"
+_OPENS = r"[,;]?\s*[(\[]?\s*(?:\b(?:on|using|from) )?(?:an? |the )?"
 _OF_WHICH = re.compile(
-    rf"\s*(?:stars?\b|points?\b)?\s*\(?(?:/|\bout of\b|\bof\b|"
-    r"on (?:a|the) scale (?:of|from) \d+ to\b)\s*"
-    rf"(?:a (?:possible|maximum(?: of)?)\s+)?"
-    rf"(\d+(?:\.\d+)?|{'|'.join(_WORDS)})(?![\w%])",
+    r"\s*(?:stars?\b|points?\b)?\s*(?:(?:[(\[]?\s*(?:/|\b(?:out of|of|in)\b)|,\s*out of\b)\s*"
+    rf"(?:a (?:possible|maximum(?: of)?)\s+)?{_TOP_NUMBER}|{_OPENS}\b(?:scale|range)\b:?\s*"
+    rf"(?:(?:of|from|between|is) )?{_FROM_TO}{_TOP_NUMBER}|[(\[]\s*{_FROM_TO}{_TOP_NUMBER}"
+    rf"|{_OPENS}\b{_TOP_NUMBER}[- ]points? scale\b"
+    rf"|{_OPENS}\bmax(?:imum|\.)?(?: score)?(?: of| is|:)?\s*{_TOP_NUMBER})",
     re.IGNORECASE,
 )
+"""Behind a number: the highest of the scale that it is on."""
 _HALF = re.compile(r"\s*(?:and a half|and a quarter|\d+\s*/\s*\d+(?!\d)|\+(?!\d))", re.IGNORECASE)
 _NEXT = re.compile(
     r"(?:\s*(?:\s(?:to|or|and|through|but (?:maybe|perhaps)|maybe|perhaps)\s|->|=>|[-–—~/|&→])\s*"
@@ -136,8 +154,16 @@ _COMMA = re.compile(
     r"\s*(?:[,;]|\.{2,}|…)\s*(?:(?:or|and|maybe|perhaps|possibly|even)\s+)?", re.IGNORECASE
 )
 _REMARK = re.compile(r"\s+[-–—]\s+\d+\s+(?!out of|stars?\b|points?\b)[a-z]", re.IGNORECASE)
-_TOP = re.compile(r"\(\D{0,24}\d+\s*(?:-|–|—|to)\s*(\d+)")
-"""The top of a scale that a label names: "Score (1-10):"."""
+_TOP = re.compile(
+    rf"\([^()]{{0,24}}?(?:{_FROM_TO}|/|\bout of\s*|\bof\s+|\bmax(?:imum|\.)?(?: of)?:?\s*)"
+    rf"{_TOP_NUMBER}|\([^()]{{0,24}}?\b{_TOP_NUMBER}[- ]points?\b",
+    re.IGNORECASE,
+)
+"""The top of a scale that a label names: "Score (1-10):", "Score (out of 10):"."""
+_SCALE_BEFORE = re.compile(
+    rf"\bscale (?:of|from|between)? ?{_FROM_TO}{_TOP_NUMBER}|\b{_TOP_NUMBER}[- ]point scale\b",
+    re.IGNORECASE,
+)
 _NAMED = re.compile(r"\s*[-–—:=(,\[|]*\s*")
 
 
@@ -160,24 +186,27 @@ class _Grammar:
 
     def _labelled(self, text: str) -> Iterator[_Value]:
         for match in self.labelled.finditer(text):
-            value = self.value_at(text, match.end())
-            if value and self._given(text, match.start(), value):
-                told = _TOP.search(match[0])
-                other = told and self.values and float(told[1]) != max(self.values)
-                yield _Value(frozenset(), value.end) if other else value
+            value = None if self._lists(text, match.end()) else self.value_at(text, match.end())
+            if value and self._given(text, match.start(), value, _ALONE):
+                yield self._on_scale(value, _TOP.search(match[0]) or self._scale(text, match))
         for match in _GIVES.finditer(text):
             value = self.value_at(text, match.end())
-            if (
-                value
-                and _BY_ITSELF.match(text, value.end)
-                and self._given(text, match.start(), value)
-            ):
-                yield value
+            if value and self._given(text, match.start(), value, _BY_ITSELF):
+                yield self._on_scale(value, self._scale(text, match))
 
-    def _given(self, text: str, start: int, value: _Value) -> bool:
-        return not _DENIED.search(text[max(0, start - 60) : start]) and not _ONLY_SPOKEN_OF.match(
-            text, value.end
-        )
+    def _scale(self, text: str, match: re.Match[str]) -> re.Match[str] | None:
+        """Return the scale that is named on a line before a score."""
+        line = max(text.rfind("\n", 0, match.start()) + 1, match.start() - 60)
+        return _SCALE_BEFORE.search(text, line, match.end())
+
+    def _on_scale(self, value: _Value, told: re.Match[str] | None) -> _Value:
+        other = told and self.values and _top(told) != max(self.values)
+        return _Value(frozenset(), value.end) if other else value
+
+    def _given(self, text: str, start: int, value: _Value, behind: re.Pattern[str]) -> bool:
+        before = text[max(0, start - 60) : start]
+        spoken_of = _DENIED.search(before) or _ONLY_SPOKEN_OF.match(text, value.end)
+        return bool(behind.match(text, value.end) and not spoken_of)
 
     def _revised(self, text: str) -> Iterator[_Value]:
         """Return levels that the judge names after a change of mind."""
@@ -206,7 +235,7 @@ class _Grammar:
             re.IGNORECASE,
         )
         value = self.value_at(line, said.end() if said else 0)
-        if value is None:
+        if value is None or self._lists(line, 0):
             return None
         if re.match(
             r",?\s*(?:if|unless|except|provided|apart|were|only)\b",
@@ -214,9 +243,13 @@ class _Grammar:
             re.IGNORECASE,
         ):
             return None
-        if _BY_ITSELF.match(line, value.end):
-            return value
-        return None
+        return value if _BY_ITSELF.match(line, value.end) else None
+
+    def _lists(self, text: str, start: int) -> bool:
+        """Return whether a 1 at the beginning of a line counts the first item of a list."""
+        item = _FIRST_ITEM.match(text, start)
+        begins = not text[text.rfind("\n", 0, start) + 1 : start].strip()
+        return bool(item and begins and not self._word(text, item.end()))
 
     def value_at(self, text: str, start: int) -> _Value | None:
         """Return the value at a place, with all that a range or a choice adds to it."""
@@ -234,9 +267,8 @@ class _Grammar:
 
     def _following(self, text: str, end: int) -> _Value | None:
         if match := _NAMED.match(text, end):  # "4 (mostly truthful)", "mostly truthful: 4"
-            named = self.named.match(text, match.end())
-            if named:
-                return _Value(frozenset({self.words[named[0].lower()]}), named.end())
+            if named := self._word(text, match.end()):
+                return named
             bracket = match[0].strip().startswith(("(", ":", "=", "["))
             if bracket and (value := self._single(text, match.end())) and value.labels:
                 return value if _BY_ITSELF.match(text, value.end) else None
@@ -253,8 +285,8 @@ class _Grammar:
         return None
 
     def _single(self, text: str, start: int) -> _Value | None:
-        if named := self.named.match(text, start):
-            return _Value(frozenset({self.words[named[0].lower()]}), named.end())
+        if named := self._word(text, start):
+            return named
         if not self.values:
             return None
         if match := _NUMBER.match(text, start):
@@ -272,14 +304,17 @@ class _Grammar:
             return value if alone else None
         return None
 
+    def _word(self, text: str, start: int) -> _Value | None:
+        named = self.named.match(text, start)
+        label = self.words.get(_spaced(named[0])) if named else None
+        return _Value(frozenset({label}), named.end()) if named and label else None
+
     def _number(self, text: str, number: float, end: int) -> _Value:
         if half := _HALF.match(text, end):
             return _Value(frozenset(), half.end())
         label = self.values.get(number)
         if which := _OF_WHICH.match(text, end):
-            top = which[1].lower()
-            whole = float(_WORDS.index(top)) if top in _WORDS else float(top)
-            if whole != max(self.values):
+            if _top(which) != max(self.values):
                 label = None
             end = which.end()
         return _Value(frozenset() if label is None else frozenset({label}), end)
@@ -297,7 +332,7 @@ def _grammar(rubric: Rubric) -> _Grammar:
     bare = r"(?<![\w])"
     return _Grammar(
         {level.value: level.label for level in rubric.levels} if rubric.numeric else {},
-        {re.sub(r"\s+", " ", word): owner for word, owner in words.items()},
+        {_spaced(word): owner for word, owner in words.items()},
         re.compile(rf"{bare}(?:{listed})(?![\w])", re.IGNORECASE),
         re.compile(
             rf"(?:{label}{_PAREN}{_LINK}|{label}{_PAREN}[ \t]+|(?<![^\n])[^\w\n]*{label}{_PAREN}"
@@ -305,6 +340,15 @@ def _grammar(rubric: Rubric) -> _Grammar:
             re.IGNORECASE,
         ),
     )
+
+
+def _top(told: re.Match[str]) -> float:
+    top = next(group for group in told.groups() if group).lower()
+    return float(_WORDS.index(top)) if top in _WORDS else float(top)
+
+
+def _spaced(word: str) -> str:
+    return re.sub(r"\s+", " ", word.lower())
 
 
 # The text itself --------------------------------------------------------------------------------

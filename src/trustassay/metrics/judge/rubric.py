@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -142,14 +143,24 @@ def _read(content: bytes, where: str) -> Rubric:
     if len(content) > LARGEST_FILE:
         raise RubricError(f"{where}: larger than {LARGEST_FILE:,} bytes, which no rubric is")
     try:
-        raw = yaml.safe_load(content.decode())
+        text = content.decode()
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise RubricError(f"{where}: refers to another place of the file (*name); write it out")
+        raw = yaml.safe_load(text)
     except UnicodeDecodeError as error:
         raise RubricError(f"{where}: not UTF-8 ({error.reason})") from None
+    except RubricError:
+        raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RubricError(f"{where}: not YAML ({' '.join(str(error).split())[:200]})") from None
     if not isinstance(raw, dict):
         raise RubricError(f"{where}: expected keys and values: {', '.join(KEYS)}")
-    return _Checking(raw, where, hashlib.blake2b(content, digest_size=4).hexdigest()).rubric()
+    try:
+        return _Checking(raw, where, hashlib.blake2b(content, digest_size=4).hexdigest()).rubric()
+    except RubricError:
+        raise
+    except ValueError:  # Python writes out no whole number of more than 4300 digits
+        raise RubricError(f"{where}: a number in it is too large") from None
 
 
 class _Checking:
@@ -243,11 +254,7 @@ class _Checking:
             self.faults.append(f"{where}.word: expected a word, in quotes if yes or no{_got(word)}")
         if score is not None and "value" in raw:
             self.faults.append(f"{where}: a score is its own value")
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
             self.faults.append(f"{where}.value: expected a number{_got(value)}")
         means, name, also = raw.get("means"), raw.get("name", ""), raw.get("also", [])
         if not isinstance(means, str) or not means.strip():
@@ -272,5 +279,15 @@ class _Checking:
         return 0.0
 
 
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that is too large for a float
+        return False
+
+
 def _got(value: Any) -> str:
-    return " (it is missing)" if value is None else f", got {str(value)[:50]!r}"
+    if value is None:
+        return " (it is missing)"
+    text = value if isinstance(value, str) else reprlib.repr(value)
+    return f", got {text[:50]!r}"
