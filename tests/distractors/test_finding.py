@@ -1,4 +1,5 @@
 import asyncio
+import time
 from typing import Any, cast
 
 import pytest
@@ -164,6 +165,15 @@ def test_a_chat_model_is_asked_once_and_read_strictly() -> None:
     ]
     assert QUESTION in models.prompts[0] and ANSWER in models.prompts[0]
     assert len(set(models.prompts)) == 1  # the store asks it once
+
+
+def test_a_reply_of_white_space_is_read_in_no_time() -> None:
+    began = time.process_time()
+    assert (
+        find(Scripted({}, reply="1. x" + " " * 30_000 + "x" + "\n" * 30_000 + "x"), sources=["llm"])
+        == []
+    )
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(
