@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 import unicodedata
@@ -12,6 +11,7 @@ from typing import Any, Literal
 
 from trustassay.capabilities import Choice, Models, Reply
 from trustassay.errors import BackendError
+from trustassay.together import all_of
 
 __all__ = ["choose", "letter_of"]
 
@@ -78,8 +78,8 @@ async def choose(
         raise BackendError("this model does not give the likelihood of a text; choose by letter")
     if likely and by != "letter":
         spelled = [space + letter for space in ("", " ") for letter in letters]
-        found = await asyncio.gather(
-            *(models.likelihood(text, spelling, role=role, name=name) for spelling in spelled)
+        found = await all_of(
+            models.likelihood(text, spelling, role=role, name=name) for spelling in spelled
         )
         logs = [one.total for one in found]
         return _likeliest([*map(max, logs[: len(letters)], logs[len(letters) :])])
