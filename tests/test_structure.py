@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "differences": set(),
     "views": set(),
     "statistics": set(),
+    "together": set(),
     "sample": set(),
     "progress": set(),
     "prompts": set(),
@@ -46,11 +47,12 @@ ALLOWED: dict[str, set[str]] = {
         "words",
     },
     "answering": {"capabilities", "errors", "prompts", "sample"},
-    "distractors": {"capabilities", "errors", "prompts", "sample", "statistics"},
-    "metrics": METRIC | {"capabilities", "distractors", "errors", "prompts", "sample", "verdicts"},
+    "distractors": {"capabilities", "errors", "prompts", "sample", "statistics", "together"},
+    "metrics": METRIC
+    | {"capabilities", "distractors", "errors", "prompts", "sample", "together", "verdicts"},
     "report": {"differences", "files", "metric", "sample", "statistics", "views"},
     # what stands on them
-    "calls": {"backends", "capabilities", "errors", "files", "sample"},
+    "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},
     "runs": VALUES | {"answering", "calls", "data", "metric", "registry", "report"},
     "workflows": VALUES
     | METRIC

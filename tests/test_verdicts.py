@@ -21,6 +21,11 @@ NAMED = {
         "It doesn't contradict the statement, it supports it.",
         '{"verdict": "supports", "why": "it says so"}',
         "I must see if the passage supports it. It does: it supports it.",
+        "Although it does not name the town, the passage supports it.",
+        "It does not contradict it but supports it.",
+        "It not only mentions it, it supports it.",
+        "There is no doubt that it supports it.",
+        "Passage no. 2 supports it.",
     ],
     "contradict": [
         "contradicts",
@@ -41,6 +46,8 @@ NAMED = {
         "There is not enough information.",
         "The evidence is insufficient",
         "It cannot be determined from the passage.",
+        "No passage supports the answer, so it is neutral.",
+        "The passage does not name the town and is irrelevant.",
     ],
 }
 NONE = [
@@ -58,6 +65,15 @@ NONE = [
     "It supports the first half and contradicts the second.",
     "I cannot see whether it supports it.",
     "supporter contradictions",
+    "No passage supports the answer.",
+    "None of the passages supports the answer.",
+    "None of the passages, however, supports the answer.",
+    "None of passages 1, 2, and 3 supports the answer.",
+    "Passage 2 does not in any way support it",
+    "I cannot say it supports.",
+    "I cannot say that the answer is supported.",
+    "The evidence lacks support",
+    "Nothing that I was given about the town, its river or its inhabitants contradicts it.",
 ]
 
 

@@ -41,6 +41,20 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 """What, just before a verdict's word, takes it back: "does not support" names no verdict."""
+_DENIED = re.compile(
+    r"\b(?:not(?!\s+(?:only|just|merely|simply)\b)|no(?!\s*\d)|none|never|nothing|nobody|nor"
+    r"|without|cannot|unable|hardly|barely|lack(?:s|ed|ing)?|fail(?:s|ed)? to)\b"
+    r"(?!\s+(?:an?\s+|any\s+)?doubt\b)|n't\b",
+    re.IGNORECASE,
+)
+"""What takes back the words of support and contradiction in the rest of its clause."""
+_BREAK = re.compile(
+    r"[.!?;:](?=\s|$)|[\n—]|\s[-–]\s|\b(?:but|because|although|though|while|whereas)\b"
+    r"|,\s*(?=[\"'])|(?:,|\band\b)\s+(?=(?:it|this|they|so|thus|therefore|hence|instead)\b)"
+    r"|,\s+(?=(?:the|that|which|passage|evidence|rather)\b)",
+    re.IGNORECASE,
+)
+"""Where one clause ends and another begins; a comma alone may stand in a list."""
 _OPEN = re.compile(r"\b(?:whether|if)\b[^.!?;:]*$", re.IGNORECASE)
 """The beginning of a question that the reply only repeats: "whether the passage supports"."""
 _NEITHER_NOR = re.compile(
@@ -61,7 +75,9 @@ _ALONE = re.compile(
 )
 _WHOLE = re.compile(rf"{_BLANK}(?:{_ANY})(?![\w-])[\"'`*_)\]}}>.!\s]{{0,12}}", re.IGNORECASE)
 REACH = 60
-"""Characters before a verdict's word in which what takes it back is looked for."""
+"""Characters before a verdict's word in which what leaves it open is looked for."""
+CLAUSE = 300
+"""Characters before a verdict's word in which its clause is looked through."""
 
 
 def verdict_in(text: str) -> Found | None:
@@ -70,10 +86,10 @@ def verdict_in(text: str) -> Found | None:
     A word behind "verdict", "relation", "label", "answer" and the like decides, where all such
     places agree; else lines that hold nothing but such a word, where they agree. Else the first
     line with a verdict's word in it: it names one if it begins with it alone ("SUPPORTS. ..."), or
-    if all words in it mean the same. A word that is taken back ("does not support", "partly
+    if all words in it mean the same. A word that is taken back ("no passage supports", "partly
     supports") or left open ("whether it supports") counts for nothing: it is none of the three.
     """
-    marked = [_found(match) for match in _MARKED.finditer(text)]
+    marked = [_found(match) for match in _MARKED.finditer(text) if not _denied(text, match.start())]
     if marked:
         return _agreed(marked)
     lines = text.splitlines(keepends=True)
@@ -114,16 +130,22 @@ def _named(line: str) -> list[Found]:
     both = [(match.start(), match.end()) for match in _NEITHER_NOR.finditer(line)]
     named = [Found("neutral", start) for start, _ in both]
     bare = _NEITHER_NOR.sub(lambda match: " " * len(match[0]), line) if both else line
-    named += [
-        _found(match)
-        for match in _NAMED.finditer(bare)
-        if not _taken_back(bare[max(0, match.start() - REACH) : match.start()])
-    ]
+    named += [one for one in map(_found, _NAMED.finditer(bare)) if not _taken_back(bare, one)]
     return sorted(named, key=lambda one: one.start)
 
 
-def _taken_back(before: str) -> bool:
-    return bool(_NEGATION.search(before) or _OPEN.search(before))
+def _taken_back(line: str, found: Found) -> bool:
+    before = line[max(0, found.start - REACH) : found.start]
+    if _NEGATION.search(before) or _OPEN.search(before):
+        return True
+    return found.verdict != "neutral" and _denied(line, found.start)
+
+
+def _denied(text: str, place: int) -> bool:
+    """Whether something is denied earlier in the clause of the word at a place."""
+    before = text[max(0, place - CLAUSE) : place]
+    start = max((match.end() for match in _BREAK.finditer(before)), default=0)
+    return bool(_DENIED.search(before, start))
 
 
 def _found(match: re.Match[str]) -> Found:

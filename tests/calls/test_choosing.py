@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_what_is_to_decide_can_be_told() -> None:
     model = Likely(A=0.1, B=0.3, C=0.2)
     assert chosen(model, by="likelihood").index == 1
     assert chosen(model, by="letter") == Choice(2, "letter", (), "It is C.")
-    first = TokenLogprob("The", -0.1, ((" B", -2.0), ("C", -1.0)))
+    first = TokenLogprob("The", -1.2, ((" B", -2.0), ("C", -0.9)))
     endpoint = Endpoint("The answer is B", (first,))
     assert chosen(endpoint).index == 2
     assert chosen(endpoint, by="letter") == Choice(1, "letter", (), "The answer is B")
@@ -91,7 +92,7 @@ def test_what_is_to_decide_can_be_told() -> None:
 
 
 def test_the_first_token_decides_where_an_endpoint_tells_its_log_probabilities() -> None:
-    first = TokenLogprob("The", -0.1, ((" B", -2.0), ("B", -3.0), ("C", -1.0), ("b", 0.0)))
+    first = TokenLogprob("The", -1.5, ((" B", -2.0), ("B", -3.0), ("C", -1.0), ("b", -9.0)))
     found = chosen(Endpoint("The answer is B", (first,)))
     weights = [0, math.exp(-2), math.exp(-1)]
     assert (found.index, found.way, found.reply) == (2, "logprobs", "The answer is B")
@@ -112,6 +113,22 @@ def test_a_reply_that_repeats_an_option_chooses_it() -> None:
     assert chosen(Endpoint("*rome.*")).index == 1
     assert chosen(Endpoint("Rome"), ["Rome", "rome!", "Oslo"]).index is None
     assert chosen(Endpoint("?"), ["?", "Rome"]).index is None
+
+
+def test_the_words_of_an_option_come_before_a_letter_in_them() -> None:
+    options = ["river", "C. S. Lewis", "B", "E. coli", "lake"]
+    assert chosen(Endpoint("C. S. Lewis"), options).index == 1
+    assert chosen(Endpoint("E. coli."), options).index == 3
+    assert chosen(Endpoint("B."), options).index == 1  # a single letter is one
+    assert chosen(Endpoint("The answer is E. lake, in the north"), options).index == 4
+    assert chosen(Endpoint("E. river"), options).index is None
+
+
+def test_a_first_token_that_is_no_letter_leaves_it_to_the_reply() -> None:
+    unsure = (TokenLogprob("The", -0.1, ((" A", -3.0), ("C", -4.0))),)
+    assert chosen(Endpoint("The answer is B", unsure)) == Choice(1, "letter", (), "The answer is B")
+    emitted = (TokenLogprob(" A", -1.5, (("The", -1.6), ("C", -4.0))),)
+    assert chosen(Endpoint("A. Paris", emitted)).way == "logprobs"
 
 
 @pytest.mark.parametrize("n", [0, 1, 27])
@@ -154,10 +171,52 @@ def test_options_have_a_letter_each(n: int) -> None:
         ("Rome", None),
         ("", None),
         ("Absolutely", None),
+        ("C seems more plausible than A.", None),
+        ("A works better than C.", None),
+        ("I would go with C rather than A.", None),
+        ("I choose C over A", None),
+        ("B seems right rather than D", None),
+        ("I believe C fits better than option A", None),
+        ("Option B is correct because A is wrong.", "B"),
+        ("A is a river, B a lake. The answer is C.", "C"),
+        ("I would take option b", "B"),
+        ("The answer is a river in Africa", None),
+        ("Answer: a river", None),
+        ("Answer: A river", None),
+        ("The answer is a city: C", "C"),
+        ("The answer is A because it lies north", "A"),
+        ("I would not choose option A.", None),
+        ("The answer cannot be option B.", None),
+        ("I don't think the answer is B.", None),
+        ("Neither A, B nor C", None),
+        ("There is no doubt that it is B", "B"),
+        ("Answer: A) or B)", None),
+        ("A) or B)", None),
+        ("a mix of B and C", None),
+        ("Answer: a mix of B and C", None),
+        ("C. S. Lewis", None),
+        ("It was C. S. Lewis.", None),
+        ("D. H. Lawrence wrote it.", None),
+        ("E. coli", None),
+        ("A-ha", None),
+        ("E.g. Paris", None),
+        ("B.C. 44", None),
+        ("D.C. is the capital", None),
+        ("B. because it lies north", "B"),
+        ("B.Rome", "B"),
+        ("None of the above (E)", "E"),
     ],
 )
 def test_letters_are_read_in_whatever_wrapping(text: str, letter: str | None) -> None:
-    assert letter_of(text, "ABC") == letter
+    letters = "ABC" if text == "D" else "ABCDE"
+    assert letter_of(text, letters) == letter
+
+
+def test_a_hostile_reply_is_read_in_no_time() -> None:
+    began = time.process_time()
+    for text in ("A. " * 5000, "answer" + " " * 20_000, "not A " * 5000, "A-" * 5000):
+        letter_of(text, "ABCDE")
+    assert time.process_time() - began < 2
 
 
 @given(st.text())

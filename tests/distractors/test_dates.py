@@ -1,5 +1,6 @@
 import calendar
 import re
+import time
 
 import numpy as np
 import pytest
@@ -104,6 +105,23 @@ def test_every_neighbour_exists_and_differs_in_one_field(
         y, m, d = map(int, other.split("-"))
         assert 1 <= d <= calendar.monthrange(y, m)[1]
         assert (y != year) + (m != month) + (d != day) == 1
+
+
+def test_a_span_that_ends_before_it_begins_has_no_neighbours() -> None:
+    assert neighbours("1998-1997", 5, rng()) == []
+    assert len(neighbours("1998-1998", 5, rng())) == 5
+
+
+def test_digits_and_names_are_those_of_ascii_and_spaces_any() -> None:
+    assert [slot.text for slot in found("ſept 1983, 1٩83, ٣ May")] == ["1983"]
+    assert [slot.text for slot in found("31\u00a0August\u00a01983")] == ["31\u00a0August\u00a01983"]
+
+
+def test_white_space_without_end_is_read_in_no_time() -> None:
+    began = time.process_time()
+    found("May 1" + " " * 20_000 + "x")
+    found(("May 1" + " " * 300) * 200)
+    assert time.process_time() - began < 1
 
 
 def test_the_seed_decides_the_order() -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import time
 from typing import Any, cast
 
 import pytest
@@ -114,6 +115,31 @@ def test_the_words_of_an_entity_of_several_are_replaced_when_the_whole_is_not_en
     ]
 
 
+def test_slots_are_asked_for_in_blocks_until_there_are_enough() -> None:
+    many = ", ".join(names(30))
+    models = Scripted({"embedding": {"*": ["Paris", "Oslo"]}})
+    assert len(find(models, "what", many, limit=4)) == 4
+    assert len({words for _, words, *_ in models.asked}) == 8
+    assert len(find(models, "what", many, limit=40)) == 40
+
+
+def test_what_is_under_way_ends_before_a_failure_is_raised() -> None:
+    class Slow(Scripted):
+        ended = 0
+
+        async def substitutes(self, words: str, **others: Any) -> tuple[str, ...]:
+            if words == "Xuaara":
+                raise BackendError("out of order")
+            await asyncio.sleep(0)
+            self.ended += 1
+            return ()
+
+    models = Slow({"embedding": {}})
+    with pytest.raises(BackendError, match="out of order"):
+        find(models, "what", ", ".join(names(4)))
+    assert models.ended == 3
+
+
 def test_one_slot_after_the_other_so_that_the_answer_is_not_the_middle_of_its_options() -> None:
     models = Scripted({"embedding": {"Jane": names(5), "Rome": ["Paris", "Oslo"]}})
     found = find(models, "what happened", "Jane wrote it in Rome.", limit=6)
@@ -164,6 +190,15 @@ def test_a_chat_model_is_asked_once_and_read_strictly() -> None:
     ]
     assert QUESTION in models.prompts[0] and ANSWER in models.prompts[0]
     assert len(set(models.prompts)) == 1  # the store asks it once
+
+
+def test_a_reply_of_white_space_is_read_in_no_time() -> None:
+    began = time.process_time()
+    assert (
+        find(Scripted({}, reply="1. x" + " " * 30_000 + "x" + "\n" * 30_000 + "x"), sources=["llm"])
+        == []
+    )
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import pytest
 
+from trustassay.distractors import matching
 from trustassay.distractors.matching import contains, normalised, says_the_same
 
 
@@ -11,10 +12,20 @@ from trustassay.distractors.matching import contains, normalised, says_the_same
         ("1997-1998", "1997 1998"),
         ("The", "the"),
         ("“A” ", "“a”"),
+        ("Straße「x」 １２ ﬁ", "strasse x 12 fi"),
+        ("«Rome» ¿no? 5€", "rome no 5€"),
     ],
 )
 def test_normalised(text: str, expected: str) -> None:
     assert normalised(text) == expected
+
+
+def test_only_short_texts_are_kept() -> None:
+    matching._kept.cache_clear()
+    normalised("x" * 5000)
+    assert matching._kept.cache_info().currsize == 0
+    normalised("x")
+    assert matching._kept.cache_info().currsize == 1
 
 
 def test_containment_is_by_whole_words() -> None:

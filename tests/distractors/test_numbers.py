@@ -67,6 +67,18 @@ def test_number_words_stay_in_their_series() -> None:
     assert set(neighbours("million", 9, rng())) == {"hundred", "thousand", "billion", "trillion"}
 
 
+def test_digits_are_those_of_ascii() -> None:
+    assert found("٣ and ١٢٣ and 12") == [found("٣ and ١٢٣ and 12")[-1]]
+    assert found("12\u00a0km")[0].text == "12" and found("caf\u00e912") == []
+
+
+@pytest.mark.parametrize("text", ["9" * 19, "1" * 5000, "1." + "3" * 18, "9" + ",999" * 7])
+def test_what_is_too_long_for_a_random_number_has_no_neighbours(text: str) -> None:
+    assert found(f"It is {text} long")[0].text == text
+    assert neighbours(text, 5, rng()) == []
+    assert len(neighbours("9" * 18, 5, rng())) == 5
+
+
 @pytest.mark.parametrize("text", ["007", "x", "1.2.3", ""])
 def test_what_is_no_plain_number_has_none(text: str) -> None:
     assert neighbours(text, 5, rng()) == []

@@ -1,3 +1,4 @@
+from trustassay.distractors import pool
 from trustassay.distractors.pool import fitting, same_kind_answers
 from trustassay.distractors.questions import asked_for, kind_asked_for, likely_types
 from trustassay.distractors.values import Slot
@@ -24,6 +25,13 @@ def test_the_words_that_answer_questions_of_the_same_kind_once_each() -> None:
     assert found[2:] == ["Lyndon Baines Johnson Junior"]
 
 
+def test_only_short_answers_are_kept() -> None:
+    pool._kept.cache_clear()
+    long = Sample("1", "who painted it", "Pablo Picasso painted it, " + "and it is big, " * 30)
+    assert same_kind_answers(OWN, [long]) == ["Pablo Picasso"]
+    assert pool._kept.cache_info().currsize == 1  # that of the sample itself
+
+
 def test_the_order_depends_on_the_seed_alone() -> None:
     many = [
         Sample(str(i), "who did it", f"{name} Smith")
@@ -36,11 +44,11 @@ def test_the_order_depends_on_the_seed_alone() -> None:
 
 def test_what_fits_a_slot_is_of_its_kind_and_length() -> None:
     person = Slot("Jane Austen", 0, 11, "entity", 1, "NNP")
-    pool = ["Pablo Picasso", "Lyndon Baines Johnson Junior", "1983", "seven", "Paris", "guitar"]
-    assert fitting(person, pool) == ["Pablo Picasso", "Paris"]
-    assert fitting(Slot("1990", 0, 4, "date", 1), pool) == ["1983"]
-    assert fitting(Slot("two", 0, 3, "number", 2), pool) == ["seven"]
-    assert fitting(Slot("piano", 0, 5, "word", 2, "NN"), pool) == ["guitar"]
+    others = ["Pablo Picasso", "Lyndon Baines Johnson Junior", "1983", "seven", "Paris", "guitar"]
+    assert fitting(person, others) == ["Pablo Picasso", "Paris"]
+    assert fitting(Slot("1990", 0, 4, "date", 1), others) == ["1983"]
+    assert fitting(Slot("two", 0, 3, "number", 2), others) == ["seven"]
+    assert fitting(Slot("piano", 0, 5, "word", 2, "NN"), others) == ["guitar"]
 
 
 def test_what_questions_ask_for() -> None:

@@ -1,3 +1,4 @@
+import time
 from itertools import pairwise
 
 import pytest
@@ -72,6 +73,35 @@ def test_a_linker_replaces_what_it_overlaps_but_no_date() -> None:
         ("1980", "date", ()),
         ("New York City", "entity", ("DBpedia:City", "Schema:City")),
     ]
+
+
+def test_a_linker_takes_no_number_and_a_name_with_a_number_stays_whole() -> None:
+    answer = "Apollo 11 flew 12 km with three men."
+    linked = [
+        Entity("db:A", "Apollo 11", 0, 9),
+        Entity("db:12", "12", 15, 20),
+        Entity("db:3", "3", 26, 31),
+    ]
+    found = {one.text: one.kind for group in slots_of("what flew", answer, linked) for one in group}
+    assert found["Apollo 11"] == "entity" and "11" not in found
+    assert (found["12"], found["three"]) == ("number", "number")
+    assert "12 km" not in found
+
+
+def test_an_entity_that_a_linker_gives_no_types_has_those_of_the_question() -> None:
+    linked = [Entity("db:JL", "Ada", 0, 3), Entity("db:B", "Rome", 7, 11, {"types": ["x:City"]})]
+    (group, *_) = slots_of("who was it", "Ada in Rome", linked)
+    assert [(one.text, one.types) for one in group] == [
+        ("Ada", ("Person",)),
+        ("Rome", ("x:City",)),
+    ]
+
+
+def test_a_long_answer_costs_time_in_proportion() -> None:
+    slots_of("who", "Ada met 3 men.")  # the tagger is read once
+    began = time.process_time()
+    slots_of("who", "big Ada met 3 small men. " * 2000)
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("answer", ["", "   ", "?!", "…"])

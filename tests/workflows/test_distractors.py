@@ -91,6 +91,20 @@ def test_what_failed_is_left_out_and_tried_again(tmp_path: Path) -> None:
     assert [row["id"] for row in read(tmp_path / "out.jsonl")] == ["a", "b", "c", "d"]
 
 
+def test_any_exception_is_the_failure_of_one_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def faulty(question: str, *others: Any, **options: Any) -> Any:
+        if question == "who sang it":
+            raise ValueError("out of bounds")
+        return await find_distractors(question, *others, **options)
+
+    monkeypatch.setattr("trustassay.workflows.distractors.find_distractors", faulty)
+    done = write(tmp_path, Listed())
+    assert done.failed == {"c": "ValueError: out of bounds"}
+    assert [row["id"] for row in read(tmp_path / "out.jsonl")] == ["a", "b", "d"]
+
+
 def test_an_answer_is_needed(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "in.jsonl", [{"id": "a", "question": "who"}])
     with pytest.raises(BadInputError):

@@ -23,9 +23,10 @@ def distractors(  # noqa: PLR0913 - one argument an option
         str,
         typer.Option(
             "--source",
-            help="Where substitutes come from, in this order, with commas: embedding[:FILE] "
-            "(nearest words), pos (the same part of speech), dbpedia[:URL] (entities of the same "
-            "types; needs --linker), llm (needs --generator), python:MODULE:OBJECT.",
+            help="Where substitutes come from, with commas: embedding[:FILE] (nearest words), pos "
+            "(the same part of speech), dbpedia[:URL] (entities of the same types; needs "
+            "--linker), llm (needs --generator), python:MODULE:OBJECT. In this order, but "
+            "embedding and pos last.",
             metavar="NAME,...",
         ),
     ] = "embedding,pos",

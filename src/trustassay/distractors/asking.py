@@ -15,7 +15,7 @@ __all__ = ["asked", "read"]
 
 TOKENS_EACH = 60
 """Tokens that an answer may take, beside four times its words."""
-_NUMBERED = re.compile(r"^\s*(?:\d+\s*[.):]|[-*•])\s*(.+?)\s*$", re.MULTILINE)
+_NUMBERED = re.compile(r"(?:[0-9]{1,3}\s{0,9}[.):]|[-*•])(.+)")
 
 
 async def asked(
@@ -38,8 +38,10 @@ async def asked(
 def read(text: str, answer: str, group: Sequence[Slot]) -> list[tuple[Slot, str]]:
     """Return what each line of a reply puts into which slot; other lines are passed over."""
     found = []
-    for match in _NUMBERED.finditer(text):
-        line = match[1].strip('"“” ')
+    for written in text.split("\n"):
+        if not (match := _NUMBERED.fullmatch(written.strip())):
+            continue
+        line = match[1].strip().strip('"“” ')
         for slot in group:
             if replacement := _between(line, answer[: slot.start], answer[slot.end :]):
                 found.append((slot, replacement))

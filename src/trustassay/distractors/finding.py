@@ -6,8 +6,7 @@ topping up higher ones, as the prose has it; duplicates are dropped in the order
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -21,6 +20,7 @@ from trustassay.distractors.substituting import agreeing, substituted
 from trustassay.distractors.values import Distractor, Slot
 from trustassay.errors import BackendError
 from trustassay.statistics.randomness import generator
+from trustassay.together import all_of
 
 __all__ = ["SOURCES", "find_distractors"]
 
@@ -28,6 +28,8 @@ SOURCES = ("embedding", "pos")
 """Where substitutes come from unless something else is said: neither asks a network."""
 MARGIN = 2
 """So many times as many substitutes are asked for as are wanted, since some are dropped."""
+BLOCK = 8
+"""Slots of a group that a source is asked for at once; the next only where there are too few."""
 LLM = "llm"
 DBPEDIA = "dbpedia"
 
@@ -48,8 +50,9 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
 ) -> list[Distractor]:
     """Return up to ``limit`` wrong answers, those whose replaced words tell most first.
 
-    Within a level dates and numbers come first, then the sources in the order in which they are
-    given; ``pool`` comes before ``embedding`` and ``pos``. None equals the answer or an alias
+    Within a level dates and numbers come first, then the sources other than ``embedding`` and
+    ``pos`` in the order in which they are given, then ``pool``, then those two in the order in
+    which they are given. None equals the answer or an alias
     after normalisation. A lower level is asked only where the higher ones gave too few.
 
     Args:
@@ -74,10 +77,18 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     search = _Search(question, answer, models, pool, sources, limit, seed)
     for group in slots_of(question, answer, linked):
         for source in search.sources:
-            chosen.take(source, await search.candidates(source, group))
-            if chosen.enough:
-                return chosen.found
+            for block in _blocks(source, group):
+                chosen.take(source, await search.candidates(source, block))
+                if chosen.enough:
+                    return chosen.found
     return chosen.found
+
+
+def _blocks(source: str, group: Sequence[Slot]) -> Iterator[Sequence[Slot]]:
+    """Yield the slots of a group block by block; a chat model is asked for all of them at once."""
+    size = len(group) if source == LLM else BLOCK
+    for start in range(0, len(group), size):
+        yield group[start : start + size]
 
 
 def _check(models: Models, sources: Sequence[str]) -> None:
@@ -124,9 +135,9 @@ class _Search:
             return [(slot, one) for slot in group for one in self._own(source, slot)]
         slots = [slot for slot in group if slot.kind in ("entity", "word")]
         if source == DBPEDIA:
-            found = await asyncio.gather(*(self._by_types(slot) for slot in slots))
+            found = await all_of(self._by_types(slot) for slot in slots)
         else:
-            found = await asyncio.gather(*(self._of(source, slot) for slot in slots))
+            found = await all_of(self._of(source, slot) for slot in slots)
         return [one for own in found for one in own]
 
     def _own(self, source: str, slot: Slot) -> list[str]:
@@ -140,9 +151,7 @@ class _Search:
     async def _of(self, source: str, slot: Slot) -> Found:
         """Return substitutes of a whole slot, then of each word of an entity of several."""
         several = entity_words(slot) if slot.kind == "entity" else []
-        whole, *parts = await asyncio.gather(
-            *(self._asked(source, one) for one in (slot, *several))
-        )
+        whole, *parts = await all_of(self._asked(source, one) for one in (slot, *several))
         return [*whole, *_in_turn(parts)]
 
     async def _by_types(self, slot: Slot) -> Found:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import string
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
 __all__ = ["contains", "normalised", "says_the_same", "words_of"]
 
 _ARTICLES = frozenset(("a", "an", "the"))
-_SIGNS = str.maketrans(dict.fromkeys(string.punctuation + "‘’“”–—…", " "))
+SHORT = 200
+"""Characters of a text that is kept with its normalisation; longer ones seldom come again."""
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -17,16 +18,37 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(normalised(text).split())
 
 
-@lru_cache(maxsize=65_536)
 def normalised(text: str) -> str:
     """Return a text as it is compared: small letters, no signs, no articles, single spaces.
 
-    As SQuAD's normalisation, except that a sign parts words (``1997-1998`` is two), and that a text
-    of nothing else is compared as it stands.
+    As SQuAD's normalisation, except that letters are compared by their compatibility form (NFKC,
+    case folded), that any punctuation or ASCII symbol parts words (``1997-1998`` is two), and that
+    a text of nothing else is compared as it stands.
     """
-    words = text.lower().translate(_SIGNS).split()
+    return _kept(text) if len(text) < SHORT else _normalised(text)
+
+
+def _normalised(text: str) -> str:
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    words = text.translate(_SIGNS).split()
     found = " ".join(word for word in words if word not in _ARTICLES)
-    return found or " ".join(text.lower().split())
+    return found or " ".join(text.split())
+
+
+_kept = lru_cache(maxsize=65_536)(_normalised)
+
+
+class _Signs(dict[int, str]):
+    """Makes a space of each sign: punctuation of any script, and the symbols of ASCII."""
+
+    def __missing__(self, code: int) -> str:
+        sign = chr(code)
+        kind = unicodedata.category(sign)[0]
+        is_sign = kind == "P" or (kind == "S" and sign.isascii())
+        return self.setdefault(code, " " if is_sign else sign)
+
+
+_SIGNS = _Signs()
 
 
 def contains(whole: str, part: str) -> bool:

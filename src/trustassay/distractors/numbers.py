@@ -11,9 +11,11 @@ from trustassay.distractors.values import Slot
 __all__ = ["found", "neighbours"]
 
 _DIGITS = re.compile(
-    r"(?<![\w.,:/-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w-])"
-    r"|(?<![\w.,:/-])\d+(?:\.\d+)?(?:st|nd|rd|th)?(?![\w-])"
+    r"(?<![\w.,:/-])[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?![\w-])"
+    r"|(?<![\w.,:/-])[0-9]+(?:\.[0-9]+)?(?:st|nd|rd|th)?(?![\w-])"
 )
+_MOST_DIGITS = 18
+"""Longer numbers are marks rather than amounts, and do not fit a random integer."""
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _ORDINALS = (
@@ -37,7 +39,8 @@ def neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     """Return up to n other numbers, written as ``text`` is, in random order.
 
     Of the same number of digits and of similar size (between half and twice as much, and at least
-    10 others where the digits allow that); decimals, separators and ordinals are kept.
+    10 others where the digits allow that); decimals, separators and ordinals are kept. None of
+    a number of more than 18 digits.
     """
     for series in _SERIES:
         if text.lower() in series:
@@ -49,7 +52,7 @@ def neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     body = re.sub(r"(st|nd|rd|th)$", "", text)
     ordinal = body != text
     whole, _, decimals = body.replace(",", "").partition(".")
-    if whole[0] == "0" and len(whole) > 1:
+    if len(whole + decimals) > _MOST_DIGITS or (whole[0] == "0" and len(whole) > 1):
         return []
     scale = 10 ** len(decimals)
     value = int(whole) * scale + int(decimals or 0)

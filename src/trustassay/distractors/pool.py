@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from trustassay.distractors.matching import normalised, says_the_same, words_of
+from trustassay.distractors.matching import SHORT, normalised, says_the_same, words_of
 from trustassay.distractors.questions import asked_for
 from trustassay.distractors.slots import slots_of
 from trustassay.distractors.tagging import tagged
@@ -47,14 +47,21 @@ def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) 
     return [text for _, _, text in sorted(ranked)[:MOST]]
 
 
-@lru_cache(maxsize=8192)
 def _telling(question: str, answer: str) -> Slot:
     """Return the slot of an answer that tells most; the whole answer where nothing does."""
+    short = len(question) + len(answer) < SHORT
+    return _kept(question, answer) if short else _found(question, answer)
+
+
+def _found(question: str, answer: str) -> Slot:
     text = answer.strip().rstrip(".")
     return next(
         (slot for group in slots_of(question, answer) for slot in group if slot.level < 3),
         Slot(text, 0, len(text), "word", 4),
     )
+
+
+_kept = lru_cache(maxsize=8192)(_found)
 
 
 def fitting(slot: Slot, pool: Sequence[str]) -> list[str]:

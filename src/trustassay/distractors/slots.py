@@ -8,9 +8,10 @@ Algorithm 1.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, islice
+from itertools import accumulate, combinations, islice
 
 from trustassay.capabilities import Entity
 from trustassay.distractors import dates, numbers
@@ -33,23 +34,24 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     """Return the slots of an answer in groups, those that tell most first.
 
     ``linked`` are entities that a linker found; they take the place of those found by capital
-    letters that they overlap, never that of dates and numbers.
+    letters that they overlap, never that of dates and numbers. An entity without types has those
+    that the question asks for.
     """
     tokens = tagged(answer)
     dated = dates.found(answer)
-    counted = [one for one in numbers.found(answer) if not _overlaps(one, dated)]
-    known = [one for one in _linked(linked, answer, tokens) if not _overlaps(one, dated)]
+    counted = _free(numbers.found(answer), dated)
     likely = likely_types(question)
-    named = [
-        replace(one, types=likely)
-        for one in _names(answer, tokens)
-        if not _overlaps(one, [*dated, *known])
+    known = [
+        replace(one, types=one.types or likely)
+        for one in _free(_linked(linked, answer, tokens), dated)
+        if not _is_number(one.text)
     ]
+    names = _free(_names(answer, tokens), [*dated, *known])
+    named = [replace(one, types=likely) for one in names]
     entities = sorted([*dated, *known, *named], key=lambda one: one.start)
-    counted = [one for one in counted if not _overlaps(one, entities)]
-    taken = [*entities, *counted]
+    counted = _free(counted, entities)
     words = [_word(one) for one in tokens if one.word and not one.functional]
-    words = [one for one in words if not _overlaps(one, taken)]
+    words = _free(words, [*entities, *counted])
     nouns = sorted(
         [*counted, *(one for one in words if one.tag.startswith("NN"))], key=lambda one: one.start
     )
@@ -73,9 +75,8 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
         _level(3, [one for one in nouns if is_asked(one)]),
     ]
     used = [one for group in groups for one in group]
-    rest = [one for one in words if not _overlaps(one, used)]
     functional = [_word(one) for one in tokens if one.word and one.functional]
-    groups += [_level(4, rest), _level(4, [o for o in functional if not _overlaps(o, used)])]
+    groups += [_level(4, _free(words, used)), _level(4, _free(functional, used))]
     return [group for group in groups if group]
 
 
@@ -111,8 +112,26 @@ def _level(level: int, slots: Sequence[Slot]) -> list[Slot]:
     return [replace(one, level=level) for one in slots]
 
 
-def _overlaps(slot: Slot, others: Sequence[Slot]) -> bool:
-    return any(slot.start < one.end and one.start < slot.end for one in others)
+def _free(slots: Iterable[Slot], taken: Iterable[Slot]) -> list[Slot]:
+    """Return the slots that overlap none of those taken."""
+    ordered = sorted(taken, key=lambda one: one.start)
+    starts = [one.start for one in ordered]
+    ends = list(accumulate((one.end for one in ordered), max))
+
+    def is_free(slot: Slot) -> bool:
+        before = bisect_left(starts, slot.end)
+        return before == 0 or ends[before - 1] <= slot.start
+
+    return [one for one in slots if is_free(one)]
+
+
+def _is_number(text: str) -> bool:
+    """Whether words are a number, perhaps with its unit, and no name (``12 km``, not ``U2``)."""
+    found = numbers.found(text)
+    rest = list(text)
+    for one in found:
+        rest[one.start : one.end] = " " * len(one.text)
+    return bool(found) and not any(sign.isupper() for sign in rest)
 
 
 def _word(token: Token) -> Slot:

@@ -44,8 +44,8 @@ ENOUGH = 3
 class DistractorOptions:
     """What is looked for; as of :func:`~trustassay.distractors.find_distractors`, and:
 
-    pool: take answers to other questions of the file, too. aliases: whether gold answers are
-    kept out. most: distractors of an answer.
+    pool: take answers to other questions of the file, too. most: distractors of an answer.
+    Gold answers are always kept out. fields, limit, skip_bad: of the input.
     """
 
     sources: Sequence[str] = SOURCES
@@ -157,6 +157,9 @@ async def _find(source: Source, out: Path, backends: Backends, options: Distract
             for (place, sample), result in zip(block, results, strict=True):
                 if isinstance(result, BackendError):
                     unfinished.fail(place, sample.id, str(result))
+                elif isinstance(result, Exception):  # a fault of ours, of this answer alone
+                    words = f"{type(result).__name__}: {result}"
+                    unfinished.fail(place, sample.id, words)
                 elif isinstance(result, BaseException):
                     raise result
                 else:

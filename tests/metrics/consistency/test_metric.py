@@ -82,6 +82,13 @@ def test_never_parseable_is_asked_ten_times_and_has_no_score() -> None:
     assert found.reason.endswith("10 replies named no option")
 
 
+def test_a_share_of_the_parseable_is_a_score_and_its_reason_says_so() -> None:
+    model = Chooser(lambda asked: asked.right if asked.number % 2 else "I would rather not say.")
+    found = assessed(model, aggregate="share", stop=False)
+    assert (found.score, found.verdict) == (1.0, None)
+    assert found.reason.startswith("the model took its own answer in 5 of 10 choices; 5 replies")
+
+
 def test_never_parseable_is_inconsistent_at_once_where_that_counts() -> None:
     model = Chooser(lambda _: "")
     found = assessed(model, unparsed="inconsistent")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from trustassay.metrics.consistency.options import NONE_OF_THEM, ConsistencyOpti
 from trustassay.metrics.consistency.texts import answer_of, one_line
 from trustassay.sample import Sample
 from trustassay.statistics.randomness import generator
+from trustassay.together import all_of
 
 __all__ = ["Done", "Offer", "check", "offers"]
 
@@ -75,7 +75,7 @@ async def check(
         PromptError: the template asks for something that there is not.
     """
     if not options.stop:
-        return await asyncio.gather(*(_checked(options, sample, models, o) for o in to_make))
+        return await all_of(_checked(options, sample, models, o) for o in to_make)
     done: list[Done] = []
     for offer in to_make:
         done.append(await _checked(options, sample, models, offer))

@@ -33,9 +33,10 @@ class Consistency(ConsistencyOptions):
     Args:
         checks: the most choices, n. stop: end with the first inconsistent one, as in the paper;
             without it all are made.
-        sources: of distractors, in order, with + between them: names of the run's
-            ``--distractors``, ``pool`` (answers to other questions), ``llm`` (asked of the
-            generator), or ``given`` (the sample's ``wrong_answers``). Without it, the run's.
+        sources: of distractors, with + between them: names of the run's ``--distractors``,
+            ``pool`` (answers to other questions), ``llm`` (asked of the generator), or ``given``
+            (the sample's ``wrong_answers``). Without it, the run's. ``given`` comes first, then
+            the others in their order, then ``pool``, ``embedding`` and ``pos`` last.
         candidates: distractors to look for. aliases: take no distractor that is another wording
             of the answer by the sample's gold answers; without it those are not read.
         by: the ``letter`` of a reply, as in the paper; the ``likelihood`` of the letters, which
@@ -117,7 +118,7 @@ class Consistency(ConsistencyOptions):
             self.name,
             score,
             verdict=verdict,
-            reason=_reason(checks, candidates, possible, self),
+            reason=_reason(checks, candidates, possible, self, score is None),
             parts=parts,
             evidence=[one.row for one in done],
         )
@@ -136,7 +137,11 @@ class Consistency(ConsistencyOptions):
 
 
 def _reason(
-    checks: Sequence[maths.Check], candidates: int, possible: int, options: ConsistencyOptions
+    checks: Sequence[maths.Check],
+    candidates: int,
+    possible: int,
+    options: ConsistencyOptions,
+    missing: bool,
 ) -> str:
     """Say in words what came of the checks."""
     if not possible:
@@ -144,7 +149,7 @@ def _reason(
     kept = sum(one.consistent for one in checks)
     unparsed = sum(one.chosen is None for one in checks)
     words = f"the model took its own answer in {kept} of {_amount(len(checks), 'choice')}"
-    if options.unparsed == "apart" and 0 < unparsed == len(checks) - kept:
+    if missing:
         words = f"not assessable: {words}"
     if unparsed:
         words += f"; {_amount(unparsed, 'reply', 'replies')} named no option"
