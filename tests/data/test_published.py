@@ -86,6 +86,29 @@ def test_halueval_general_is_labelled_by_what_it_lacks() -> None:
     assert len(found[1].id) == 12  # a blank one is none
 
 
+@pytest.mark.parametrize(("value", "label"), [(True, 0), (False, 1), (" No ", 1), (None, None)])
+def test_halueval_general_may_be_labelled_by_booleans(value: Any, label: int | None) -> None:
+    row = {"user_query": "q", "chatgpt_response": "r", "hallucination": value}
+    (found,) = samples([row], fields={"label": "hallucination"})
+    assert found.label == label
+
+
+@pytest.mark.parametrize("value", ["maybe", 1, ["yes"]])
+def test_any_other_label_of_halueval_is_refused(value: Any) -> None:
+    row = {"user_query": "q", "chatgpt_response": "r", "hallucination": value}
+    (fault,) = read_samples([row])
+    assert "hallucination: expected yes, no, true or false" in str(fault)
+
+
+def test_one_name_of_a_set_makes_no_layout() -> None:
+    """A rating, or a list of right answers, is a column that any file may have."""
+    row = {"question": "q", "response": "r", "human_eval": "good"}
+    (found,) = samples([row])
+    assert (found.label, found.metadata["human_eval"]) == (None, "good")
+    (found,) = samples([{"question": "q", "Correct Answers": "a; b"}])
+    assert (found.answers, found.metadata["Correct Answers"]) == ((), "a; b")
+
+
 def test_haltt4llm_says_which_choices_are_right() -> None:
     row = {
         "question": "what happens",
