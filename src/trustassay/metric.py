@@ -181,6 +181,11 @@ class Need:
 class Pool(Protocol):
     """All samples that a metric may read, in input order and with random access."""
 
+    @property
+    def own(self) -> Pool:
+        """The samples of the run itself: this pool, unless it is a file of its own."""
+        ...
+
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int, /) -> Sample: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,6 +44,11 @@ QUESTION = "Who wrote the opera Natalka Poltavka?"
         ("", "Anna", 0.0),
         ("", "", 0.0),
         ("?", "Anna", 0.0),
+        # Without content words: equal answers agree, and plain words are held against each other.
+        ("No", "No", 1.0),
+        ("No.", "no", 1.0),
+        ("No", "No, Anna did not", 1.0),
+        ("It is not", "Anna", 0.0),
     ],
 )
 def test_novel_words_by_hand(first: str, second: str, expected: float) -> None:
@@ -59,6 +65,16 @@ def test_spellings_of_a_word_are_alike() -> None:
     assert word_likeness("abcd", "wxyz") == 0
     assert word_likeness("1994", "1995") == 0
     assert word_likeness("a1", "a1") == 1
+
+
+@pytest.mark.parametrize("shared", ["", "abcdefghij"])
+def test_long_answers_take_little_time(shared: str) -> None:
+    """1,000 words each; in the second case every word shares pairs of letters with every other."""
+    letters = np.random.default_rng(0).choice(list("abcdefghijklmnopqrstuvwxyz"), (2, 1000, 8))
+    first, second = (" ".join(shared + "".join(word) for word in one) for one in letters)
+    start = time.process_time()
+    novel_agreement(first, second)
+    assert time.process_time() - start < 0.5
 
 
 class Entails:

@@ -85,6 +85,45 @@ def test_questions_that_a_model_lacks_are_left_out(tmp_path: Path) -> None:
     assert (found.questions, found.left_out) == (59, 1)
 
 
+def test_accuracy_is_a_share_of_answers(tmp_path: Path) -> None:
+    """Labels of 3 and -1 have the mean 1; one of two answers is right, and the other model's not.
+
+    Above 0 is right: the mean label of a question would count as one right answer.
+    """
+    rows = [
+        {**row, "id": f"{row['id']}-{number}", "label": label}
+        for row in answers(4)
+        if row["model"] != "poor"
+        for number, label in enumerate((3, -1) if row["model"] == "good" else (0, 0))
+    ]
+    score(rows, metrics=Fewl(form="agreement"), similarity="novel", out=tmp_path / "run")
+    found = rank(tmp_path / "run").to_dict()
+    assert {one["model"]: one["accuracy"] for one in found["models"]} == {"good": 0.5, "fair-1": 0}
+    assert not any(one["told_apart"] for one in found["differences"])  # of 4 questions
+
+
+def test_failed_samples_do_not_keep_the_others_from_a_ranking(tmp_path: Path) -> None:
+    """And the folder depends on what is read of the input."""
+    rows = [{**row, "asked": row["question"]} for row in answers(5)]
+    rows[0]["response"] = "beyond"
+    source = jsonl(tmp_path / "answers.jsonl", rows)
+    (tmp_path / "odd.py").write_text(
+        "def alike(a, b):\n    return 9 if a == 'beyond' else a == b\n"
+    )
+    metric = "fewl:penalty=none,weights=uniform,divergence=kl"
+    given = ["--metric", metric, "--similarity", "python:odd:alike"]
+    folders = set()
+    for arguments in ([], ["--limit", 12], ["--field", "question=asked"]):
+        done = run_command("rank", source, *given, *arguments, cwd=tmp_path)
+        assert done.returncode == 1, done.stderr
+        words = " ".join(done.stderr.split())
+        assert "failed: 1" in words
+        assert "No models can be told apart: too few questions" in words
+        assert "cannot be told apart" not in words
+        folders.add(words.rpartition("run: ")[2].split()[0])
+    assert len(folders) == 3
+
+
 @pytest.mark.parametrize("models", [0, 1])
 def test_one_model_cannot_be_ranked(models: int, tmp_path: Path) -> None:
     rows = [row for row in answers(3) if row["model"] == "good"]

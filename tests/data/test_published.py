@@ -86,6 +86,29 @@ def test_halueval_general_is_labelled_by_what_it_lacks() -> None:
     assert len(found[1].id) == 12  # a blank one is none
 
 
+@pytest.mark.parametrize(("value", "label"), [(True, 0), (False, 1), (" No ", 1), (None, None)])
+def test_halueval_general_may_be_labelled_by_booleans(value: Any, label: int | None) -> None:
+    row = {"user_query": "q", "chatgpt_response": "r", "hallucination": value}
+    (found,) = samples([row], fields={"label": "hallucination"})
+    assert found.label == label
+
+
+@pytest.mark.parametrize("value", ["maybe", 1, ["yes"]])
+def test_any_other_label_of_halueval_is_refused(value: Any) -> None:
+    row = {"user_query": "q", "chatgpt_response": "r", "hallucination": value}
+    (fault,) = read_samples([row])
+    assert "hallucination: expected yes, no, true or false" in str(fault)
+
+
+def test_one_name_of_a_set_makes_no_layout() -> None:
+    """A rating, or a list of right answers, is a column that any file may have."""
+    row = {"question": "q", "response": "r", "human_eval": "good"}
+    (found,) = samples([row])
+    assert (found.label, found.metadata["human_eval"]) == (None, "good")
+    (found,) = samples([{"question": "q", "Correct Answers": "a; b"}])
+    assert (found.answers, found.metadata["Correct Answers"]) == ((), "a; b")
+
+
 def test_haltt4llm_says_which_choices_are_right() -> None:
     row = {
         "question": "what happens",
@@ -113,6 +136,38 @@ def test_a_record_of_this_project_is_left_alone() -> None:
 def test_who_names_a_field_of_a_set_reads_it_by_himself() -> None:
     (found,) = samples([HALUEVAL], fields={"response": "hallucinated_answer"})
     assert (found.response, found.label) == ("A is in y.", None)
+    (found,) = samples([HALUEVAL], fields={"question": "knowledge", "response": "right_answer"})
+    assert (found.question, found.response, found.answers) == ("A is in x.", "x", ())
+
+
+@pytest.mark.parametrize("layout", [HALUEVAL, {key: value[0] for key, value in CHALE.items()}])
+def test_an_own_response_is_the_only_answer_of_a_record(layout: dict[str, Any]) -> None:
+    row = {**layout, "id": "7"}
+    (own,) = samples([{**row, "response": "mine"}])
+    (named,) = samples([{**row, "out": {"text": "mine"}}], fields={"response": "out.text"})
+    two = samples([row])
+    for found in (own, named):
+        assert (found.id, found.response, found.label) == ("7", "mine", None)
+        assert "kind" not in found.metadata
+        assert found.answers == two[0].answers
+        assert found.incorrect_answers == two[0].incorrect_answers
+        assert found.documents == two[0].documents
+    (labelled,) = samples([{**row, "response": "mine", "label": 1, "kind": "k"}])
+    assert (labelled.label, labelled.metadata["kind"]) == (1, "k")
+
+
+@pytest.mark.parametrize("name", ["id", "number"])
+def test_the_answers_of_a_record_have_ids_of_their_own(name: str) -> None:
+    found = samples([{**HALUEVAL, name: 7}], fields={"id": name})
+    assert [one.id for one in found] == ["7-right", "7-hallucinated"]
+    (fault, _) = read_samples([{**HALUEVAL, name: " "}], fields={"id": name})
+    assert "is blank" in str(fault)
+
+
+def test_a_choice_is_right_by_a_boolean_alone() -> None:
+    row = {"question": "q", "answers": [{"text": "a", "correct": "false"}]}
+    (fault,) = read_samples([row])
+    assert "answers[0]: expected text" in str(fault)
 
 
 @pytest.mark.parametrize(

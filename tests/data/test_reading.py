@@ -132,6 +132,32 @@ def test_json_of_columns_is_read_by_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "fields"),
+    [
+        ({"question": ["a", "b"], "data": [1, 2]}, {}),
+        ({"user_input": ["a", "b"], "Data": [1, 2], "reference": ["x", "y"]}, {}),
+        ({"asked": ["a", "b"], "data": [1, 2]}, {"question": "asked"}),
+    ],
+)
+def test_columns_with_a_question_are_read_before_data(
+    columns: dict[str, Any], fields: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(columns))
+    rows = list(read_samples(path, fields=fields))
+    assert [row.sample.question for row in rows if isinstance(row, Located)] == ["a", "b"]
+
+
+def test_lists_without_a_question_are_no_columns(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"samples": [{"question": "a"}]}')
+    with pytest.raises(InputError, match="with a question column"):
+        list(read_samples(path))
+    (one,) = read(path, '{"data": [{"question": "a"}], "other": [1]}')
+    assert isinstance(one, Located)
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (b'{"question": "a"}', "expected a list of records"),

@@ -36,6 +36,14 @@ def samples(seed: int, n: int, levels: int) -> tuple[Any, Any]:
     return x, (x + rng.integers(0, levels, n)) // 2
 
 
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e200, 5e307])
+def test_pearson_does_not_depend_on_the_size_of_numbers(size: float) -> None:
+    """r of (1, 2, 3) and (1, 3, 2) is 1/2."""
+    x, y = np.array([1.0, 2, 3]), np.array([1.0, 3, 2])
+    assert pearson(x * size, y) == pytest.approx(0.5, rel=1e-3)
+    assert pearson(x * size, y * size) == pytest.approx(0.5, rel=1e-3)
+
+
 @pytest.mark.parametrize(("seed", "n", "levels"), CASES)
 def test_correlations_are_scipys(seed: int, n: int, levels: int) -> None:
     x, y = samples(seed, n, levels)

@@ -48,6 +48,13 @@ def test_what_models_share_cancels_out() -> None:
     assert unclear.interval[0] < 0 < unclear.interval[1]
 
 
+@pytest.mark.parametrize(("n", "apart"), [(1, False), (19, False), (20, True)])
+def test_few_questions_tell_no_models_apart(n: int, apart: bool) -> None:
+    (difference,) = rank_models([[1.0] * n, [0.0] * n], rng()).differences
+    assert difference.interval == (1, 1)
+    assert difference.apart is apart
+
+
 def test_intervals_are_those_of_the_paired_bootstrap() -> None:
     """The normal approximation of the mean difference of 400 questions, within its own error."""
     scores = rng().normal(size=(2, 400))

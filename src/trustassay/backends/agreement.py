@@ -6,6 +6,7 @@ what they add. ``docs/fewl.md`` says what else was tried.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.capabilities import BatchLimits, Entailer
-from trustassay.words import content_words
+from trustassay.words import content_words, plain_words
 
 __all__ = ["AgreementSimilarity", "NovelWordsSimilarity", "novel_agreement", "word_likeness"]
 
@@ -21,6 +22,10 @@ Triples = Sequence[tuple[str, str, str]]
 Scores = NDArray[np.float64]
 SAME_WORD = 0.5
 """Likeness from which two words may be spellings of one (Kotliarevskyi, Kotlyarevsky)."""
+MOST_SPELLED = 200
+"""Words of an answer that are looked at for other spellings; of the others equal ones count."""
+LONGEST_WORD = 40
+"""Letters of a word that may be spelt in another way."""
 
 
 class NovelWordsSimilarity:
@@ -87,10 +92,18 @@ def novel_agreement(text: str, reference: str, question: str = "") -> float:
 
     Where both answers add nothing (a choice between things that the question names), all their
     content words are held against each other: the shared ones over all. Where one alone adds
-    nothing, or an answer has no words, they do not agree: 0.
+    nothing, or an answer has no words, they do not agree: 0. Where an answer has no content words
+    ("No") plain words are taken of both. Equal answers agree: 1.
+
+    Of long answers :data:`MOST_SPELLED` words each are looked at for other spellings of a word.
     """
+    if (folded := _folded(text)) and folded == _folded(reference):
+        return 1.0
     asked = frozenset(content_words(question))
     words = [content_words(one) for one in (text, reference)]
+    if not all(words):
+        asked = frozenset(word for word in plain_words(question) if content_words(word))
+        words = [tuple(dict.fromkeys(plain_words(one))) for one in (text, reference)]
     novel = [[word for word in one if word not in asked] for one in words]
     if not any(novel):
         first, second = map(set, words)
@@ -101,8 +114,23 @@ def novel_agreement(text: str, reference: str, question: str = "") -> float:
     return max(_share(first_novel, second_novel), _share(second_novel, first_novel))
 
 
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
 def _share(words: Sequence[str], others: Sequence[str]) -> float:
-    return sum(max(word_likeness(word, other) for other in others) for word in words) / len(words)
+    """Return the mean of how much each word is like the nearest one of the others."""
+    known = frozenset(others)
+    odd = [word for word in words if word not in known][:MOST_SPELLED]
+    by_pair: dict[str, list[str]] = {}
+    for other in others[:MOST_SPELLED] if odd else ():
+        for pair in _letter_pairs(other):
+            by_pair.setdefault(pair, []).append(other)
+    found = float(len(words) - sum(word not in known for word in words))
+    for word in odd:
+        near = set().union(*(by_pair.get(pair, ()) for pair in _letter_pairs(word)))
+        found += max((word_likeness(word, other) for other in near), default=0.0)
+    return found / len(words)
 
 
 @lru_cache(maxsize=65_536)
@@ -110,17 +138,22 @@ def word_likeness(first: str, second: str) -> float:
     """Return 1 for equal words, the share of pairs of letters in common for two spellings, else 0.
 
     Dice's coefficient of the words' pairs of neighbouring letters, ends included, where it is 0.5
-    or more. A word with a digit is like itself alone: 1994 is not 1995.
+    or more. A word with a digit is like itself alone: 1994 is not 1995. So is one of more than
+    :data:`LONGEST_WORD` letters.
     """
     if first == second:
         return 1.0
-    if any(character.isdigit() for character in first + second):
-        return 0.0
     a, b = _letter_pairs(first), _letter_pairs(second)
-    dice = 2 * len(a & b) / (len(a) + len(b))
+    if 3 * min(len(a), len(b)) < max(len(a), len(b)):  # the coefficient is below 0.5
+        return 0.0
+    dice = 2 * len(a & b) / (len(a) + len(b)) if a else 0.0
     return dice if dice >= SAME_WORD else 0.0
 
 
+@lru_cache(maxsize=16_384)
 def _letter_pairs(word: str) -> frozenset[str]:
+    """Return the pairs of letters of a word; none where it is like itself alone."""
+    if len(word) > LONGEST_WORD or any(character.isdigit() for character in word):
+        return frozenset()
     ended = f"^{word}$"
     return frozenset(ended[i : i + 2] for i in range(len(ended) - 1))

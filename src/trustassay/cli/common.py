@@ -255,6 +255,12 @@ def answering(
 
 def show(run: Run, *, as_json: bool) -> None:
     """Print a finished run and exit with status 1 if samples failed."""
+    if tell(run, as_json=as_json):
+        raise typer.Exit(1)
+
+
+def tell(run: Run, *, as_json: bool) -> int:
+    """Print a finished run and return how many samples failed."""
     from trustassay.cli.groups import show_groups
     from trustassay.runs.silence import remarks
 
@@ -276,8 +282,7 @@ def show(run: Run, *, as_json: bool) -> None:
     say(f"run:    {run.path}")
     if as_json:
         print_json(content)
-    if failed:
-        raise typer.Exit(1)
+    return failed
 
 
 def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) -> None:

@@ -76,10 +76,12 @@ def rank(  # noqa: PLR0913 - one argument an option
         from trustassay.runs.naming import default_folder
         from trustassay.workflows import rank as ranking
 
-        folder, name = source, metric
+        folder, name, failed = source, metric, 0
         if not (source / "run.json").exists():
             chosen = metric or "fewl:form=agreement"
+            read = records.read()
             settings: dict[str, Any] = {"metrics": [chosen], "seed": seed, **backends.named()}
+            settings |= {"limit": read["limit"], "fields": read["fields"]}
             folder = out or default_folder(source, **settings)
             run = api.score(
                 source,
@@ -88,9 +90,9 @@ def rank(  # noqa: PLR0913 - one argument an option
                 seed=seed,
                 progress=True,
                 **backends.named(),
-                **records.read(),
+                **read,
             )
-            common.show(run, as_json=False)
+            failed = common.tell(run, as_json=False)
             name = chosen.partition(":")[0]
         similarity = None
         if tqa:
@@ -102,12 +104,18 @@ def rank(  # noqa: PLR0913 - one argument an option
             say(f"page: {page}")
         if as_json:
             print_json(found.to_dict())
+        if failed:
+            raise typer.Exit(1)
 
 
 def statements(found: Ranking) -> list[str]:
     """Say in sentences which models cannot be told apart, and how far the order is the true one."""
+    from trustassay.statistics.intervals import FEWEST, too_few
+
     unclear = [one for one in found.found.differences if not one.apart]
-    if not unclear:
+    if reason := too_few("questions that all models answered", found.questions, FEWEST):
+        lines = [f"No models can be told apart: {reason}."]
+    elif not unclear:
         lines = ["All models can be told apart at 95 %."]
     else:
         lines = [_unclear(found, one) for one in unclear[:MOST]]

@@ -24,6 +24,7 @@ from trustassay.data.layouts import (
     layout_of,
     sources_of,
 )
+from trustassay.data.published import is_published
 from trustassay.data.signatures import GZIP, LONGEST, other_than_text
 from trustassay.data.values import from_arrow, is_nan
 from trustassay.errors import did_you_mean
@@ -83,7 +84,7 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     if kind in {".jsonl", ".ndjson"}:
         return _json_lines(path, name)
     if kind == ".json":
-        return _json(path, name)
+        return _json(path, name, fields)
     if kind in {".csv", ".tsv"}:
         return csv_records(path, name, fields, "," if kind == ".csv" else "\t")
     if kind == ".parquet" and not packed:
@@ -122,19 +123,20 @@ def _json_line(line: bytes, where: str) -> Raw:
     return Raw(where, None, (problem,))
 
 
-def _json(path: Path, name: str) -> Iterator[Raw]:
+def _json(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     if _one_object_a_line(path, name):
         yield from _json_lines(path, name)
         return
     content = _json_file(path, name)
     records = content
     if isinstance(content, dict):
-        key = "Data" if "Data" in content else "data"  # TriviaQA writes a capital letter
-        records = content[key] if key in content else _rows(content)
+        records = _rows(content, fields)
+        if records is None:  # TriviaQA writes a capital letter
+            records = content.get("Data", content.get("data"))
     if not isinstance(records, list):
         raise InputError(
             f"{name}: expected a list of records, an object with one under `data`, or an object of "
-            "columns, lists of one length"
+            "columns, lists of one length, with a question column"
         )
     for number, record in enumerate(records, 1):
         yield Raw(f"{name}: item {number}", record)
@@ -151,12 +153,21 @@ def _one_object_a_line(path: Path, name: str) -> bool:
         return False
 
 
-def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def _rows(columns: Mapping[str, Any], fields: Mapping[str, str]) -> list[dict[str, Any]] | None:
     """Return the rows of columns of one length; ``None`` where it is no such object."""
     lists = [value for value in columns.values() if isinstance(value, list)]
     if not lists or len(lists) < len(columns) or len({len(one) for one in lists}) != 1:
         return None
-    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+    asks = _asks(columns, fields) or is_published(columns.keys())
+    return (
+        [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)] if asks else None
+    )
+
+
+def _asks(columns: Mapping[str, Any], fields: Mapping[str, str]) -> bool:
+    """Return whether one of the columns is the question, by any name."""
+    theirs = sources_of(columns, layout_of(columns, fields), fields).get("question", "question")
+    return theirs in columns or theirs.partition(".")[0] in columns
 
 
 def _json_file(path: Path, name: str) -> Any:

@@ -7,7 +7,7 @@ name for it, and a name given by the user has precedence over both.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,11 +52,11 @@ ABSENT: Final = object()
 class Layout:
     """How one tool writes a record.
 
-    Any key of ``telling`` tells the layout; one of ``telling_without_question`` does so in a record
-    without ``question``. ``fields`` gives, for a canonical field, the tool's names for it, the
-    preferred one first; ``documents`` the same for the fields of a document; ``converters`` turn
-    the value of a tool's field into the canonical one, and raise ``SampleError`` (with an empty
-    field name) where that cannot be done.
+    Any key of ``telling`` tells the layout, where ``together`` only all of them do; one of
+    ``telling_without_question`` does so in a record without ``question``. ``fields`` gives, for a
+    canonical field, the tool's names for it, the preferred one first; ``documents`` the same for
+    the fields of a document; ``converters`` turn the value of a tool's field into the canonical
+    one, and raise ``SampleError`` (with an empty field name) where that cannot be done.
     """
 
     name: str
@@ -65,6 +65,12 @@ class Layout:
     documents: Mapping[str, str]
     converters: Mapping[str, Converter]
     telling_without_question: frozenset[str] = frozenset()
+    together: bool = False
+
+    def tells(self, keys: Collection[str]) -> bool:
+        """Return whether ``keys`` tell the layout."""
+        told = self.telling.intersection(keys)
+        return told == self.telling if self.together else bool(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +120,7 @@ class Recognised:
 def layout_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
     """Return the layout that the keys of ``record`` indicate, by default the canonical one."""
     for layout in LAYOUTS:
-        if not layout.telling.isdisjoint(record):
+        if layout.tells(record):
             return layout
     if "question" not in record and "question" not in fields:
         for layout in LAYOUTS:
@@ -254,9 +260,15 @@ def _one_of_list(value: Any) -> Any:
 
 
 def _not_hallucinated(value: Any) -> Any:
-    """Turn yes, there is a hallucination, into the label of a wrong answer."""
+    """Turn yes or true, there is a hallucination, into the label of a wrong answer."""
+    if value is None or isinstance(value, bool):
+        return None if value is None else int(not value)
     known = {"yes": 0, "no": 1}
-    return known.get(value.strip().casefold(), value) if isinstance(value, str) else value
+    said = value.strip().casefold() if isinstance(value, str) else ""
+    if said not in known:
+        message = "expected yes, no, true or false (whether the response is hallucinated)"
+        raise SampleError([Problem("", f"{message}, got {str(value)[:40]!r}")])
+    return known[said]
 
 
 _TRUST_EVAL_DOCUMENTS = {"supports": "answers_found", "excerpt": "sent"}
@@ -312,6 +324,7 @@ LAYOUTS = (
     Layout(
         "TruthfulQA",
         telling=frozenset({"Correct Answers", "Incorrect Answers"}),
+        together=True,
         fields={
             "question": ("Question",),
             "answers": ("Correct Answers",),
@@ -334,7 +347,8 @@ LAYOUTS = (
     ),
     Layout(
         "TrustScore",
-        telling=frozenset({"human_eval"}),
+        telling=frozenset({"pred", "human_eval"}),
+        together=True,
         fields={"response": ("pred",), "label": ("human_eval",)},
         documents={},
         converters={},

@@ -6,10 +6,12 @@ Their records are flattened here; what needs no more than other names is a layou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["flattened"]
+from trustassay.data.layouts import ABSENT, reach
+
+__all__ = ["flattened", "is_published"]
 
 Record = Mapping[str, Any]
 
@@ -23,16 +25,51 @@ class _Shape(NamedTuple):
     flatten: Callable[[Record], Sequence[Record]]
 
 
+def is_published(keys: Collection[str]) -> bool:
+    """Return whether a record of these keys may be one of a known data set."""
+    return any(shape.keys.issubset(keys) for shape in _SHAPES)
+
+
 def flattened(record: Record, fields: Mapping[str, str]) -> Sequence[Record]:
     """Return the flat records of one record of a known data set; none where it is of no such set.
 
-    ``fields`` are the names that the user gave; who names a field of a set reads it by himself.
+    ``fields`` are the names that the user gave; who names a field of a set reads it by himself. A
+    record with a response of its own, or under the name that the user gave, has no other answer.
+    An id of the record is followed by the kind of answer where there are several, so who reads
+    them must not take the id from another field.
     """
-    named = {path.partition(".")[0] for path in fields.values()}
+    named = {path.partition(".")[0] for name, path in fields.items() if name != "response"}
     for shape in _SHAPES:
         if shape.keys <= record.keys() and shape.keys.isdisjoint(named):
-            return shape.flatten(record)
+            found = shape.flatten(record)
+            if len(found) > 1 and (record.get("response") is not None or "response" in fields):
+                return [_with_own_response(record, found[0], fields)]
+            return _known_by_kind(record, found, fields) if len(found) > 1 else found
     return ()
+
+
+def _with_own_response(record: Record, flat: Record, fields: Mapping[str, str]) -> Record:
+    own = (key for key in ("label", "kind", "response", _response_key(fields)) if key in record)
+    return _rest(flat, "response", "label", "kind") | {key: record[key] for key in own}
+
+
+def _response_key(fields: Mapping[str, str]) -> str:
+    return fields.get("response", "response").partition(".")[0]
+
+
+def _known_by_kind(
+    record: Record, found: Sequence[Record], fields: Mapping[str, str]
+) -> Sequence[Record]:
+    known_as = reach(record, fields.get("id", "id"))
+    if known_as is ABSENT or known_as is None:
+        return found
+    if (
+        isinstance(known_as, bool)
+        or not isinstance(known_as, str | int)
+        or not str(known_as).strip()
+    ):
+        return [{**one, "id": known_as} for one in found]  # the parser says what is wrong with it
+    return [{**one, "id": f"{known_as}-{one['kind']}"} for one in found]
 
 
 def _rest(record: Record, *taken: str) -> dict[str, Any]:
@@ -77,10 +114,13 @@ def _haltt4llm(record: Record) -> Sequence[Record]:
     if not (
         isinstance(choices, list)
         and choices
-        and all(isinstance(one, Mapping) and {"text", "correct"} <= one.keys() for one in choices)
+        and all(
+            isinstance(one, Mapping) and "text" in one and isinstance(one.get("correct"), bool)
+            for one in choices
+        )
     ):
         return ()
-    shown = [(one["text"], bool(one["correct"])) for one in choices if str(one["text"]).strip()]
+    shown = [(one["text"], one["correct"]) for one in choices if str(one["text"]).strip()]
     right = [text for text, correct in shown if correct]
     return [
         {

@@ -137,9 +137,12 @@ def _samples(raw: Raw, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
     """Yield the sample of a record, or of each answer that it holds."""
     flat = flattened(raw.record, fields)
     if flat:
+        if len(flat) == 1:
+            yield _sample(raw._replace(record=flat[0]), fields)
+            return
         for number, record in enumerate(flat, 1):
-            where = raw.where if len(flat) == 1 else f"{raw.where}: answer {number}"
-            yield _sample(raw._replace(where=where, record=record), fields)
+            where = f"{raw.where}: answer {number}"
+            yield _sample(raw._replace(where=where, record=record), _without_id(fields))
         return
     try:
         systems = systems_of(raw.record, fields)
@@ -149,11 +152,14 @@ def _samples(raw: Raw, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
         yield _sample(raw, fields)
         return
     has_id = reach(raw.record, fields.get("id", "id")) not in (ABSENT, None)
-    others = {canonical: theirs for canonical, theirs in fields.items() if canonical != "id"}
     for name, record in systems.items():
         where = f"{raw.where}: {' '.join(clean(name).split())}"
-        found = _sample(raw._replace(where=where, record=record), others)
+        found = _sample(raw._replace(where=where, record=record), _without_id(fields))
         yield found._replace(has_id=has_id) if isinstance(found, Located) else found
+
+
+def _without_id(fields: Mapping[str, str]) -> dict[str, str]:
+    return {canonical: theirs for canonical, theirs in fields.items() if canonical != "id"}
 
 
 def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:

@@ -108,7 +108,7 @@ async def _rehearse(
         pool = StoredPool(filled.samples_path)
         if options.pool is not None:
             await take_in(options.pool, filled.pool_path, lambda _: [], fields=options.fields)
-            pool = StoredPool(filled.pool_path, stages)
+            pool = StoredPool(filled.pool_path, stages, pool)
         prepared = await rehearsal.prepare(metrics, pool)
         for number, sample in enumerate(filled.samples()):
             if number % YIELD_EVERY == 0:

@@ -21,11 +21,14 @@ __all__ = ["StoredPool"]
 class StoredPool:
     """Samples in canonical JSON Lines; only their places and ids' hashes are held in memory.
 
-    ``stages`` fill what a sample lacks when it is wanted, where the pool is a file of its own.
+    Where the pool is a file of its own, ``stages`` fill what a sample lacks when it is wanted, and
+    ``run`` holds the samples of the run.
     """
 
-    def __init__(self, path: Path, stages: Sequence[Stage] = ()) -> None:
-        self._path, self._stages = path, stages
+    def __init__(
+        self, path: Path, stages: Sequence[Stage] = (), run: StoredPool | None = None
+    ) -> None:
+        self._path, self._stages, self._run = path, stages, run
         places, hashes = array("q"), array("Q")
         offset = 0
         with path.open("rb") as file:
@@ -36,6 +39,11 @@ class StoredPool:
         self._places = np.array(places, dtype=np.int64)
         self._hashes = np.array(hashes, dtype=np.uint64)
         self._by_hash = np.argsort(self._hashes, kind="stable")
+
+    @property
+    def own(self) -> StoredPool:
+        """The samples of the run itself."""
+        return self if self._run is None else self._run
 
     def __len__(self) -> int:
         return len(self._places)

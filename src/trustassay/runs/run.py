@@ -300,9 +300,10 @@ def _pool(run: _Run) -> StoredPool | None:
     """Return what metrics may look at, if any does: a file of its own, else the run's samples."""
     if not any(metric.pool for metric in run.metrics):
         return None
+    own = StoredPool(run.folder.samples_path)
     if run.folder.pool_path.exists():
-        return StoredPool(run.folder.pool_path, run.stages)
-    return StoredPool(run.folder.samples_path)
+        return StoredPool(run.folder.pool_path, run.stages, own)
+    return own
 
 
 def _lacking(run: _Run) -> int:

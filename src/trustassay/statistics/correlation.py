@@ -39,7 +39,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float | None:
     a, b = _pair(x, y)
     if len(a) < 2 or _constant(a) or _constant(b):
         return None
-    a, b = a - a.mean(), b - b.mean()
+    a, b = (one - one.mean() for one in map(_scaled, (a, b)))
     r = float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
     return min(max(r, -1.0), 1.0)
 
@@ -140,6 +140,12 @@ def _pair(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     if a.ndim != 1 or a.shape != b.shape:
         raise ValueError(f"expected two samples of one length, got shapes {a.shape} and {b.shape}")
     return a, b
+
+
+def _scaled(values: Floats) -> Floats:
+    """Return the values over a power of 2, so that neither sums nor squares leave the range."""
+    exponent = np.frexp(np.abs(values).max())[1]
+    return np.asarray(np.ldexp(values, -exponent))
 
 
 def _constant(values: Floats) -> bool:

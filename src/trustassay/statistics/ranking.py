@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trustassay.statistics.bootstrap import percentile_interval
 from trustassay.statistics.correlation import kendall_tau_b, spearman
+from trustassay.statistics.intervals import FEWEST
 
 __all__ = ["Agreement", "Difference", "RankedModels", "ordered_alike", "rank_models", "truth_of"]
 
@@ -29,19 +30,21 @@ DRAWN_AT_ONCE = 4_000_000
 class Difference:
     """Two models by their places in the ranking, the better one first, and how far apart they are.
 
-    ``apart`` says whether the interval leaves out 0: whether they can be told apart.
+    ``apart`` says whether the interval leaves out 0: whether they can be told apart. Of fewer than
+    :data:`~trustassay.statistics.intervals.FEWEST` questions they never can: not ``enough``.
     """
 
     better: int
     worse: int
     value: float
     interval: Interval
+    enough: bool = True
 
     @property
     def apart(self) -> bool:
         """Whether the two can be told apart at 95 %."""
         low, high = self.interval
-        return low > 0 or high < 0
+        return self.enough and (low > 0 or high < 0)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def rank_models(
 
     Args:
         scores: shape (M, n), of M models for the same n questions; finite.
-        truth: what is true of the same answers, as 1 for right and 0 for wrong; higher is better.
+        truth: what is true of the same answers, as the share of right ones; higher is better.
         replicates: bootstrap resamples, B.
 
     Equal means keep the order of the input, and share their ranks in the probabilities. A single
@@ -117,7 +120,10 @@ def rank_models(
         means,
         tuple(_interval(column) for column in drawn_means.T),
         _rank_probabilities(sign * drawn_means),
-        tuple(_difference(i, j, means, drawn_means) for i, j in combinations(range(m), 2)),
+        tuple(
+            _difference(i, j, means, drawn_means, enough=s.shape[1] >= FEWEST)
+            for i, j in combinations(range(m), 2)
+        ),
         true_means,
         agreement,
     )
@@ -133,8 +139,9 @@ def _resampled_means(rows: Floats, rng: np.random.Generator, replicates: int) ->
         yield counts @ rows.T / n
 
 
-def _difference(i: int, j: int, means: Floats, drawn: Floats) -> Difference:
-    return Difference(i, j, float(means[i] - means[j]), _interval(drawn[:, i] - drawn[:, j]))
+def _difference(i: int, j: int, means: Floats, drawn: Floats, *, enough: bool) -> Difference:
+    interval = _interval(drawn[:, i] - drawn[:, j])
+    return Difference(i, j, float(means[i] - means[j]), interval, enough)
 
 
 def _interval(values: Floats) -> Interval:

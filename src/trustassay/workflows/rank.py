@@ -142,7 +142,7 @@ def rank(
         scores,
         generator(seed, "rank", name),
         lower_is_better=info.lower_is_better,
-        truth=None if labels is None else labels > 0,
+        truth=answers.table(answers.right(), shared),
     )
     sign = -1.0 if info.lower_is_better else 1.0
     pairs = []
@@ -221,6 +221,12 @@ class _Answers:
             if known_as in labels:
                 found.labels.setdefault(place, []).append(labels[known_as])
         return found
+
+    def right(self) -> Values:
+        """Return 1 for every answer whose label is above 0, else 0."""
+        return {
+            place: [float(label > 0) for label in labels] for place, labels in self.labels.items()
+        }
 
     def shared(self, values: Values | None = None) -> list[int]:
         """Return the questions for which every model has a score, and a value where given."""

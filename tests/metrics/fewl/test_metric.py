@@ -16,8 +16,10 @@ from trustassay import score
 from trustassay.api import plan, rescore
 from trustassay.errors import CallError
 from trustassay.metric import Assessment
-from trustassay.metrics.fewl import Fewl
+from trustassay.metrics.fewl import Fewl, pool
+from trustassay.metrics.fewl.references import silent
 from trustassay.runs.intake import BadInputError
+from trustassay.statistics.randomness import generator
 
 # Questions at 0, 40 and 80 degrees: cosines .766 (0-40, 40-80) and .174 (0-80).
 FILE: list[dict[str, Any]] = [
@@ -198,7 +200,67 @@ def test_a_similarity_beyond_its_ends_is_taken_as_it_is() -> None:
     assert kl.error and "must lie between" in kl.error
 
 
+def test_the_parts_of_the_best_alone_are_its_own() -> None:
+    """Reference one, of most expertise: similarity .8, penalty .2; two has (.4 + .6) / 2."""
+    found = first(Fewl(weights="single-best"), similarity=Known({**SIMILAR, ("y", "m2"): 0.6}))
+    assert found.score == pytest.approx(tv(0.8) - tv(0.2), abs=1e-12)
+    parts = {name: found.parts[name] for name in ("agreement", "penalty", "references")}
+    assert parts == pytest.approx({"agreement": 0.8, "penalty": 0.2, "references": 1})
+    assert found.reason == "the best of 2 references"
+
+
+def test_a_model_with_one_answer_is_the_same_as_with_several() -> None:
+    """Its first answer has the penalty .1 of n1; its second one answered no neighbour."""
+    file = [
+        dict(FILE[0], references={"one": ["h1", "h2"]}),
+        dict(FILE[1], references={"one": "n1"}),
+    ]
+    rows = [r for r in first(Fewl(weights="uniform"), file).evidence if "reference" in r]
+    assert [(row["reference"], row.get("penalty")) for row in rows] == [
+        ("one", pytest.approx(0.1)),
+        ("one 2", None),
+    ]
+
+
+def test_a_name_with_a_number_is_no_other_models_answer() -> None:
+    file = [
+        dict(FILE[0], references={"one": ["h1", "h2"], "one 2": "h3"}),
+        dict(FILE[1], references={"one": ["n1", "n2"], "one 2": "n3"}),
+    ]
+    found = first(Fewl(weights="uniform"), file)
+    penalties = [row["penalty"] for row in found.evidence if "reference" in row]
+    assert penalties == pytest.approx([0.1, 0.4, 0.0])
+
+
 # ---- references that do not count ----
+
+
+@pytest.mark.parametrize(
+    ("text", "refuses"),
+    [
+        ("Sorry", False),
+        ("I'm Sorry", False),
+        ("Sorry Not Sorry", False),
+        ("We Can't Stop", False),
+        ("I Can't Help Myself", False),
+        ("I Can't Give You Anything but Love", False),
+        ("Sorry, I can't.", True),
+        ("I am sorry, but that is not known.", True),
+        ("We apologize, but we could not find the name.", True),
+        ("I can't help with that.", True),
+        ("I cannot.", True),
+        ("I'm unable to verify this.", True),
+        ("As an AI, I have no opinion.", True),
+    ],
+)
+def test_a_title_is_no_refusal(text: str, refuses: bool) -> None:
+    assert bool(silent(text)) is refuses
+
+
+def test_a_reference_without_an_answer_is_named() -> None:
+    file = [dict(FILE[0], references={"one": "h1", "two": []}), *FILE[1:]]
+    found = first(Fewl(penalty="none"), file)
+    assert {"absent": "two", "why": "gave no answer"} in found.evidence
 
 
 @pytest.mark.parametrize(
@@ -322,7 +384,7 @@ def test_several_answers_of_one_call_are_several_references() -> None:
     run = score(QUESTIONS, metrics=Fewl(answers=5, weights="uniform"), **who)
     found = run.assessments[0]
     names = [row["reference"] for row in found.evidence if "reference" in row]
-    assert names == ["one 1", "one 2", "one 3"]  # five were asked for, three came
+    assert names == ["one", "one 2", "one 3"]  # five were asked for, three came
     assert sum(one.asked.values()) == 6
     assert all("5 times" in prompt for prompt in one.asked)
 
@@ -386,15 +448,40 @@ def test_expertise_by_asking() -> None:
     assert given.error and "is no model of this run" in given.error
 
 
+@pytest.mark.parametrize("unread", ["Statement: c", "Statement: w", "Statement: "])
+def test_expertise_that_cannot_be_read_is_no_number(unread: str) -> None:
+    """Reference one says neither yes nor no of one kind of answers, or of all."""
+
+    class Vague(Speaker):
+        async def reply(self, request: Any) -> Any:
+            text = request.messages[-1].content
+            if "Statement: " not in text:
+                return await super().reply(request)
+            vague = self.name == "m1" and unread in text
+            return type(await super().reply(request))("Perhaps." if vague else "Yes.")
+
+    who = asked_who()
+    who["references"] = {"one": Vague("m1", answers("h")), "two": Vague("m2", answers("k"))}
+    metric = Fewl(expertise="ask", penalty="none")
+    del who["embedder"]
+    found = score(QUESTIONS, metrics=metric, **who).assessments[0]
+    rows = [row for row in found.evidence if "reference" in row]
+    assert [(row["reference"], row["weight"]) for row in rows] == [("two", 1.0)]
+    assert "one said neither yes nor no" in found.reason
+    del who["references"]["two"]
+    alone = score(QUESTIONS, metrics=metric, **who).assessments[0]
+    assert (alone.score, alone.error) == (None, None)
+
+
 def test_a_pool_of_its_own_is_asked_for_its_nearest_questions_alone(tmp_path: Path) -> None:
     rows = [{"question": f"Pool at {degrees}"} for degrees in range(0, 180, 5)]
-    pool = tmp_path / "pool.jsonl"
-    pool.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = tmp_path / "pool.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     one = Speaker("m1", answers("h"))
     who: dict[str, Any] = {"references": {"one": one}, "similarity": "novel"}
     who["embedder"] = Angles()
     metric = Fewl(weights="uniform", neighbours=2, max_similarity=1.0)
-    run = score(QUESTIONS[:2], metrics=metric, pool=pool, out=tmp_path / "run", **who)
+    run = score(QUESTIONS[:2], metrics=metric, pool=path, out=tmp_path / "run", **who)
     near = [r["neighbour"] for r in run.assessments[0].evidence if "neighbour" in r]
     assert near == ["Pool at 0", "Pool at 5"]
     asked = {prompt.rsplit("Question: ", 1)[1].split("\n")[0] for prompt in one.asked}
@@ -444,6 +531,31 @@ def test_agreement_finds_out_who_knows() -> None:
     assert rows["three"]["expertise"] == pytest.approx(0, abs=1e-6)
     assert rows["one"]["weight"] > 0.9
     assert run.assessments[0].score == pytest.approx(rows["one"]["weight"], abs=1e-6)
+
+
+def test_agreement_is_learnt_from_the_run_whatever_the_pool(tmp_path: Path) -> None:
+    """A pool of bare questions says nothing of the references."""
+    path = tmp_path / "pool.jsonl"
+    path.write_text('{"question": "What is elsewhere"}\n')
+    metric = Fewl(form="agreement", penalty="none")
+    plain, pooled = (
+        score(crowd(), metrics=metric, similarity=same, pool=one) for one in (None, path)
+    )
+    assert pooled.assessments[0].evidence == plain.assessments[0].evidence
+
+
+def test_a_rater_who_was_not_seen_has_the_mean_ability(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learnt from 30 of 60 questions; four answers one of the others alone."""
+    monkeypatch.setattr(pool, "LEARNT_FROM", 30)
+    picks = generator(0, "agreement").choice(60, 30, replace=False)
+    file = crowd()
+    place = min(set(range(60)) - set(picks.tolist()))
+    file[place]["references"]["four"] = "x"
+    run = score(file, metrics=Fewl(form="agreement", penalty="none"), similarity=same)
+    rows = {row["reference"]: row for row in run.assessments[place].evidence if "reference" in row}
+    known = [rows[name]["expertise"] for name in ("one", "one", "two", "three")]  # the answers: 1
+    assert rows["four"]["expertise"] == pytest.approx(sum(known) / 4, abs=1e-6)
+    assert rows["four"]["weight"] > rows["three"]["weight"]
 
 
 def test_agreement_takes_its_own_similarity_where_nobody_names_one(tmp_path: Path) -> None:

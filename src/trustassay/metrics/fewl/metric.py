@@ -86,9 +86,7 @@ class Fewl(FewlOptions):
         expected = context.models.names("references") or questions.names
         present, absent = counted(sample, expected)
         if not present:
-            reason = "no reference answered: " + "; ".join(f"{a.key} {a.why}" for a in absent)
-            evidence = [_absence(one) for one in absent]
-            return Assessment(sample.id, self.name, None, reason=reason, evidence=evidence)
+            return self._not_assessable(sample, absent)
         if self.wants_pairs and not (sample.wrong_answers and sample.corrected_answers):
             raise AssessmentError("has no wrong and corrected answers to weigh references by")
         comparing = _Comparing(self, sample, context.models)
@@ -100,14 +98,34 @@ class Fewl(FewlOptions):
             self._expertise(present, comparing, questions),
             asyncio.gather(*(comparing.with_neighbours(one, neighbours) for one in present)),
         )
+        rows = []
+        for one, near, knows, elsewhere in zip(
+            present, agreement, expertise, likeness, strict=True
+        ):
+            if knows is None:
+                absent.append(
+                    Absent(one.shown, "said neither yes nor no of the answers it was asked")
+                )
+            else:
+                rows.append((one, near, knows, elsewhere))
+        if not rows:
+            return self._not_assessable(sample, absent)
+        present, agreement, expertise, likeness = (
+            list(column) for column in zip(*rows, strict=True)
+        )
         return self._assessed(sample, present, absent, agreement, expertise, likeness, neighbours)
+
+    def _not_assessable(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
+        reason = "no reference answered: " + "; ".join(f"{a.shown} {a.why}" for a in absent)
+        evidence = [_absence(one) for one in absent]
+        return Assessment(sample.id, self.name, None, reason=reason, evidence=evidence)
 
     async def _expertise(
         self, present: Sequence[Reference], comparing: _Comparing, questions: QuestionPool
-    ) -> list[float]:
-        """Return what the weights are made of, for each reference."""
+    ) -> Sequence[float | None]:
+        """Return what the weights are made of, for each reference; ``None`` if it cannot be had."""
         if self.weighting == "agreement":
-            return [questions.ability.get(one.key, 0.0) for one in present]
+            return [questions.ability_of(one.key) for one in present]
         if self.weighting == "uniform":
             return [0.0] * len(present)
         return await asyncio.gather(*(comparing.expertise(one) for one in present))
@@ -143,13 +161,13 @@ class Fewl(FewlOptions):
         parts = {
             "no_penalty": plain,
             "agreement": float(weights @ np.array(agreement)),
-            "references": len(present),
+            "references": int(counting.sum()),
             "characters": len(sample.response or ""),
         }
         if self.penalising != "none":
             parts["neighbours"] = len(neighbours)
-            if has_penalty.any():
-                parts["penalty"] = float(penalties[has_penalty].mean())
+            if (has_penalty & counting).any():
+                parts["penalty"] = float(penalties[has_penalty & counting].mean())
         if self.wants_pairs:
             parts["pairs"] = min(
                 self.pairs, len(sample.wrong_answers), len(sample.corrected_answers)
@@ -166,7 +184,7 @@ class Fewl(FewlOptions):
             sample.id,
             self.name,
             score,
-            reason=self._reason(present, absent, has_penalty, neighbours),
+            reason=self._reason(present, absent, has_penalty | ~counting, neighbours),
             parts=parts,
             evidence=[
                 {"form": self.form, "weights": self.weighting},
@@ -194,13 +212,15 @@ class Fewl(FewlOptions):
         neighbours: Sequence[Neighbour],
     ) -> str:
         words = [f"{len(present)} references"] if len(present) != 1 else ["1 reference"]
-        words += [f"{one.key} {one.why}: its weight went to the others" for one in absent]
+        if self.weighting == "single-best" and len(present) > 1:
+            words = [f"the best of {len(present)} references"]
+        words += [f"{one.shown} {one.why}: its weight went to the others" for one in absent]
         if self.penalising != "none":
             if not neighbours:
                 words.append("no question is near enough for a penalty, so there is none")
             elif not has_penalty.all():
                 without = [
-                    one.key for one, has in zip(present, has_penalty, strict=True) if not has
+                    one.shown for one, has in zip(present, has_penalty, strict=True) if not has
                 ]
                 words.append(f"no penalty of {', '.join(without)}: answered no neighbour")
         return "; ".join(words)
@@ -240,14 +260,19 @@ class _Comparing:
             [one.answers[reference.key] for one in neighbours if reference.key in one.answers]
         )
 
-    async def expertise(self, reference: Reference) -> float:
-        """Return how much nearer a reference is to right answers than to wrong ones."""
+    async def expertise(self, reference: Reference) -> float | None:
+        """Return how much nearer a reference is to right answers than to wrong ones.
+
+        ``None`` where it was asked, and no reply about right, or wrong, answers could be read.
+        """
         right, wrong = self._measures()
         if self.options.expertise == "ask" and self.options.weighting != "ideal":
             ask = self.sample.question, self.models
             to_right, to_wrong = await asyncio.gather(
                 says_same(reference, right, *ask), says_same(reference, wrong, *ask)
             )
+            if (right and not to_right) or (wrong and not to_wrong):
+                return None
         else:
             to_right, to_wrong = await asyncio.gather(
                 self._all(reference.text, right), self._all(reference.text, wrong)
@@ -274,7 +299,7 @@ def _presence(
     one: Reference, agreement: float, expertise: float, weight: float, likeness: Sequence[float]
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "reference": one.key,
+        "reference": one.shown,
         "answer": one.text,
         "similarity": agreement,
         "expertise": expertise,
@@ -287,4 +312,4 @@ def _presence(
 
 
 def _absence(one: Absent) -> dict[str, Any]:
-    return {"absent": one.key, "why": one.why}
+    return {"absent": one.shown, "why": one.why}

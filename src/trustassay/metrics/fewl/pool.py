@@ -22,7 +22,7 @@ from trustassay.metrics.fewl.neighbours import (
     random_others,
 )
 from trustassay.metrics.fewl.options import FewlOptions
-from trustassay.metrics.fewl.references import answers_of, blank, subject_of
+from trustassay.metrics.fewl.references import Key, answers_of, blank, subject_of
 from trustassay.sample import Sample
 from trustassay.statistics.randomness import generator
 
@@ -41,7 +41,7 @@ class Neighbour:
 
     question: str
     similarity: float
-    answers: Mapping[str, str]
+    answers: Mapping[Key, str]
 
 
 @dataclass
@@ -58,9 +58,15 @@ class QuestionPool:
     places: list[list[int]] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     vectors: Vectors = field(default_factory=lambda: np.zeros((0, 1), dtype=np.float32))
-    ability: Mapping[str, float] = field(default_factory=dict)
+    ability: Mapping[Key, float] = field(default_factory=dict)
+    """Of the raters of the run's samples."""
     _blocks: dict[int, Neighbours] = field(default_factory=dict)
     _kept: OrderedDict[int, Mapping[str, tuple[str, ...]]] = field(default_factory=OrderedDict)
+
+    def ability_of(self, rater: Key) -> float:
+        """Return what was learnt of a rater; of one who was not seen, the mean of the others."""
+        known = self.ability
+        return known[rater] if rater in known else float(np.mean([*known.values()] or [0.0]))
 
     async def neighbours(
         self, sample: Sample, options: FewlOptions, models: Models, seed: int
@@ -119,7 +125,7 @@ class QuestionPool:
     async def _vector(self, sample: Sample, number: int | None, models: Models) -> Vectors:
         return await models.embed(sample.question) if number is None else self.vectors[number]
 
-    async def _answers(self, number: int, models: Models) -> Mapping[str, str]:
+    async def _answers(self, number: int, models: Models) -> Mapping[Key, str]:
         """Return what the references answered to a question of the pool, by key."""
         if number not in self._kept:
             found: dict[str, tuple[str, ...]] = {}
@@ -150,7 +156,7 @@ async def prepared(pool: Pool, options: FewlOptions, models: Models) -> Question
     if options.penalising != "none":
         found.vectors = await _embedded(list(found.numbers), models)
     if options.weighting == "agreement":
-        found.ability = await _abilities(pool, models)
+        found.ability = await _abilities(pool.own, models)
     return found
 
 
@@ -168,8 +174,8 @@ async def _embedded(questions: Sequence[str], models: Models) -> Vectors:
     return np.zeros((0, 1), dtype=np.float32) if rows is None else rows
 
 
-async def _abilities(pool: Pool, models: Models) -> dict[str, float]:
-    """Return the ability of every rater, learnt from how much any two agree over the pool.
+async def _abilities(pool: Pool, models: Models) -> dict[Key, float]:
+    """Return the ability of every rater, learnt from how much any two agree over the run.
 
     Raters are the references, and the models whose answers are assessed: what those agree with
     tells about references, too.
@@ -178,8 +184,8 @@ async def _abilities(pool: Pool, models: Models) -> dict[str, float]:
     if len(pool) > LEARNT_FROM:
         picks = generator(0, "agreement").choice(len(pool), LEARNT_FROM, replace=False)
         picks.sort()
-    sums: dict[tuple[str, str], float] = {}
-    counts: dict[tuple[str, str], int] = {}
+    sums: dict[tuple[Key, Key], float] = {}
+    counts: dict[tuple[Key, Key], int] = {}
     for start in range(0, len(picks), EMBEDDED_AT_ONCE):
         asked = []
         for place in picks[start : start + EMBEDDED_AT_ONCE].tolist():

@@ -9,39 +9,68 @@ from typing import NamedTuple
 from trustassay.metrics.grounding.refusal import refuses_in_words
 from trustassay.sample import Sample, is_blank
 
-__all__ = ["Absent", "Reference", "answers_of", "blank", "counted", "silent", "subject_of"]
+__all__ = ["Absent", "Key", "Reference", "answers_of", "blank", "counted", "silent", "subject_of"]
 
+_SORRY = (
+    r"(?:(?:(?:i|we)(?: am|['’]m| are|['’]re) (?:\w+ )?)?sorry|(?:i|we) apologi[sz]e"
+    r"|(?:my )?apologies)(?: for (?:the|any) (?:confusion|inconvenience))?"
+)
+_CANNOT = (
+    r"(?:i|we)(?: (?:cannot|can['’]t|can not|could not|couldn['’]t|won['’]t|will not)"
+    r"|(?: am|['’]m| are|['’]re) (?:unable|not able))\b"
+)
+_AT_WORK = (  # what is declined: "We Can't Stop" and "I Can't Help Myself" are titles
+    r"(?:to\b|(?:\w+ )?(?:answer|assist|comment|comply|confirm|determine|discuss|fulfil|fulfill"
+    r"|identify|locate|offer|provide|respond|say|verify|do (?:that|this)"
+    r"|help (?:you|with)|help(?=\W*$)|find (?:an?|any|the|that|this|out|information)"
+    r"|(?:give|tell)(?: you)? (?:an?|any|the|that|this|what|which|who|when|where|how|whether|if"
+    r"|medical|legal|financial|advice))\b)"
+)
 _DECLINES = re.compile(
-    r"\W*(?:(?:i['’]m|i am|we are) sorry\b|sorry\b|i apologi[sz]e\b|as an ai\b"
-    r"|(?:i|we) (?:cannot|can['’]t|can not|could not|couldn['’]t|won['’]t|am unable|are unable)\b)",
+    rf"\W*(?:{_SORRY}\W+(?:but\b|{_CANNOT}|(?:i|we) (?:do|did)(?: not|n['’]t)\b|(?:i|we) have no\b"
+    rf"|as an ai\b)|as an ai\b|{_CANNOT}(?:\W*$| {_AT_WORK}))",
     re.IGNORECASE,
 )
+
+Key = tuple[str, int]
+"""Who answers throughout a file: a name, and which of its answers, from 1; a pair of both, since
+a name may look like another one with a number."""
 
 
 class Reference(NamedTuple):
     """One answer of a reference.
 
-    key: who it is throughout a file: the name, and a number where a model gave several answers.
-    silent: why it is no answer, if it is none.
+    name and number: who it is, and which of a model's several answers. silent: why it is no
+    answer, if it is none.
     """
 
-    key: str
     name: str
+    number: int
     text: str
     silent: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Who it is throughout a file."""
+        return self.name, self.number
+
+    @property
+    def shown(self) -> str:
+        """The name as people read it; a model's first answer has no number."""
+        return self.name if self.number == 1 else f"{self.name} {self.number}"
 
 
 class Absent(NamedTuple):
     """A reference that does not count for a sample, and why."""
 
-    key: str
+    shown: str
     why: str
 
 
 def answers_of(references: Mapping[str, tuple[str, ...]]) -> list[Reference]:
     """Return the answers of references; one model's several answers are numbered from 1."""
     return [
-        Reference(name if len(texts) == 1 else f"{name} {number}", name, text, silent(text))
+        Reference(name, number, text, silent(text))
         for name, texts in references.items()
         for number, text in enumerate(texts, 1)
     ]
@@ -56,12 +85,13 @@ def counted(sample: Sample, expected: Iterable[str]) -> tuple[list[Reference], l
     present, absent = [], []
     for one in answers_of(sample.references):
         if one.name == sample.model:
-            absent.append(Absent(one.key, "is the model under assessment"))
+            absent.append(Absent(one.shown, "is the model under assessment"))
         elif one.silent:
-            absent.append(Absent(one.key, one.silent))
+            absent.append(Absent(one.shown, one.silent))
         else:
             present.append(one)
-    missing = sorted({*expected} - {*sample.references} - {sample.model})
+    answered = {name for name, texts in sample.references.items() if texts}
+    missing = sorted({*expected, *sample.references} - answered - {sample.model})
     return present, [*absent, *(Absent(name, "gave no answer") for name in missing)]
 
 
@@ -77,6 +107,6 @@ def blank(text: str | None) -> bool:
     return text is None or is_blank(text)
 
 
-def subject_of(sample: Sample) -> str:
-    """Return as whom the answer under assessment agrees with references: its model."""
-    return sample.model or "the answers"
+def subject_of(sample: Sample) -> Key:
+    """Return as whom the answer under assessment agrees with references: its model, if known."""
+    return (sample.model, 1) if sample.model else ("", 0)
