@@ -293,6 +293,30 @@ def test_an_interruption_stops_the_work_inside_a_notebook_too() -> None:
     assert "Traceback" not in err
 
 
+# ---- a budget ----
+
+
+def told(prompt: str) -> str:
+    return "word " * 200
+
+
+def test_a_budget_is_a_text_as_on_the_command_line() -> None:
+    rows = [{"id": f"q{n}", "question": "Who?", "answers": [["Ada"]]} for n in range(20)]
+    judge: dict[str, Any] = {"metrics": "judge:by=entailer", "entailer": Recorder()}
+    run = score(rows, model=told, cache=None, budget="300", **judge)
+    assert any("the budget of 300 tokens is reached" in (a.error or "") for a in run.assessments)
+    given = trustassay.chat(told, cache=False, budget="300").ask([str(n) for n in range(20)])
+    assert any("the budget of 300 tokens is reached" in str(one) for one in given)
+
+
+@pytest.mark.parametrize(("budget", "words"), [("five", "got 'five'"), (300, "got 300")])
+def test_a_budget_that_cannot_be_read_is_named_before_the_start(budget: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=f"budget: expected .*{words}"):
+        score(records(1), metrics=METRICS, entailer=Recorder(), budget=budget)
+    with pytest.raises(ValueError, match=f"budget: expected .*{words}"):
+        trustassay.chat(told, budget=budget)
+
+
 # ---- rescore ----
 
 

@@ -197,7 +197,8 @@ def score(samples: Source, *, metrics: Metrics, **options: Any) -> Run:
     default is used, if there is one: ``embedded``, and ``cosine``.
 
     The other options: ``fields``, ``limit``, ``seed``, ``skip_bad``, ``concurrency``, ``progress``,
-    ``pool``; ``answering``, ``pairing``, ``documents``; ``cache``, ``prices``, ``budget``.
+    ``pool``; ``answering``, ``pairing``, ``documents``; ``cache``, ``prices``, ``budget``
+    (``"5usd"``, ``"200k"``, as on the command line).
 
     Also works in a notebook: if an event loop is running, the work is done in a thread.
 

@@ -144,6 +144,19 @@ class Budget:
             pass
         raise ValueError(f"budget: expected 5usd or 200000 (tokens), got {text!r}")
 
+    @classmethod
+    def of(cls, choice: Budget | str | None) -> Budget | None:
+        """Return a budget that is given as one, as a text of :meth:`parse`, or not at all.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        if choice is None or isinstance(choice, Budget):
+            return choice
+        if not isinstance(choice, str):
+            raise ValueError(f'budget: expected a text such as "5usd" or "200k", got {choice!r}')
+        return cls.parse(choice)
+
     def __str__(self) -> str:
         return f"{self.amount:g} USD" if self.unit == "usd" else f"{self.amount:,.0f} tokens"
 

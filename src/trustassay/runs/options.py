@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.calls.opening import CallOptions
+from trustassay.calls.spending import Budget
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.runs.stages import Filling
 
@@ -53,6 +54,7 @@ def run_options(**options: Any) -> RunOptions:
 
     Raises:
         UnknownNameError: an option that does not exist.
+        ValueError: a value that an option cannot have.
     """
     parts = {"filling": Filling, "calls": CallOptions}
     known = {f.name: "" for f in dataclasses.fields(RunOptions) if f.name not in parts}
@@ -63,5 +65,7 @@ def run_options(**options: Any) -> RunOptions:
         if name not in known:
             raise UnknownNameError(did_you_mean("option", name, known))
         given[known[name]][name] = value
+    if "budget" in options:
+        given["calls"]["budget"] = Budget.of(options["budget"])
     own = given.pop("")
     return RunOptions(**own, **{part: parts[part](**values) for part, values in given.items()})

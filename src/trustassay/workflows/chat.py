@@ -64,11 +64,12 @@ class Chat:
         cache: Cache = True,
         concurrency: int | None = None,
         prices: Prices | None = None,
-        budget: Budget | None = None,
+        budget: Budget | str | None = None,
     ) -> None:
         self._model = resolve.chat(model)
         self._cache = cache_folder(cache)
-        self._concurrency, self._prices, self._budget = concurrency, prices or Prices(), budget
+        self._concurrency, self._prices = concurrency, prices or Prices()
+        self._budget = Budget.of(budget)
 
     @property
     def name(self) -> str:
@@ -179,5 +180,6 @@ def chat(model: resolve.ChatChoice, **options: Any) -> Chat:
 
     Raises:
         UnknownNameError, BackendError: no such model, or it cannot be loaded.
+        ValueError: a budget that cannot be read.
     """
     return Chat(model, **options)

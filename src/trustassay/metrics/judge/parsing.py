@@ -358,6 +358,11 @@ _TAG = re.compile(r"<(/?)([a-z_ ]{1,30})/?>", re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\{([^{}\n]{0,40})\}")
 _VULGAR = re.compile(r"\s?[¼½¾⅐-⅞]")
 _MARKS = re.compile(r"[*`\"“”„«»\u200b\u200c\u200d\u2060\ufeff]|(?<!\w)'|'(?!\w)|(?<=\d)'")
+_BOLD = re.compile(
+    r"(\*\*[^*\n:=]{1,40}[:=] *[^\s*][^*\n]{0,40}|"
+    r"[:=](?:\*\*)? *\*\*[^\s*][^*\n]{0,40})\*\*(?= +[A-Z])"
+)
+"""A score in bold type, and a sentence behind it: the type ends the score."""
 _FENCE = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
 
 
@@ -365,7 +370,7 @@ def _plain(text: str) -> str:
     """Return a reply without marks of emphasis, quotes, tags and unusual forms of digits."""
     text = _FENCE.sub("", _VULGAR.sub(".5", text))
     text = unicodedata.normalize("NFKC", text).replace("⁄", "/").replace("’", "'")
-    text = _MARKS.sub("", text.replace("_", " "))
+    text = _MARKS.sub("", _BOLD.sub(r"\1;", text).replace("_", " "))
     text = re.sub(r"<\s*([-+]?[\d.,/]+)\s*>", r"\1", text)
     text = _TAG.sub(lambda match: "\n" if match[1] else f"\n{match[2]}: ", text)
     text = _BOXED.sub(r"score: \1", text)
