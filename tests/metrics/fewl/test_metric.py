@@ -249,6 +249,7 @@ def test_a_name_with_a_number_is_no_other_models_answer() -> None:
         ("We apologize, but we could not find the name.", True),
         ("I can't help with that.", True),
         ("I cannot.", True),
+        ("I'm sorry, there is no record of it.", True),
         ("I'm unable to verify this.", True),
         ("As an AI, I have no opinion.", True),
     ],

@@ -21,14 +21,15 @@ _CANNOT = (
 )
 _AT_WORK = (  # what is declined: "We Can't Stop" and "I Can't Help Myself" are titles
     r"(?:to\b|(?:\w+ )?(?:answer|assist|comment|comply|confirm|determine|discuss|fulfil|fulfill"
-    r"|identify|locate|offer|provide|respond|say|verify|do (?:that|this)"
+    r"|identify|locate|offer|provide|recall|remember|respond|say|verify|do (?:that|this)"
     r"|help (?:you|with)|help(?=\W*$)|find (?:an?|any|the|that|this|out|information)"
     r"|(?:give|tell)(?: you)? (?:an?|any|the|that|this|what|which|who|when|where|how|whether|if"
     r"|medical|legal|financial|advice))\b)"
 )
+_SAYS_NO = r"(?:there|this|that|it|the)\b[^.!?\n]*?\b(?:no|not|cannot|\w+n['’]t)\b"
 _DECLINES = re.compile(
-    rf"\W*(?:{_SORRY}\W+(?:but\b|{_CANNOT}|(?:i|we) (?:do|did)(?: not|n['’]t)\b|(?:i|we) have no\b"
-    rf"|as an ai\b)|as an ai\b|{_CANNOT}(?:\W*$| {_AT_WORK}))",
+    rf"\W*(?:{_SORRY}\W+(?:but\b|{_CANNOT}|(?:i|we) (?:do|did)(?: not|n['’]t)\b"
+    rf"|(?:i|we) have no\b|as an ai\b|{_SAYS_NO})|as an ai\b|{_CANNOT}(?:\W*$| {_AT_WORK}))",
     re.IGNORECASE,
 )
 
