@@ -51,7 +51,8 @@ _DENIED = re.compile(
 _BREAK = re.compile(
     r"[.!?;:](?=\s|$)|[\n—]|\s[-–]\s|\b(?:but|because|although|though|while|whereas)\b"
     r"|,\s*(?=[\"'])|(?:,|\band\b)\s+(?=(?:it|this|they|so|thus|therefore|hence|instead)\b)"
-    r"|,\s+(?=(?:the|that|which|passage|evidence|rather)\b)",
+    r"|,\s+(?=(?:the|that|which|passage|evidence|rather)\b)"
+    r"|,\s+(?=(?:(?:thereby|directly|clearly)\s+)?(?:support|entail|contradict|refut|conflict)ing\b)",
     re.IGNORECASE,
 )
 """Where one clause ends and another begins; a comma alone may stand in a list."""
