@@ -35,6 +35,8 @@ NAMED = {
         "It sounds as if it supports this.\nFinal answer: CONTRADICTS",
         "I need to see whether the passage supports the statement.\nIt says no.\nCONTRADICTS",
         "Contradictory to the passage.",
+        "The passage says that he was never in Rome, contradicting the claim.",
+        "It says he was not in Rome, which contradicts the claim.",
         "\u202econtradicts",
     ],
     "neutral": [

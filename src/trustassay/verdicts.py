@@ -51,7 +51,8 @@ _DENIED = re.compile(
 _BREAK = re.compile(
     r"[.!?;:](?=\s|$)|[\n—]|\s[-–]\s|\b(?:but|because|although|though|while|whereas)\b"
     r"|,\s*(?=[\"'])|(?:,|\band\b)\s+(?=(?:it|this|they|so|thus|therefore|hence|instead)\b)"
-    r"|,\s+(?=(?:the|that|which|passage|evidence|rather)\b)",
+    r"|,\s+(?=(?:the|that|which|passage|evidence|rather)\b)"
+    r"|,\s+(?=(?:(?:thereby|directly|clearly)\s+)?(?:support|entail|contradict|refut|conflict)ing\b)",
     re.IGNORECASE,
 )
 """Where one clause ends and another begins; a comma alone may stand in a list."""
@@ -143,9 +144,11 @@ def _taken_back(line: str, found: Found) -> bool:
 
 def _denied(text: str, place: int) -> bool:
     """Whether something is denied earlier in the clause of the word at a place."""
-    before = text[max(0, place - CLAUSE) : place]
-    start = max((match.end() for match in _BREAK.finditer(before)), default=0)
-    return bool(_DENIED.search(before, start))
+    first = max(0, place - CLAUSE)
+    near = text[first : place + REACH]  # a break may depend on the word itself
+    ends = (match.end() for match in _BREAK.finditer(near))
+    start = max((end for end in ends if end <= place - first), default=0)
+    return bool(_DENIED.search(near[: place - first], start))
 
 
 def _found(match: re.Match[str]) -> Found:

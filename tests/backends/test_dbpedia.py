@@ -171,6 +171,7 @@ def test_the_query_holds_nothing_but_known_types() -> None:
         ("Rome", "Rome"),
         ("A (b) c", "A (b) c"),
         ("(what)", ""),
+        ("Prince (album) (1979) ", "Prince"),
     ],
 )
 def test_labels_lose_their_qualifier(label: str, expected: str) -> None:
@@ -192,6 +193,27 @@ def test_a_span_outside_of_the_text_is_malformed() -> None:
             await linker.alink("In Rome.")
         assert caught.value.kind == "malformed"
         assert await linker.alink("  ") == []
+
+    served(work)
+
+
+def test_places_may_be_counted_in_units_of_utf_16() -> None:
+    async def work(base: KnowledgeBase) -> None:
+        linker = SpotlightLinker.at(base.url)
+        offsets = [3, 5, -1, 4, 6]
+
+        async def told(path: str, fields: Any) -> Any:
+            found = {"@URI": "x", "@surfaceForm": "Rome", "@types": ""}
+            return {"@text": "", "Resources": [found | {"@offset": offsets.pop(0)}]}
+
+        linker._http.post_form = told  # type: ignore[method-assign]
+        text = "\U0001f3db\U0001f3db Rome"
+        for _ in range(2):
+            (entity,) = await linker.alink(text)
+            assert (entity.start, entity.end) == (3, 7)
+        while offsets:
+            with pytest.raises(CallError):
+                await linker.alink(text)
 
     served(work)
 

@@ -50,6 +50,18 @@ def test_both_formats_hold_the_same(tmp_path: Path, ending: bytes) -> None:
     assert len({one.digest for one in found}) == 1
 
 
+def test_damaged_compression_and_sizes_beyond_memory_are_told(tmp_path: Path) -> None:
+    path = packed(text_file(tmp_path / "a.txt"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:12] + b"\xff\xff\xff\xff" + whole[16:])
+    with pytest.raises(BackendError, match="cannot be read"):
+        read_word2vec(path, 9)
+    for header in (b"9 99999999999999999", b"9 " + b"9" * 40, b"9 999999999999999"):
+        (tmp_path / "b").write_bytes(header + b"\nParis 1 2\n")
+        with pytest.raises(BackendError, match=r"b: (cannot be read|there is not enough memory)"):
+            read_word2vec(tmp_path / "b", 9)
+
+
 def test_only_the_first_words_are_read(tmp_path: Path) -> None:
     assert read_word2vec(text_file(tmp_path / "a.txt"), 2).words == ("Paris", "Rome")
 

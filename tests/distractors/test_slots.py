@@ -148,6 +148,15 @@ def test_substitution_is_by_place() -> None:
         ("It took an hour.", "hour", "year", "It took a year."),
         ("He joined a club.", "club", "university", "He joined a university."),
         ("He joined a club.", "club", "hour", "He joined an hour."),
+        ("Vitamin A deficiency", "deficiency", "excess", "Vitamin A excess"),
+        ("It ended. A pear fell.", "pear", "apple", "It ended. An apple fell."),
+        ("a 9 day trip", "9", "8", "an 8 day trip"),
+        ("an 8 day trip", "8", "9", "a 9 day trip"),
+        ("a 12th month", "12th", "11th", "an 11th month"),
+        ("a 1790 law", "1790", "1888", "an 1888 law"),
+        ("a 2,800 mile walk", "2,800", "1,800", "a 1,800 mile walk"),
+        ("a 2,800 mile walk", "2,800", "18,000", "an 18,000 mile walk"),
+        ("a 20 mile walk", "20", "110", "a 110 mile walk"),
     ],
 )
 def test_the_article_agrees(answer: str, word: str, other: str, expected: str) -> None:

@@ -31,7 +31,7 @@ _NAMESPACES = {
 }
 """The only types that are used."""
 _LOCAL_NAME = re.compile(r"[\w-]+")
-_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
+_QUALIFIER = re.compile(r"\([^()]*\)$")
 
 
 class _Service:
@@ -130,8 +130,11 @@ def query_of(types: Sequence[str], k: int) -> str:
 
 
 def label_of(label: str) -> str:
-    """Return an entity's label without the qualifier in brackets that tells it from others."""
-    return _QUALIFIER.sub("", label).strip()
+    """Return an entity's label without the qualifiers in brackets that tell it from others."""
+    label = label.strip()
+    while match := _QUALIFIER.search(label):
+        label = label[: match.start()].rstrip()
+    return label
 
 
 def _iri(name: str) -> str | None:
@@ -144,14 +147,22 @@ def _iri(name: str) -> str | None:
 
 def _entity(found: Any, text: str) -> Entity:
     surface, start = str(found["@surfaceForm"]), int(found["@offset"])
+    if start < 0 or not text.startswith(surface, start):
+        start = _from_utf16(text, start)
+        if not text.startswith(surface, start):
+            raise ValueError
     end = start + len(surface)
-    if start < 0 or text[start:end] != surface:
-        raise ValueError
     types = [one.strip() for one in str(found.get("@types", "")).split(",")]
     known = [one for one in dict.fromkeys(types) if _iri(one)]
     uri = str(found["@URI"])
     name = uri.rsplit("/", 1)[-1].replace("_", " ")
     return Entity(uri, name, start, end, {"types": known})
+
+
+def _from_utf16(text: str, units: int) -> int:
+    """Return the place of a character that is counted in units of UTF-16, as Java does it."""
+    before = text.encode("utf-16-le", "surrogatepass")[: 2 * max(0, units)]
+    return len(before.decode("utf-16-le", "replace")) if units >= 0 else len(text) + 1
 
 
 def _address(scheme: str, rest: str, base: str) -> Address:

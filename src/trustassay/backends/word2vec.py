@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,11 @@ def read_word2vec(path: str | Path, most: int) -> WordVectors:
             for place, (word, row) in enumerate(read(file, count, width, path)):
                 words.append(word)
                 rows[place] = row
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
+    except MemoryError:
+        raise BackendError(
+            f"{path}: there is not enough memory for the words and dimensions of its first line"
+        ) from None
+    except (OSError, EOFError, ValueError, OverflowError, zlib.error) as error:
         words_of = getattr(error, "strerror", None) or error
         raise BackendError(f"{path}: cannot be read ({words_of})") from None
     if not np.isfinite(rows).all():
