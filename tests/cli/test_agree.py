@@ -45,7 +45,7 @@ def test_faults_end_with_status_2(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("item,rater,rating\na,x,4\nb,y,good\n")
     said = cli("agree", "r.csv")
     assert said.status == 2
-    assert "r.csv:3: expected a number, as other ratings are, got 'good'" in said.err
+    assert "r.csv:3: rating: expected a number, as other ratings are, got 'good'" in said.err
     assert cli("agree", "missing.csv").status == 2
     (tmp_path / "one.csv").write_text("item,rater,rating\na,x,4\n")
     assert "nothing to compare" in cli("agree", "one.csv").err

@@ -434,3 +434,12 @@ def test_other_kinds_of_files(cli: Cli, tmp_path: Path, name: str) -> None:
     said = cli("score", name, *LEXICAL, "--json")
     assert said.status == 0, said.err
     assert json.loads(said.out)["metrics"]["grounding"]["values"]["num_samples"] == 1
+
+
+def test_where_no_sample_has_a_score_the_reason_is_shown(tmp_path: Path) -> None:
+    jsonl(tmp_path / "in.jsonl", [{"question": "Where is Rome?", "response": "In Italy."}])
+    said = run_command(
+        *("score", "in.jsonl", "--metric", "factcheck", "--entailer", "lexical"), cwd=tmp_path
+    )
+    assert said.returncode == 0
+    assert "no sample has a score of factcheck; the first: not assessable: " in said.stderr

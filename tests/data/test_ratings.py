@@ -97,7 +97,11 @@ def test_words_are_categories_or_levels(tmp_path: Path) -> None:
     ("text", "options", "words"),
     [
         ("x,y\n1,2\n", {}, "expected a column item or id, or --field item=COLUMN"),
-        ("item,rater,rating\na,x,4\na,y,good\n", {}, "r.csv:3: expected a number.*got 'good'"),
+        (
+            "item,rater,rating\na,x,4\na,y,good\n",
+            {},
+            "r.csv:3: rating: expected a number.*got 'good'",
+        ),
         ("item,rater,rating\na,x,bad\n", {"levels": ["good"]}, "'bad' is not among the levels"),
         ("item,rater,rating\n,x,4\n", {}, "r.csv:2: expected an item and a rater"),
         ("item,rater,rating\n", {}, "no ratings in it"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,7 +37,7 @@ SPREAD = 0.75
 Indices = NDArray[np.int64]
 
 
-class _ListedWords:
+class _ListedWords(ABC):
     """What both have in common: the groups of the table, and names of several words."""
 
     limits = BatchLimits(items=256, tokens=None)
@@ -91,8 +92,9 @@ class _ListedWords:
                 found.append(text)
         return found
 
+    @abstractmethod
     def _ranked(self, words: str, places: Indices) -> Indices:
-        raise NotImplementedError
+        """Return the places of a group, best first."""
 
     def _balanced(self, words: str, ranked: Indices) -> Indices:
         """Return ranked words that are about as rare as others, in turn rarer and more frequent.

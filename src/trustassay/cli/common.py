@@ -270,6 +270,8 @@ def tell(run: Run, *, as_json: bool) -> int:
         show_summary(metric.title, run.summaries[metric.name], metric.figures)
         if groups := content.get("groups", {}).get(metric.name):
             show_groups(metric.title, groups)
+        if reason := _why_no_score(run, metric.name):
+            say(f"no sample has a score of {metric.name}; the first: {reason}")
     show_asking(run.outcome, content.get("usage", {}))
     for remark in remarks(content, run.outcome.intake.inventory.samples):
         say(remark)
@@ -283,6 +285,15 @@ def tell(run: Run, *, as_json: bool) -> int:
     if as_json:
         print_json(content)
     return failed
+
+
+def _why_no_score(run: Run, metric: str) -> str:
+    """Return why the first sample has no score, where none has one and not all failed."""
+    summary = run.summaries[metric]
+    if summary.failed == summary.n or summary.values.get("mean", 0.0) is not None:
+        return ""
+    found = (a for a in run.assessments if a.metric == metric and a.error is None)
+    return next((a.reason for a in found if a.score is None), "")
 
 
 def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) -> None:

@@ -235,12 +235,14 @@ def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
     if levels:
         categories = [level.strip().lower() for level in levels]
         strange = [c for c in reading.cells if c.text.lower() not in categories]
-        reading.faults += [f"{c.where}: {c.text[:40]!r} is not among the levels" for c in strange]
+        reading.faults += [
+            f"{c.where}: rating: {c.text[:40]!r} is not among the levels" for c in strange
+        ]
     elif all(number is None for number in numbers):
         categories = sorted({cell.text.lower() for cell in reading.cells})
     else:
         reading.faults += [
-            f"{cell.where}: expected a number, as other ratings are, got {cell.text[:40]!r}"
+            f"{cell.where}: rating: expected a number, as other ratings are, got {cell.text[:40]!r}"
             for cell, number in zip(reading.cells, numbers, strict=True)
             if number is None
         ]
