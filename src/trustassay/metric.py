@@ -6,7 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from trustassay.capabilities import Models
 from trustassay.sample import Problem, Sample
@@ -168,7 +168,9 @@ class Need:
     given), ``judge``, ``generator``, ``references``. many: several models may have the role, each
     with its own name.
     optional: the metric also works without it. default: the backend loaded if none is given, in
-    place of the capability's own default.
+    place of the capability's own default. field: a field of the samples, counted by
+    :class:`Inventory`, that serves an optional need in place of a backend; a run that has neither
+    is refused.
     """
 
     capability: str
@@ -176,6 +178,7 @@ class Need:
     many: bool = False
     optional: bool = False
     default: str | None = None
+    field: Literal["documents"] | None = None
 
 
 class Pool(Protocol):

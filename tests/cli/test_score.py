@@ -436,8 +436,22 @@ def test_other_kinds_of_files(cli: Cli, tmp_path: Path, name: str) -> None:
     assert json.loads(said.out)["metrics"]["grounding"]["values"]["num_samples"] == 1
 
 
+@pytest.mark.parametrize("command", ["score", "plan"])
+def test_a_fact_check_with_nothing_to_check_against_is_refused(
+    command: str, cli: Cli, tmp_path: Path
+) -> None:
+    row = {"question": "Where is Rome?", "response": "In Italy."}
+    jsonl(tmp_path / "in.jsonl", [row])
+    said = cli(command, "in.jsonl", "--metric", "factcheck", "--entailer", "lexical")
+    assert said.status == 2
+    words = "factcheck: needs a retriever (--retriever), or documents in the samples; no sample"
+    assert words in " ".join(said.err.split())
+    assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").glob("*/samples.jsonl"))
+
+
 def test_where_no_sample_has_a_score_the_reason_is_shown(tmp_path: Path) -> None:
-    jsonl(tmp_path / "in.jsonl", [{"question": "Where is Rome?", "response": "In Italy."}])
+    row = {"question": "Where is Rome?", "response": "In Italy.", "documents": []}
+    jsonl(tmp_path / "in.jsonl", [row])
     said = run_command(
         *("score", "in.jsonl", "--metric", "factcheck", "--entailer", "lexical"), cwd=tmp_path
     )

@@ -33,6 +33,7 @@ from trustassay.runs.intake import YIELD_EVERY, Source, checks_of, take_in
 from trustassay.runs.options import RunOptions
 from trustassay.runs.planned import Part, Plan, Planned
 from trustassay.runs.pool import StoredPool
+from trustassay.runs.settling import check_served
 from trustassay.runs.stages import Stage, stages_of
 from trustassay.sample import Sample
 
@@ -71,6 +72,7 @@ async def plan(
                 skip_bad=options.skip_bad,
                 step=progress.step,
             )
+        check_served(metrics, backends, intake.inventory)
         metrics = [metric.resolved(intake.inventory) for metric in metrics]
         calls = Calls(_opened(stack, out), _opened_cache(stack, options.calls.cache))
         # The gatherers are not started on anything: they only know how requests are keyed.

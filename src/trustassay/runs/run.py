@@ -37,7 +37,7 @@ from trustassay.runs.options import RunOptions
 from trustassay.runs.outputs import write_outputs
 from trustassay.runs.pool import StoredPool
 from trustassay.runs.preparing import Prepared, prepare
-from trustassay.runs.settling import check_run_keys
+from trustassay.runs.settling import check_run_keys, check_served
 from trustassay.runs.stages import Stage, settings_of, stages_of
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Sample, clean
@@ -169,6 +169,7 @@ async def _begin(
         )
     missing = intake.inventory.samples - intake.inventory.responses
     try:
+        check_served(metrics, backends, intake.inventory)
         stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
         check_run_keys(metrics, backends, stores, missing)
     except BaseException:

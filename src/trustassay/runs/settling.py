@@ -13,7 +13,7 @@ from trustassay.calls.backends import MODEL, Backends, Place, place_of
 from trustassay.calls.keys import check_keys
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
-from trustassay.metric import Metric, Need
+from trustassay.metric import Inventory, Metric, Need
 
 __all__ = [
     "ROLES",
@@ -21,6 +21,7 @@ __all__ = [
     "backend_words",
     "check_needs",
     "check_run_keys",
+    "check_served",
     "named_models",
     "settle",
 ]
@@ -214,6 +215,24 @@ def _article(words: str) -> str:
     if words.startswith(("the ", "a ", "an ")) or words.startswith("models "):
         return words
     return f"an {words}" if words[0] in "aeiou" else f"a {words}"
+
+
+def check_served(metrics: Iterable[Metric], backends: Backends, inventory: Inventory) -> None:
+    """Refuse a run that has neither a backend nor the samples' field that would serve for it.
+
+    Raises:
+        ValueError: it is so; the words name both.
+    """
+    for metric, need in check_needs(metrics):
+        place = place_of(need.capability, need.role)
+        if need.field is None or getattr(inventory, need.field):
+            continue
+        if backends.find(place.capability, place.role) is None:
+            who = _article(capability(place.capability).backend)
+            raise ValueError(
+                f"{metric.name}: needs {who} ({_option(_word(place))}), or {need.field} in the "
+                "samples; no sample has any"
+            )
 
 
 def check_run_keys(

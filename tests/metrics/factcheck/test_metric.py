@@ -97,10 +97,9 @@ def test_with_a_retriever_the_samples_documents_are_not_looked_at() -> None:
 
 
 def test_without_evidence_it_is_not_assessable() -> None:
-    for record in (sample(), sample(documents=[])):
-        found = assessed(record)
-        assert (found.score, found.verdict, found.error) == (None, None, None)
-        assert found.reason.startswith("not assessable: there is no retriever (--retriever)")
+    found = assessed(sample(documents=[]))
+    assert (found.score, found.verdict, found.error) == (None, None, None)
+    assert found.reason.startswith("not assessable: there is no retriever (--retriever)")
     run = score(
         [sample(), sample(1, documents=["It is red."])],
         metrics=FactCheck(),

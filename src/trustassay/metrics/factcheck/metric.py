@@ -82,7 +82,7 @@ class FactCheck(FactCheckOptions):
     def needs(self) -> Sequence[Need]:
         """Who judges, and a retriever where the samples' own documents are not to serve."""
         judge = Need("entail") if self.by == "entailer" else Need("chat", "judge")
-        return (judge, Need("search", optional=True))
+        return (judge, Need("search", optional=True, field="documents"))
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response."""
