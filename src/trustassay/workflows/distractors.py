@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.keys import check_keys, shared_file
 from trustassay.calls.kinds import capability
-from trustassay.calls.models import SampleModels
-from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
 from trustassay.distractors import SOURCES, Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.finding import LLM
-from trustassay.errors import BackendError
 from trustassay.event_loop import run_anywhere
-from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import Source, take_in
+from trustassay.runs.intake import Source
 from trustassay.runs.pool import StoredPool
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.randomness import generator
-from trustassay.workflows.unfinished import UnfinishedFile
+from trustassay.workflows.each import FileOptions, FileWork, Work, write_each
 
 __all__ = ["DistractorOptions", "Found", "find_in_file", "loaded"]
 
-TOGETHER = 64
-"""Answers whose distractors are under way at once."""
 POOL = 300
 """Other answers that are looked through for those of the same kind."""
 ENOUGH = 3
@@ -41,22 +30,17 @@ ENOUGH = 3
 
 
 @dataclass(frozen=True)
-class DistractorOptions:
+class DistractorOptions(FileOptions):
     """What is looked for; as of :func:`~trustassay.distractors.find_distractors`, and:
 
     pool: take answers to other questions of the file, too. most: distractors of an answer.
-    Gold answers are always kept out. fields, limit, skip_bad: of the input.
+    Gold answers are always kept out.
     """
 
     sources: Sequence[str] = SOURCES
     pool: bool = False
     most: int = 40
     seed: int = 0
-    fields: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    skip_bad: bool = False
-    progress: bool = False
-    calls: CallOptions = field(default_factory=CallOptions)
 
 
 @dataclass(slots=True)
@@ -121,57 +105,25 @@ def _problems(sample: Sample) -> list[Problem]:
 
 
 async def _find(source: Source, out: Path, backends: Backends, options: DistractorOptions) -> Found:
-    async with AsyncExitStack() as stack:
-        folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
-        with Progress("checking the input", shown=options.progress) as progress:
-            intake = await take_in(
-                source,
-                folder.samples_path,
-                _problems,
-                fields=options.fields,
-                limit=options.limit,
-                skip_bad=options.skip_bad,
-                step=progress.step,
-            )
-        check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
-        settings = {
-            "sources": list(options.sources),
-            "pool": options.pool,
-            "most": options.most,
-            "seed": options.seed,
-            "answers": intake.sha256,
-            "backends": backends.names(),
-        }
-        unfinished = stack.enter_context(UnfinishedFile(out, settings))
-        resumed = unfinished.written
-        total = intake.inventory.samples
-        progress = stack.enter_context(Progress("finding", total, shown=options.progress))
-        progress.step(resumed)
-        samples = unfinished.todo(folder.samples())
+    def begin(folder: RunFolder) -> Work:
         others = _drawn(folder, options.seed) if options.pool else []
-        gatherers = await stack.enter_async_context(open_calls(backends, options.calls))
-        models = cast(Models, SampleModels(gatherers))
-        while block := list(islice(samples, TOGETHER)):
-            work = (_of_sample(sample, models, others, options) for _, sample in block)
-            results = await asyncio.gather(*work, return_exceptions=True)
-            for (place, sample), result in zip(block, results, strict=True):
-                if isinstance(result, BackendError):
-                    unfinished.fail(place, sample.id, str(result))
-                elif isinstance(result, Exception):  # a fault of ours, of this answer alone
-                    words = f"{type(result).__name__}: {result}"
-                    unfinished.fail(place, sample.id, words)
-                elif isinstance(result, BaseException):
-                    raise result
-                else:
-                    counts = {
-                        "assessable": int(len(result) >= ENOUGH),
-                        "distractors": len(result),
-                    }
-                    unfinished.add(place, _record(sample, result), **counts)
-                progress.step()
-        unfinished.finish()
-        failed = dict(unfinished.failed.values())
-        return Found(unfinished.written, **unfinished.counts, resumed=resumed, failed=failed)
+
+        async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
+            found = await _of_sample(sample, models, others, options)
+            counts = {"assessable": int(len(found) >= ENOUGH), "distractors": len(found)}
+            return _record(sample, found), counts
+
+        return work
+
+    settings = {
+        "sources": list(options.sources),
+        "pool": options.pool,
+        "most": options.most,
+        "seed": options.seed,
+    }
+    finding = FileWork("finding", _problems, settings, begin)
+    done = await write_each(source, out, backends, options, finding)
+    return Found(done.written, **done.counts, resumed=done.resumed, failed=done.failed)
 
 
 def _drawn(folder: RunFolder, seed: int) -> list[Sample]:

@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.keys import check_keys, shared_file
-from trustassay.calls.models import SampleModels
-from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
-from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.grounding.text import citation_markers
-from trustassay.progress import Progress
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import Source, take_in
+from trustassay.runs.intake import Source
 from trustassay.sample import Sample
 from trustassay.workflows.cite.placing import Uncited, uncited, with_citations
 from trustassay.workflows.cite.support import SUPPORTS, THRESHOLDS, Scores
-from trustassay.workflows.unfinished import UnfinishedFile
+from trustassay.workflows.each import FileOptions, FileWork, write_each
 
 __all__ = ["CiteOptions", "Cited", "cite", "cited_answer"]
 
-TOGETHER = 64
-"""Answers whose sentences are in progress at once."""
 _METRIC = Grounding()
 """Reads answers: checks them, finds their sentences and refusals."""
 
 
 @dataclass(frozen=True)
-class CiteOptions:
-    """How answers are cited.
+class CiteOptions(FileOptions):
+    """How answers are cited; as :class:`~trustassay.workflows.each.FileOptions`, and:
 
     by: ``entailment``, ``embedding`` or ``bm25``.
     threshold: a document is cited if its support is at least this, and above 0; ``None``: 0.5,
@@ -50,11 +39,6 @@ class CiteOptions:
     by: str = "entailment"
     threshold: float | None = None
     only_uncited: bool = False
-    fields: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    skip_bad: bool = False
-    progress: bool = False
-    calls: CallOptions = field(default_factory=CallOptions)
 
     def __post_init__(self) -> None:
         if self.by not in SUPPORTS:
@@ -107,47 +91,13 @@ def cite(
 
 
 async def _cite(source: Source, out: Path, backends: Backends, options: CiteOptions) -> Cited:
-    async with AsyncExitStack() as stack:
-        folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
-        with Progress("checking the input", shown=options.progress) as progress:
-            intake = await take_in(
-                source,
-                folder.samples_path,
-                _METRIC.problems,
-                fields=options.fields,
-                limit=options.limit,
-                skip_bad=options.skip_bad,
-                step=progress.step,
-            )
-        check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
-        settings = {
-            **options.settings(),
-            "answers": intake.sha256,
-            "backends": backends.names(),
-        }
-        unfinished = stack.enter_context(UnfinishedFile(out, settings))
-        resumed = unfinished.written
-        total = intake.inventory.samples
-        progress = stack.enter_context(Progress("citing", total, shown=options.progress))
-        progress.step(resumed)
-        samples = unfinished.todo(folder.samples())
-        gatherers = await stack.enter_async_context(open_calls(backends, options.calls))
-        models = cast(Models, SampleModels(gatherers))
-        while block := list(islice(samples, TOGETHER)):
-            work = (cited_answer(sample, models, options) for _, sample in block)
-            results = await asyncio.gather(*work, return_exceptions=True)
-            for (place, sample), result in zip(block, results, strict=True):
-                if isinstance(result, BackendError):
-                    unfinished.fail(place, sample.id, str(result))
-                elif isinstance(result, BaseException):
-                    raise result
-                else:
-                    answer, counts = result
-                    unfinished.add(place, answer.to_dict(), **counts)
-                progress.step()
-        unfinished.finish()
-        failed = dict(unfinished.failed.values())
-        return Cited(unfinished.written, **unfinished.counts, resumed=resumed, failed=failed)
+    async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
+        answer, counts = await cited_answer(sample, models, options)
+        return answer.to_dict(), counts
+
+    citing = FileWork("citing", _METRIC.problems, options.settings(), lambda _: work)
+    done = await write_each(source, out, backends, options, citing)
+    return Cited(done.written, **done.counts, resumed=done.resumed, failed=done.failed)
 
 
 async def cited_answer(
