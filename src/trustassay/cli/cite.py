@@ -10,7 +10,7 @@ import typer
 from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, say
+from trustassay.cli.streams import say
 
 
 def cite(  # noqa: PLR0913 - one argument an option
@@ -73,11 +73,8 @@ def cite(  # noqa: PLR0913 - one argument an option
         done = citing.cite(source, out, backends, options)
         if done.resumed:
             say(f"{done.resumed:,} answers were already done")
+        common.end_if_stopped(done.stopped)
         say(f"{done.answers:,} answers in {out}, {done.citations:,} citations added")
         if done.unsupported:
             say(f"{done.unsupported:,} sentences have no support and get no citation")
-        for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
-            say(one_line(f"  {sample_id}: {error}"))
-        if done.failed:
-            say(f"failed: {len(done.failed):,}")
-            raise typer.Exit(1)
+        common.end_if_failed(done.failed)

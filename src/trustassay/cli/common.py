@@ -190,6 +190,22 @@ def errors_for_people() -> Iterator[None]:
         raise typer.Exit(2) from None
 
 
+def end_if_stopped(stopped: str | None) -> None:
+    """End with status 1 where work on a file was stopped, and say how it goes on."""
+    if stopped is not None:
+        say(f"stopped: {stopped}; run the same command again to continue")
+        raise typer.Exit(1)
+
+
+def end_if_failed(failed: Mapping[str, str]) -> None:
+    """End with status 1 where samples have no record, and show the first of them."""
+    for sample_id, error in list(failed.items())[:FAILURES_SHOWN]:
+        say(one_line(f"  {sample_id}: {error}"))
+    if failed:
+        say(f"failed: {len(failed):,}")
+        raise typer.Exit(1)
+
+
 def show_faults(error: BadInputError) -> None:
     """Print every fault with its place; of a frequent kind only the first ones, and a count."""
     kinds: Counter[str] = Counter()

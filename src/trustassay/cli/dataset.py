@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common, mixedqa
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, say
+from trustassay.cli.streams import say
 
 __all__ = ["app"]
 
@@ -141,18 +141,12 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         if built.resumed:
             say(f"{built.resumed:,} questions were already done")
         common.show_endpoints(built.endpoints)
-        if built.stopped:
-            say(f"stopped: {built.stopped}; run the same command again to continue")
-            raise typer.Exit(1)
+        common.end_if_stopped(built.stopped)
         say(
             f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
             f"from {documents} documents"
         )
-        for sample_id, error in list(built.failed.items())[: common.FAILURES_SHOWN]:
-            say(one_line(f"  {sample_id}: {error}"))
-        if built.failed:
-            say(f"failed: {len(built.failed):,}")
-            raise typer.Exit(1)
+        common.end_if_failed(built.failed)
 
 
 app.command("mixedqa")(mixedqa.mixedqa)

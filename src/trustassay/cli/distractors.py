@@ -97,6 +97,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
         with TemporaryDirectory(prefix="trustassay-") as place:
             path = out or Path(place) / "distractors.jsonl"
             done = finding.find_in_file(source, path, backends, options)
+            common.end_if_stopped(done.stopped)
             if out is None:
                 _print(path, as_json=as_json)
         if done.resumed:
@@ -107,11 +108,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
         )
         if few := done.answers - done.assessable:
             say(f"{few:,} answers have fewer than {finding.ENOUGH} distractors: not assessable")
-        for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
-            say(one_line(f"  {sample_id}: {error}"))
-        if done.failed:
-            say(f"failed: {len(done.failed):,}")
-            raise typer.Exit(1)
+        common.end_if_failed(done.failed)
 
 
 def _print(path: Path, *, as_json: bool) -> None:

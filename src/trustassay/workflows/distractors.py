@@ -47,7 +47,8 @@ class DistractorOptions(FileOptions):
 class Found:
     """What was written: answers, how many of them have at least three distractors, and failures.
 
-    ``resumed`` of the answers were done already, by an earlier call that was interrupted.
+    ``resumed`` of the answers were done already, by an earlier call that was interrupted;
+    ``stopped`` says why this one was.
     """
 
     answers: int = 0
@@ -55,6 +56,7 @@ class Found:
     distractors: int = 0
     resumed: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    stopped: str | None = None
 
 
 def loaded(
@@ -123,7 +125,9 @@ async def _find(source: Source, out: Path, backends: Backends, options: Distract
     }
     finding = FileWork("finding", _problems, settings, begin)
     done = await write_each(source, out, backends, options, finding)
-    return Found(done.written, **done.counts, resumed=done.resumed, failed=done.failed)
+    return Found(
+        done.written, **done.counts, resumed=done.resumed, failed=done.failed, stopped=done.stopped
+    )
 
 
 def _drawn(folder: RunFolder, seed: int) -> list[Sample]:

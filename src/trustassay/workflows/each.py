@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.keys import check_keys, shared_file
+from trustassay.calls.limits import Endpoint
 from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
+from trustassay.calls.spending import BudgetReachedError
 from trustassay.capabilities import Models
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, CallError
 from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Check, Source, take_in
@@ -25,23 +27,24 @@ from trustassay.workflows.unfinished import UnfinishedFile
 
 __all__ = ["Done", "FileOptions", "FileWork", "Work", "write_each"]
 
-TOGETHER = 64
-"""Samples in progress at once."""
-
-Work: TypeAlias = Callable[[Sample, Models], Awaitable[tuple[Mapping[str, Any], Mapping[str, int]]]]
-"""Returns the record of a sample, and what is to be counted of it."""
+Record: TypeAlias = tuple[Mapping[str, Any], Mapping[str, int]]
+"""The record of a sample, and what is to be counted of it."""
+Item: TypeAlias = tuple[int, Sample]
+Work: TypeAlias = Callable[[Sample, Models], Awaitable[Record]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
     """How a file of samples is read, and models are asked.
 
-    fields, limit, skip_bad: of the input. progress: show it. calls: as of a run.
+    fields, limit, skip_bad: of the input. concurrency: samples in progress at once. progress: show
+    it. calls: as of a run.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
     skip_bad: bool = False
+    concurrency: int = 64
     progress: bool = False
     calls: CallOptions = field(default_factory=CallOptions)
 
@@ -64,13 +67,16 @@ class FileWork:
 class Done:
     """What was written: records, the sums of what was counted, and why others are missing.
 
-    ``resumed`` of the records were written by an earlier call that was interrupted.
+    ``resumed`` of the records were written by an earlier call that was interrupted. ``stopped``
+    says why a model replies no more; there is no file then, and the same call goes on.
     """
 
     written: int
     counts: Mapping[str, int]
     resumed: int
     failed: dict[str, str]
+    stopped: str | None
+    endpoints: Mapping[str, Endpoint]
 
 
 async def write_each(
@@ -99,30 +105,65 @@ async def write_each(
                 step=progress.step,
             )
         check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
-        known = {**work.settings, "answers": intake.sha256, "backends": backends.names()}
+        known = {**work.settings, "samples": intake.sha256, "backends": backends.names()}
         unfinished = stack.enter_context(UnfinishedFile(out, known))
-        resumed = unfinished.written
+        resumed, stopped = unfinished.written, None
         total = intake.inventory.samples
         progress = stack.enter_context(Progress(work.doing, total, shown=options.progress))
         progress.step(resumed)
-        samples = unfinished.todo(folder.samples())
-        record_of = work.begin(folder)
         gatherers = await stack.enter_async_context(open_calls(backends, options.calls))
-        models = cast(Models, SampleModels(gatherers))
-        while block := list(islice(samples, TOGETHER)):
-            under_way = (record_of(sample, models) for _, sample in block)
-            results = await asyncio.gather(*under_way, return_exceptions=True)
-            for (place, sample), result in zip(block, results, strict=True):
-                if isinstance(result, BackendError):
-                    unfinished.fail(place, sample.id, str(result))
-                elif isinstance(result, Exception):  # a fault of ours, of this sample alone
-                    unfinished.fail(place, sample.id, f"{type(result).__name__}: {result}")
-                elif isinstance(result, BaseException):
-                    raise result
+        models, record_of = cast(Models, SampleModels(gatherers)), work.begin(folder)
+        samples = unfinished.todo(folder.samples())
+        try:
+            under_way = ((item, record_of(item[1], models)) for item in samples)
+            async for (place, sample), result in _results(under_way, options.concurrency):
+                if isinstance(result, Exception):
+                    unfinished.fail(place, sample.id, _words(result))
                 else:
                     record, counts = result
                     unfinished.add(place, record, **counts)
                 progress.step()
-        unfinished.finish()
+        except (BudgetReachedError, CallError) as error:
+            stopped = str(error)
+        if stopped is None:
+            unfinished.finish()
         failed = dict(unfinished.failed.values())
-        return Done(unfinished.written, unfinished.counts, resumed, failed)
+        endpoints = gatherers.endpoints.all()
+        return Done(unfinished.written, unfinished.counts, resumed, failed, stopped, endpoints)
+
+
+async def _results(
+    work: Iterator[tuple[Item, Awaitable[Record]]], concurrency: int
+) -> AsyncIterator[tuple[Item, Record | Exception]]:
+    """Yield each sample with what became of it, in order, several in progress at once."""
+    under_way: deque[tuple[Item, asyncio.Future[Record]]] = deque()
+    try:
+        for item, record in work:
+            under_way.append((item, asyncio.ensure_future(record)))
+            if len(under_way) >= 2 * concurrency:
+                first, task = under_way.popleft()
+                yield first, await _ended(task)
+        while under_way:
+            first, task = under_way.popleft()
+            yield first, await _ended(task)
+    finally:
+        for _, task in under_way:
+            task.cancel()
+        await asyncio.gather(*(task for _, task in under_way), return_exceptions=True)
+
+
+async def _ended(task: asyncio.Future[Record]) -> Record | Exception:
+    """Return what became of a sample; what would befall all that follow is raised."""
+    try:
+        return await task
+    except BudgetReachedError:
+        raise
+    except Exception as error:
+        if isinstance(error, CallError) and error.kind == "closed":
+            raise
+        return error
+
+
+def _words(error: Exception) -> str:
+    """Return why a sample has no record; a fault of ours is named by its kind."""
+    return str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"

@@ -175,7 +175,7 @@ def test_faults_are_told_before_anything_starts(tmp_path: Path, retriever: Bm25)
     assert built.written == 1
 
 
-class StoppedError(Exception):
+class StoppedError(BaseException):
     """Stands for the end of the process."""
 
 

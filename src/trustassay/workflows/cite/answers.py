@@ -60,7 +60,8 @@ class CiteOptions(FileOptions):
 class Cited:
     """What was done: answers written, citations added, sentences that nothing supports.
 
-    ``resumed`` counts the answers done by an earlier call that was interrupted.
+    ``resumed`` counts the answers done by an earlier call that was interrupted; ``stopped`` says
+    why this one was.
     """
 
     answers: int = 0
@@ -68,6 +69,7 @@ class Cited:
     unsupported: int = 0
     resumed: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    stopped: str | None = None
 
 
 def cite(
@@ -97,7 +99,9 @@ async def _cite(source: Source, out: Path, backends: Backends, options: CiteOpti
 
     citing = FileWork("citing", _METRIC.problems, options.settings(), lambda _: work)
     done = await write_each(source, out, backends, options, citing)
-    return Cited(done.written, **done.counts, resumed=done.resumed, failed=done.failed)
+    return Cited(
+        done.written, **done.counts, resumed=done.resumed, failed=done.failed, stopped=done.stopped
+    )
 
 
 async def cited_answer(

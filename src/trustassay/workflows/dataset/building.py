@@ -8,40 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.gatherers import Gatherers
-from trustassay.calls.keys import check_keys, shared_file
 from trustassay.calls.limits import Endpoint
-from trustassay.calls.models import SampleModels
-from trustassay.calls.opening import CallOptions, open_calls
-from trustassay.calls.spending import BudgetReachedError
 from trustassay.capabilities import Models, Retriever
-from trustassay.errors import BackendError, CallError, UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.event_loop import run_anywhere
-from trustassay.progress import Progress
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import Source, take_in
+from trustassay.runs.intake import Source
 from trustassay.sample import Document, Problem, Sample
 from trustassay.workflows.dataset.choosing import chosen
 from trustassay.workflows.dataset.claims import (
-    Ask,
     ClaimError,
     asked_claims,
     claims_prompt,
     sentence_claims,
 )
 from trustassay.workflows.dataset.supports import labelled
-from trustassay.workflows.unfinished import UnfinishedFile
+from trustassay.workflows.each import FileOptions, FileWork, write_each
 
 __all__ = ["BuildOptions", "Built", "Claims", "build"]
 
@@ -49,7 +38,7 @@ Claims = Literal["given", "sentences", "model"]
 
 
 @dataclass(frozen=True)
-class BuildOptions:
+class BuildOptions(FileOptions):
     """How a data set is built.
 
     claims: ``given`` takes a question's claims, or else its gold answers; ``sentences`` splits the
@@ -57,7 +46,7 @@ class BuildOptions:
     candidates: passages retrieved for a question. documents: how many of them are kept.
     threshold: probability of entailment from which a passage supports.
     seed: goes to the chat model. The others: as in
-        :class:`~trustassay.workflows.generate.GenerateOptions`.
+        :class:`~trustassay.workflows.each.FileOptions`.
     """
 
     claims: Claims = "given"
@@ -65,12 +54,7 @@ class BuildOptions:
     documents: int = 5
     threshold: float = 0.5
     seed: int | None = None
-    fields: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    skip_bad: bool = False
-    concurrency: int = 16
-    progress: bool = False
-    calls: CallOptions = field(default_factory=CallOptions)
+    concurrency: int = field(default=16, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.claims not in get_args(Claims):
@@ -144,56 +128,30 @@ async def _build(
         search=retriever,
         chat=None if model is None else {"model": await asyncio.to_thread(resolve.chat, model)},
     )
-    async with AsyncExitStack() as stack:
-        folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
-        with Progress("checking the input", shown=options.progress) as progress:
-            intake = await take_in(
-                source,
-                folder.samples_path,
-                partial(_problems, options.claims),
-                fields=options.fields,
-                limit=options.limit,
-                skip_bad=options.skip_bad,
-                step=progress.step,
-            )
-        names = backends.names()
-        check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
-        settings = {
-            **options.settings(),
-            "questions": intake.sha256,
-            "retriever": names.pop("retriever"),
-            "backends": names,
-        }
-        unfinished = stack.enter_context(UnfinishedFile(out, settings))
-        built = Built(resumed=unfinished.written)
-        total = intake.inventory.samples
-        progress = stack.enter_context(Progress("building", total, shown=options.progress))
-        progress.step(unfinished.written)
-        gatherers = await stack.enter_async_context(open_calls(backends, options.calls))
-        try:
-            questions = unfinished.todo(folder.samples())
-            async for (place, sample), outcome in _outcomes(questions, gatherers, options):
-                if isinstance(outcome, Sample):
-                    answerable = int(bool(outcome.metadata["answerable"]))
-                    unfinished.add(place, outcome.to_dict(), answerable=answerable)
-                else:
-                    unfinished.fail(place, sample.id, str(outcome))
-                progress.step()
-        except (BudgetReachedError, CallError) as error:
-            built.stopped = str(error)
-        if built.stopped is None:
-            unfinished.finish()
-            built.written, built.answerable = unfinished.written, unfinished.counts["answerable"]
-        built.failed = dict(unfinished.failed.values())
-        built.endpoints = gatherers.endpoints.all()
-    return built
+
+    async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
+        built = await _grounded(sample, models, options)
+        return built.to_dict(), {"answerable": int(built.metadata["answerable"])}
+
+    check = partial(_problems, options.claims)
+    building = FileWork("building", check, options.settings(), lambda _: work)
+    done = await write_each(source, out, backends, options, building)
+    return Built(
+        0 if done.stopped else done.written,
+        0 if done.stopped else done.counts["answerable"],
+        done.resumed,
+        done.failed,
+        done.stopped,
+        done.endpoints,
+    )
 
 
-async def _outcomes(
-    questions: Iterator[tuple[int, Sample]], gatherers: Gatherers, options: BuildOptions
-) -> AsyncIterator[tuple[tuple[int, Sample], Sample | Exception]]:
-    """Yield each question with what became of it, in order, several in progress at once."""
-    models = cast(Models, SampleModels(gatherers))
+async def _grounded(sample: Sample, models: Models, options: BuildOptions) -> Sample:
+    """Return the question with the documents that cover its gold claims.
+
+    Raises:
+        BackendError: passages were not found, or not judged; or the model named no claims.
+    """
 
     async def ask(prompt: str) -> str:
         name = claims_prompt().name
@@ -202,36 +160,6 @@ async def _outcomes(
             raise ClaimError("the model's reply was cut before its claims were complete")
         return reply.text
 
-    under_way: deque[tuple[tuple[int, Sample], asyncio.Task[Sample]]] = deque()
-    try:
-        for question in questions:
-            work = _grounded(question[1], models, ask, options)
-            under_way.append((question, asyncio.create_task(work)))
-            if len(under_way) >= 2 * options.concurrency:
-                first, task = under_way.popleft()
-                yield first, await _ended(task)
-        while under_way:
-            first, task = under_way.popleft()
-            yield first, await _ended(task)
-    finally:
-        for _, task in under_way:
-            task.cancel()
-        await asyncio.gather(*(task for _, task in under_way), return_exceptions=True)
-
-
-async def _ended(task: asyncio.Task[Sample]) -> Sample | Exception:
-    """Return what became of a question; what would befall all that follow is raised."""
-    try:
-        return await task
-    except (BackendError, ClaimError) as error:
-        ends_all = isinstance(error, CallError) and error.kind == "closed"
-        if ends_all or isinstance(error, BudgetReachedError):
-            raise
-        return error
-
-
-async def _grounded(sample: Sample, models: Models, ask: Ask, options: BuildOptions) -> Sample:
-    """Return the question with the documents that cover its gold claims."""
     passages = await models.search(sample.question, options.candidates)
     if options.claims == "sentences":
         sample = replace(sample, claims=sentence_claims(sample))

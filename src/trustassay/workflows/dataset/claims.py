@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib.resources import as_file, files
 
+from trustassay.errors import UnparsedError
 from trustassay.metrics.grounding.sentences import splitter as sentence_splitter
 from trustassay.metrics.grounding.sentences import statements
 from trustassay.prompts import Prompt
@@ -24,7 +25,7 @@ CLAIMS_ASKED = 3
 _NUMBERED = re.compile(r"\s*(?:claim|fact)?\s*(\d{1,2})\s*[.):]\s*(.*\S)\s*", re.IGNORECASE)
 
 
-class ClaimError(ValueError):
+class ClaimError(UnparsedError):
     """A model's reply holds no claims; the message shows the reply."""
 
 
