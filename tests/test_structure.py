@@ -29,6 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "prompts": set(),
     "verdicts": set(),
     "words": set(),
+    "languages": {"words"},
     "capabilities": {"errors", "sample"},
     "summaries": {"statistics"},
     "metric": {"capabilities", "sample", "summaries", "views"},
@@ -49,7 +50,8 @@ ALLOWED: dict[str, set[str]] = {
     "answering": {"capabilities", "errors", "prompts", "sample"},
     "distractors": {"capabilities", "errors", "prompts", "sample", "statistics", "together"},
     "metrics": METRIC
-    | {"capabilities", "distractors", "errors", "prompts", "sample", "together", "verdicts"},
+    | {"capabilities", "distractors", "errors", "languages", "prompts", "sample", "together"}
+    | {"verdicts", "words"},
     "report": {"differences", "files", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},

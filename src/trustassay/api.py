@@ -18,7 +18,8 @@ from trustassay.capabilities import ChatRequest, Probabilities, Reply, Substitut
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Metric, Summary
-from trustassay.registry import metric_from_text
+from trustassay.progress import tell
+from trustassay.registry import metric_class, metric_from_text
 from trustassay.runs.folder import RunFolder, StoredAssessments
 from trustassay.runs.intake import Source
 from trustassay.runs.options import run_options
@@ -27,6 +28,7 @@ from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
+from trustassay.workflows.choosing import choose_metric
 from trustassay.workflows.watch import Watched, WatchOptions
 from trustassay.workflows.watch import watch as follow_file
 
@@ -93,12 +95,14 @@ class Run:
 async def ascore(
     samples: Source,
     *,
-    metrics: Metrics,
+    metrics: Metrics | None = None,
     out: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
-    chosen = _chosen(metrics)
+    if metrics is None:
+        metrics, samples = _default(samples, options)
+    chosen = _built(metrics)
     named, others = _split(options)
     settings = run_options(**({"report": out is not None} | others))
     backends = await settle(chosen, named)
@@ -126,7 +130,7 @@ def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 def plan(
     samples: Source,
     *,
-    metrics: Metrics,
+    metrics: Metrics | None = None,
     out: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Plan:
@@ -137,12 +141,13 @@ def plan(
     """
 
     async def rehearse() -> Plan:
-        chosen = _chosen(metrics)
+        wanted, given = (metrics, samples) if metrics else _default(samples, options)
+        chosen = _built(wanted)
         named, others = _split(options)
         settings = run_options(**others)
         backends = await settle(chosen, named)
         return await rehearsed(
-            samples, chosen, backends, settings, None if out is None else Path(out)
+            given, chosen, backends, settings, None if out is None else Path(out)
         )
 
     return run_anywhere(rehearse)
@@ -166,7 +171,7 @@ def watch(
     """
 
     async def follow() -> Watched:
-        chosen = _chosen(metric)
+        chosen = _built(metric)
         backends = await settle(chosen, named)
         folder = RunFolder(Path(out))
         return await follow_file(Path(source), chosen[0], backends, folder, options, tell)
@@ -174,13 +179,33 @@ def watch(
     return run_anywhere(follow)
 
 
-def score(samples: Source, *, metrics: Metrics, **options: Any) -> Run:
+def default_metric(samples: Source, fields: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """Return the metric that :func:`score` runs on a file if none is named, and why.
+
+    ``faithfulness`` where answers bring documents and do not cite them, else ``grounding``.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    found = choose_metric(samples, fields)
+    return found.metric, found.why
+
+
+def _default(samples: Source, options: Mapping[str, Any]) -> tuple[str, Source]:
+    found = choose_metric(samples, options.get("fields"))
+    if options.get("progress"):
+        tell(f"metric {found.metric}: {found.why}")
+    return found.metric, found.source
+
+
+def score(samples: Source, *, metrics: Metrics | None = None, **options: Any) -> Run:
     """Score samples with one or more metrics and return the run.
 
     Args:
         samples: a path, or an iterable of samples or of mappings in any recognised layout.
         metrics: metrics or their names as on the command line, a list or a single one
-            (``"grounding:profile=paper"``).
+            (``"grounding:profile=paper"``). If none is named: ``faithfulness`` where answers bring
+            documents and do not cite them, else ``grounding``.
         out: the run's folder; a second call with the same settings continues where the first
             stopped. Without it the folder is temporary, and a report is only written on request.
             options: backends, and fields of :class:`~trustassay.runs.options.RunOptions`,
@@ -215,7 +240,7 @@ def score(samples: Source, *, metrics: Metrics, **options: Any) -> Run:
 def rescore(
     run: str | os.PathLike[str],
     *,
-    metrics: Metrics,
+    metrics: Metrics | None = None,
     out: str | os.PathLike[str],
     seed: int | None = None,
     **options: Any,
@@ -223,7 +248,7 @@ def rescore(
     """Score the samples of a stored run with other settings, into the folder ``out``.
 
     The new run starts with a copy of the old one's calls, so a model is only asked what it was
-    not asked before. Backends and a seed that are not given are the run's own.
+    not asked before. Metrics, backends and a seed that are not given are the run's own.
 
     Raises:
         RunFolderError: ``run`` holds no run.
@@ -237,7 +262,9 @@ def rescore(
         raise RunFolderError(
             f"{new.path}: a run cannot be scored into its own folder; choose another out"
         )
-    chosen = _chosen(metrics)
+    if metrics is None:
+        metrics = [metric_class(name)(**chosen) for name, chosen in settings["metrics"].items()]
+    chosen = _built(metrics)
     if old.pool_path.exists() and any(metric.pool for metric in chosen):
         options.setdefault("pool", old.pool_path)
     return score(
@@ -349,7 +376,7 @@ class _AbsentEntailer:
         raise BackendError(words)
 
 
-def _chosen(metrics: Metrics) -> list[Metric]:
+def _built(metrics: Metrics) -> list[Metric]:
     """Return the metrics; those given by name are built."""
     given = [metrics] if isinstance(metrics, str | Metric) else metrics
     chosen = [metric_from_text(m) if isinstance(m, str) else m for m in given]

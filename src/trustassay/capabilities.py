@@ -445,6 +445,13 @@ class Models(Protocol):
         """
         ...
 
+    def languages(self, name: str) -> tuple[str, ...]:
+        """Return the languages (ISO 639-1) that the backend of a capability reads.
+
+        Empty if it does not say, or reads any.
+        """
+        ...
+
     def search(self, query: str, k: int) -> Awaitable[tuple[Passage, ...]]:
         """Ask for the ``k`` best passages of a query, best first."""
         ...

@@ -38,12 +38,14 @@ class PassageNote:
     """What a metric found out about a passage; ``None`` if it did not check.
 
     supports: names of the gold answers that the passage supports. computed: by a model, and not
-    given by the sample. citing: the places in the evidence that cite it.
+    given by the sample. citing: the places in the evidence that cite it, or that it decides.
+    tied_by: the words before these places.
     """
 
     supports: Sequence[str] | None = None
     computed: bool = False
     citing: Sequence[Tie] | None = None
+    tied_by: str = "cited by"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["content_words", "is_negation", "plain_words"]
+__all__ = ["content_words", "is_empty_word", "is_negation", "plain_words"]
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NEGATIONS = frozenset(
@@ -41,6 +41,11 @@ def plain_words(text: str) -> Iterator[str]:
 def is_negation(word: str) -> bool:
     """Whether a word as :func:`plain_words` gives it negates."""
     return word in _NEGATIONS or word.endswith("n't")
+
+
+def is_empty_word(word: str) -> bool:
+    """Whether a word as :func:`plain_words` gives it says nothing by itself, as "the" and "is"."""
+    return word in _EMPTY_WORDS
 
 
 @lru_cache(maxsize=8192)

@@ -40,6 +40,7 @@ class EmbeddedEntailer:
 
     limits = BatchLimits(items=128, tokens=16_384)
     stored = True
+    languages = ("en",)
 
     def __init__(self, threads: int | None = None) -> None:
         self._card = card()

@@ -40,6 +40,10 @@ class SampleModels:
         """Return the names of the models of a role, or of a capability's backends."""
         return self._gatherers.backends.named(role)
 
+    def languages(self, name: str) -> tuple[str, ...]:
+        """Return the languages that the backend of a capability reads; empty if any."""
+        return tuple(getattr(self._gatherers.backends.find(name), "languages", ()))
+
     def chat(
         self,
         text: str | Sequence[Message],

@@ -48,7 +48,7 @@ Metrics = Annotated[
     typer.Option(
         "--metric",
         help="A metric and, after a colon, its options: grounding:profile=paper,correctness=em. "
-        "May be given more than once.",
+        "May be given more than once. Default: what the samples bring decides.",
         metavar="NAME[:OPTION=VALUE,...]",
     ),
 ]
@@ -188,6 +188,15 @@ def errors_for_people() -> Iterator[None]:
             say("finished work is kept; free some space and run the same command again to continue")
             raise typer.Exit(1) from None
         raise typer.Exit(2) from None
+
+
+def default_metric(source: Path, fields: Mapping[str, str]) -> list[str]:
+    """Return the metric for a file where none was named, and say which and why."""
+    from trustassay import api
+
+    metric, why = api.default_metric(source, fields)
+    say(f"metric {metric}: {why}")
+    return [metric]
 
 
 def end_if_stopped(stopped: str | None) -> None:

@@ -17,7 +17,7 @@ def rescore(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
     *,
     out: Annotated[Path, typer.Option(help="The new run's folder.", show_default=False)],
-    metric: Metrics = ["grounding"],  # noqa: B006 - typer copies it
+    metric: Metrics = [],  # noqa: B006 - typer copies it
     backends: Backends,
     seed: Annotated[
         Optional[int],  # noqa: UP045
@@ -28,7 +28,7 @@ def rescore(
 ) -> None:
     """Score the samples of a run with other settings; stored replies are not requested again.
 
-    A backend that is not given is the run's own.
+    A metric or a backend that is not given is the run's own.
 
     \b
     trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
@@ -39,7 +39,7 @@ def rescore(
 
         again = api.rescore(
             run,
-            metrics=metric,
+            metrics=metric or None,
             out=out,
             seed=seed,
             concurrency=concurrency,

@@ -25,7 +25,7 @@ Pool = Annotated[
 def score(  # noqa: PLR0913 - one argument an option
     source: common.Source,
     *,
-    metric: common.Metrics = ["grounding"],  # noqa: B006 - typer copies it
+    metric: common.Metrics = [],  # noqa: B006 - typer copies it
     backends: Backends,
     out: Annotated[
         Optional[Path],  # noqa: UP045
@@ -52,8 +52,9 @@ def score(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Score a file of answers; the report and all results go into the run's folder.
 
-    Questions without an answer are first sent to --model. For grounding they need documents, or
-    a --retriever that finds them.
+    Without --metric: faithfulness where answers bring documents and do not cite them, else
+    grounding. Questions without an answer are first sent to --model; for both metrics they need
+    documents, or a --retriever that finds them.
 
     \b
     trustassay score answers.jsonl
@@ -70,6 +71,7 @@ def score(  # noqa: PLR0913 - one argument an option
         from trustassay.runs.naming import default_folder
 
         answering, read, named = answers.read(), records.read(), backends.named()
+        metric = metric or common.default_metric(source, read["fields"])
         settings: dict[str, Any] = {"metrics": metric, "seed": seed, **named}
         settings |= {"limit": read["limit"], "fields": read["fields"]}
         if "model" in named:
@@ -99,7 +101,7 @@ def score(  # noqa: PLR0913 - one argument an option
 def plan(  # noqa: PLR0913
     source: common.Source,
     *,
-    metric: common.Metrics = ["grounding"],  # noqa: B006
+    metric: common.Metrics = [],  # noqa: B006
     backends: Backends,
     out: Annotated[
         Optional[Path],  # noqa: UP045
@@ -124,7 +126,9 @@ def plan(  # noqa: PLR0913
         from trustassay import api
 
         spending = Spending(cache, prices)
-        options = {"pool": pool, **backends.named(), **records.read(), **spending.keywords()}
+        read = records.read()
+        metric = metric or common.default_metric(source, read["fields"])
+        options = {"pool": pool, **backends.named(), **read, **spending.keywords()}
         found = api.plan(
             source, metrics=metric, out=out, answering=answers.read(), progress=True, **options
         )

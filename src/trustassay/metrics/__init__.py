@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trustassay.metrics.consistency import Consistency
     from trustassay.metrics.factcheck import FactCheck
+    from trustassay.metrics.faithfulness import Faithfulness
     from trustassay.metrics.fewl import Fewl
     from trustassay.metrics.grounding import Grounding
     from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Consistency",
     "FactCheck",
+    "Faithfulness",
     "Fewl",
     "Grounding",
     "Harmonicity",

@@ -46,6 +46,7 @@ class Passage:
     computed: bool
     citing: Sequence[Citing]
     citing_known: bool
+    tied_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,7 @@ def _passages(sample: Sample, results: Sequence[Result]) -> list[Passage]:
                 computed=last.computed,
                 citing=[Citing(place, tie) for place, note in known for tie in note.citing or ()],
                 citing_known=any(note.citing is not None for _, note in known),
+                tied_by=next((n.tied_by for _, n in known if n.citing is not None), "cited by"),
             )
         )
     return passages

@@ -1,0 +1,191 @@
+"""The metric ``faithfulness``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from trustassay.errors import AssessmentError
+from trustassay.languages import language_of
+from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total
+from trustassay.metrics.faithfulness.claims import Claim, listed, sentences
+from trustassay.metrics.faithfulness.judging import Judged, Judging
+from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
+from trustassay.metrics.faithfulness.options import FaithfulnessOptions
+from trustassay.metrics.faithfulness.view import problem_in, view_of
+from trustassay.sample import Problem, Sample, is_blank
+from trustassay.views import View
+
+__all__ = ["Faithfulness"]
+
+
+@dataclass(frozen=True)
+class Faithfulness(FaithfulnessOptions):
+    """Is every sentence of an answer in the passages that it was made from?
+
+    Each sentence is supported, contradicted or not found. The score is the share of sentences
+    that are supported, 0 to 1, of those that claim anything; the verdict on the answer is that of
+    its worst sentence. No citations and no gold answers are needed. A refusal has no score.
+
+    A sentence is put to the passages that hold most of its words, one by one. Where none supports
+    it, sentences of these passages that hold its words together are tried. It is contradicted
+    where one of the near passages contradicts it.
+
+    Args:
+        claims: what is judged: the ``sentences``, or the claims that a ``model``, the judge, lists.
+        passages: how many passages a sentence is put to.
+        threshold: probability from which a passage supports.
+        contradiction: probability from which a passage contradicts.
+        near: share of a sentence's content words that a passage must hold to contradict it.
+        joined: try sentences of several passages together.
+        splitter: sentence splitter by name, as of ``grounding``.
+        refusal: refusal detector by name, as of ``grounding``.
+        prompt: file of a template for ``claims=model``, with ``question`` and ``answer``.
+        max_tokens: of the model's reply.
+    """
+
+    name: ClassVar[str] = "faithfulness"
+    title: ClassVar[str] = "Faithfulness to the passages"
+    fills: ClassVar[tuple[str, ...]] = ("documents",)
+    verdicts: ClassVar[Sequence[str]] = OF_ANSWERS
+    evidence_template: ClassVar[str] = "evidence.html.jinja"
+    figures: ClassVar[Mapping[str, Figure]] = {
+        figure.key: figure
+        for figure in (
+            Figure(
+                "mean",
+                "sentences that the passages support, mean over answers",
+                "",
+                headline=True,
+                statistic=Mean(),
+            ),
+            Figure(
+                "supported",
+                "answers of which every sentence is supported",
+                headline=True,
+                statistic=Share("supported"),
+            ),
+            Figure(
+                "not_found",
+                "answers with a sentence that no passage says",
+                headline=True,
+                statistic=Share("not found"),
+            ),
+            Figure(
+                "contradicted",
+                "answers with a sentence that a passage contradicts",
+                headline=True,
+                statistic=Share("contradicted"),
+            ),
+            Figure("refused", "answers that refuse", statistic=Share("refused")),
+            Figure(
+                "other_language",
+                "answers in a language that the entailer does not read",
+                "",
+                statistic=Total("other_language"),
+            ),
+            Figure("statements", "sentences judged", "", statistic=Total("statements")),
+            Figure(
+                "support",
+                "mean probability that a sentence is supported",
+                "",
+                statistic=Mean("support", (0.0, 1.0)),
+            ),
+        )
+    }
+
+    def needs(self) -> Sequence[Need]:
+        """An entailer; a retriever, if there is one; for claims=model a judge."""
+        needs = (Need("entail"), Need("search", optional=True))
+        return (*needs, Need("chat", "judge")) if self.claims == "model" else needs
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """A sample needs a response and documents (which may be an empty list)."""
+        found = []
+        if sample.response is None:
+            found.append(Problem("response", "is missing (expected the text to assess)"))
+        if sample.documents is None:
+            found.append(Problem("documents", "is missing (expected the passages shown)"))
+        return found
+
+    async def assess(self, context: Context) -> Assessment:
+        """Judge every sentence; each stands in the evidence with the passage that decides."""
+        sample, models = context.sample, context.models
+        response = sample.response or ""
+        if is_blank(response):
+            raise AssessmentError("the response is blank", "empty")
+        reads = models.languages("entail")
+        if reads and (language := language_of(response)) not in (*reads, None):
+            words = f"not assessable: the answer is in another language ({language}) than the "
+            words += f"entailer reads ({', '.join(reads)}); give another --entailer"
+            parts = {"other_language": 1.0}
+            return Assessment(sample.id, self.name, None, reason=words, parts=parts)
+        if refusal := self.refuses(response):
+            row = {"kind": "refusal", "text": refusal, "detector": self.refusal}
+            words = "refuses to answer"
+            return Assessment(
+                sample.id, self.name, None, verdict="refused", reason=words, evidence=[row]
+            )
+        judging = Judging(self, sample, models)
+        judged = await asyncio.gather(*map(judging.verdict, await self._claims(context)))
+        return self._assessed(sample, judged)
+
+    async def _claims(self, context: Context) -> Sequence[Claim]:
+        sample = context.sample
+        if self.claims == "sentences":
+            return sentences(sample.question, sample.response or "", self.split)
+        prompt = self.claims_prompt
+        reply = await context.models.chat(
+            prompt.filled(question=sample.question, answer=sample.response),
+            role="judge",
+            max_tokens=self.max_tokens,
+            prompt=prompt.name,
+        )
+        return listed(reply.text)
+
+    def _assessed(self, sample: Sample, judged: Sequence[Judged]) -> Assessment:
+        verdicts = [one.verdict for one in judged]
+        supports = [one.entailment for one in judged if one.entailment is not None]
+        verdict = worst(verdicts)
+        rows = [one.row for one in judged]
+        if not supports:
+            words = "not assessable: no sentence claims anything"
+            return Assessment(
+                sample.id, self.name, None, verdict=verdict, reason=words, evidence=rows
+            )
+        counts = {name: float(verdicts.count(name)) for name in ("supported", "contradicted")}
+        return Assessment(
+            sample.id,
+            self.name,
+            counts["supported"] / len(supports),
+            verdict=verdict,
+            reason=_reason(rows, len(supports)),
+            parts={
+                "statements": float(len(supports)),
+                **counts,
+                "support": float(np.mean(supports)),
+                "weakest": min(supports),
+            },
+            evidence=rows,
+        )
+
+    def problem(self, assessment: Assessment) -> str | None:
+        """Return what is wrong with an answer, in one sentence."""
+        return problem_in(assessment)
+
+    def view(self, sample: Sample, assessment: Assessment) -> View:
+        """Return the sentences, each with its verdict and the passage that decides."""
+        return view_of(sample, assessment)
+
+
+def _reason(rows: Sequence[Mapping[str, object]], judged: int) -> str:
+    """Say what became of the sentences: the first that is contradicted, or else not found."""
+    for verdict in ("contradicted", "not found"):
+        found = [row for row in rows if row["verdict"] == verdict]
+        if found:
+            return f"{len(found)} of {judged} sentences {verdict}: {found[0]['why']}"
+    return "the passages support the answer" if judged == 1 else f"all {judged} sentences supported"

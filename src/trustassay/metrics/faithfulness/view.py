@@ -1,0 +1,143 @@
+"""Evidence of faithfulness, read into views: each sentence, its verdict, and what decides.
+
+Every reader is total: what has the wrong type counts as absent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trustassay.metric import Assessment
+from trustassay.sample import Sample
+from trustassay.views import Mark, PassageNote, Tie, View
+
+__all__ = ["Statement", "Trace", "problem_in", "view_of"]
+
+_MARKS = {
+    "supported": Mark("good", "✓", "supported"),
+    "not found": Mark("bad", "✕", "not found in the passages"),
+    "contradicted": Mark("bad", "✕", "contradicted"),
+    "no claim": Mark("none", "○", "claims nothing"),
+}
+_NOT_JUDGED = Mark("none", "○", "not judged")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence or claim; ``passages`` are the numbers, from 1, of those that decide."""
+
+    number: int
+    text: str
+    verdict: str
+    mark: Mark
+    hypothesis: str
+    why: str
+    passages: Sequence[int]
+    quote: str
+    entailment: float | None
+    contradiction: float | None
+
+    @property
+    def problem(self) -> bool:
+        """Whether a reader should look."""
+        return self.mark.tone == "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All evidence of one assessment; ``rest`` is evidence of any other kind."""
+
+    statements: Sequence[Statement]
+    refusal: str
+    rest: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any], documents: int = 0) -> Trace:
+        """Sort the evidence of a sample that has so many documents."""
+        statements: list[Statement] = []
+        rest: list[Mapping[str, Any]] = []
+        refusal = ""
+        for item in evidence:
+            match item:
+                case {"kind": "statement", "text": str()}:
+                    statements.append(_statement(item, len(statements) + 1, documents))
+                case {"kind": "refusal", "text": str(text)}:
+                    refusal = text
+                case Mapping():
+                    rest.append(item)
+                case _:
+                    rest.append({"value": item})
+        return cls(statements, refusal, rest)
+
+
+def problem_in(assessment: Assessment) -> str | None:
+    """Return what is wrong with an answer: sentences contradicted, or not found."""
+    found = Trace.read(assessment.evidence).statements
+    counts = Counter(one.verdict for one in found)
+    judged = len(found) - counts["no claim"]
+    words = [
+        f"{counts[verdict]} of {judged} {'sentence' if judged == 1 else 'sentences'} {said}"
+        for verdict, said in (
+            ("contradicted", "contradicted by a passage"),
+            ("not found", "not found in the passages"),
+        )
+        if counts[verdict]
+    ]
+    return "; ".join(words) or None
+
+
+def view_of(sample: Sample, assessment: Assessment) -> View:
+    """Return what the report needs to know of the evidence of one answer."""
+    documents = sample.documents or ()
+    trace = Trace.read(assessment.evidence, len(documents))
+    text = "".join(one.text for one in trace.statements)
+    told = "".join(text.split()) == "".join((sample.response or "").split())
+    ties: dict[int, list[Tie]] = {number: [] for number in range(1, len(documents) + 1)}
+    for one in trace.statements:
+        for number in one.passages:
+            if one.verdict != "not found":
+                label = f"sentence {one.number}: {one.mark.word}"
+                ties[number].append(Tie(f"s{one.number}", label, one.mark))
+    return View(
+        data=trace,
+        tells_response=bool(text) and told,
+        passages={
+            number: PassageNote(citing=found if trace.statements else None, tied_by="used by")
+            for number, found in ties.items()
+        },
+    )
+
+
+def _statement(item: Mapping[str, Any], number: int, documents: int) -> Statement:
+    verdict = _text(item, "verdict")
+    raw = item.get("passages")
+    numbers = raw if isinstance(raw, list | tuple) else ()
+    return Statement(
+        number,
+        item["text"],
+        verdict,
+        _MARKS.get(verdict, _NOT_JUDGED),
+        _text(item, "hypothesis"),
+        _text(item, "why"),
+        [
+            one
+            for one in numbers
+            if isinstance(one, int) and not isinstance(one, bool) and 1 <= one <= documents
+        ],
+        _text(item, "quote"),
+        _number(item, "entailment"),
+        _number(item, "contradiction"),
+    )
+
+
+def _text(item: Mapping[str, Any], name: str) -> str:
+    value = item.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _number(item: Mapping[str, Any], name: str) -> float | None:
+    value = item.get(name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
