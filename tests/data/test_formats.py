@@ -89,10 +89,18 @@ def test_csv_texts_that_look_like_json_stay_texts(tmp_path: Path) -> None:
     assert sample.metadata == {"extra": {"a": 1}}
 
 
-def test_csv_list_that_is_not_json_is_a_fault_in_its_field(tmp_path: Path) -> None:
-    [fault] = read(tmp_path / "x.csv", "question,gold\n,\"['a', 'b']\"\n", answers="gold")
+def test_csv_list_as_python_writes_it(tmp_path: Path) -> None:
+    content = 'question,gold,extra\nQ?,"[\'a\', ""it\'s b""]","{1, 2}"\n'
+    [sample] = samples(read(tmp_path / "x.csv", content, answers="gold"))
+    assert sample.answers == (("a",), ("it's b",))
+    assert sample.metadata == {"extra": "{1, 2}"}  # a set is not a list: it stays text
+
+
+@pytest.mark.parametrize("cell", ["['a', b]", "[__import__('os').getcwd()]", "[" * 5000])
+def test_csv_list_that_is_none_is_a_fault_in_its_field(tmp_path: Path, cell: str) -> None:
+    [fault] = read(tmp_path / "x.csv", f'question,gold\n,"{cell}"\n', answers="gold")
     assert [problem.field for problem in fault.problems] == ["gold", "question"]  # type: ignore[union-attr]
-    assert 'gold: is not JSON; write a list in a cell as ["one", "two"]' in str(fault)
+    assert 'gold: is not a list; write one in a cell as ["one", "two"]' in str(fault)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,28 @@ DEEPEVAL = {
 }
 
 
+# ---- logs and spreadsheets ----
+
+
+@pytest.mark.parametrize("name", ["contexts", "context"])
+@pytest.mark.parametrize("shown", ["One passage.", ["One passage."]])
+def test_a_log_needs_no_option(name: str, shown: Any) -> None:
+    sample = sample_of({"question": "Q?", "answer": "A.", name: shown, "ground_truth": "Gold."})
+    assert (sample.question, sample.response, sample.claims) == ("Q?", "A.", ("Gold.",))
+    assert [document.text for document in sample.documents or ()] == ["One passage."]
+
+
+def test_an_answer_without_passages_is_not_taken_for_a_response() -> None:
+    sample = sample_of({"question": "Q?", "answer": "Gold?"})
+    assert sample.response is None
+    assert sample.metadata == {"answer": "Gold?"}
+
+
+def test_faults_of_a_log_bear_its_names() -> None:
+    record = {"question": "Q?", "answer": 3, "contexts": [1]}
+    assert [problem.split(":")[0] for problem in problems_of(record)] == ["contexts[0]", "answer"]
+
+
 # ---- Trust-Eval and ALCE ----
 
 

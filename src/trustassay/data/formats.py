@@ -6,6 +6,7 @@ problems; a file that cannot be read raises an error.
 
 from __future__ import annotations
 
+import ast
 import csv
 import gzip
 import io
@@ -283,7 +284,7 @@ def _fill_response(cells: dict[str, str | None], fields: Mapping[str, str]) -> N
 
 
 def _with_json_cells(cells: dict[str, str | None], where: str, fields: Mapping[str, str]) -> Raw:
-    """Read cells that look like JSON, except those of texts: an answer may be ``[1]`` alone."""
+    """Read cells that look like lists, except those of texts: an answer may be ``[1]`` alone."""
     sources = sources_of(cells, layout_of(cells, fields), fields)
     texts = {sources.get(field, field) for field in TEXT_FIELDS}
     structured = {sources.get(field, field) for field in STRUCTURED_FIELDS} - PROSE_NAMES
@@ -292,13 +293,28 @@ def _with_json_cells(cells: dict[str, str | None], where: str, fields: Mapping[s
     for column, cell in cells.items():
         record[column] = cell
         if cell and _like_json(cell) and column not in texts:
-            try:
-                record[column] = json.loads(cell)
-            except (ValueError, RecursionError):
-                if column in structured:
-                    message = 'is not JSON; write a list in a cell as ["one", "two"]'
-                    problems.append(Problem(column, message))
+            read = _value_of(cell)
+            if read is not None:
+                record[column] = read
+            elif column in structured:
+                message = 'is not a list; write one in a cell as ["one", "two"]'
+                problems.append(Problem(column, message))
     return Raw(where, record, tuple(problems), of_table=True)
+
+
+def _value_of(cell: str) -> Any:
+    """Return the list or object of a cell, as JSON or as Python writes it; ``None`` if neither.
+
+    Nothing is run: Python's form is read as literals alone.
+    """
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(json.dumps(ast.literal_eval(cell)))  # a set, say, has no place here
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return None
 
 
 def _like_json(cell: str) -> bool:

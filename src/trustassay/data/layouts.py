@@ -41,7 +41,7 @@ STRUCTURED_FIELDS = (
     "corrected_answers",
     "incorrect_answers",
 )
-PROSE_NAMES = frozenset({"reference", "expected_output", "expectedOutput"})
+PROSE_NAMES = frozenset({"reference", "expected_output", "expectedOutput", "ground_truth"})
 """Other tools' names of one long text that fills a list field here."""
 
 ABSENT: Final = object()
@@ -271,6 +271,29 @@ def _not_hallucinated(value: Any) -> Any:
     return known[said]
 
 
+def _passages(value: Any) -> Any:
+    """Read a text as one passage; a list stays as it is."""
+    return [value] if isinstance(value, str) and value.strip() else value
+
+
+_LOG_FIELDS = {
+    "response": ("answer",),
+    "documents": ("contexts", "context"),
+    "claims": ("ground_truth", "ground_truths"),
+}
+_LOG_CONVERTERS: dict[str, Converter] = {
+    "contexts": _passages,
+    "context": _passages,
+    "ground_truth": _unless_blank,
+}
+
+
+def _log_of(*telling: str) -> Layout:
+    """Return the layout of logs and spreadsheets, and of Ragas before 0.2, told by two keys."""
+    keys = frozenset(telling)
+    return Layout("log", keys, _LOG_FIELDS, {}, _LOG_CONVERTERS, together=True)
+
+
 _TRUST_EVAL_DOCUMENTS = {"supports": "answers_found", "excerpt": "sent"}
 
 # Its documents may bear Trust-Eval's names: flags must not get lost without a word.
@@ -310,6 +333,8 @@ LAYOUTS = (
         documents={},
         converters={"user_input": _one_question, "reference": _unless_blank},
     ),
+    _log_of("answer", "contexts"),
+    _log_of("answer", "context"),
     Layout(
         "Trust-Eval",
         telling=frozenset({"output", "docs", "qa_pairs"}),
