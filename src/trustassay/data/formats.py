@@ -6,33 +6,21 @@ problems; a file that cannot be read raises an error.
 
 from __future__ import annotations
 
-import ast
-import csv
-import gzip
 import io
 import json
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-from trustassay.data.layouts import (
-    PROSE_NAMES,
-    STRUCTURED_FIELDS,
-    TEXT_FIELDS,
-    layout_of,
-    sources_of,
-)
+from trustassay.data.csv_files import LARGEST_CELL, check_columns, csv_records
+from trustassay.data.layouts import layout_of, sources_of
 from trustassay.data.published import is_published
-from trustassay.data.signatures import GZIP, LONGEST, other_than_text
+from trustassay.data.raw import InputError, Raw, missing_source, opened
 from trustassay.data.values import from_arrow, is_nan
-from trustassay.errors import did_you_mean
 from trustassay.sample import Problem
 
-__all__ = ["KNOWN_KINDS", "InputError", "Raw", "csv_records", "missing_source", "opened"]
-__all__ += ["raw_records"]
+__all__ = ["KNOWN_KINDS", "LARGEST_CELL", "InputError", "Raw", "csv_records", "missing_source"]
+__all__ += ["opened", "raw_records"]
 
 KNOWN_KINDS = (
     ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz), .parquet, "
@@ -42,24 +30,6 @@ LONGEST_LINE = 2**24
 """Bytes of a first line that may be one record of many."""
 MOST_ROWS = 1024
 """Rows of an Arrow batch that are turned into Python objects at a time."""
-
-LARGEST_CELL = 2**31 - 1
-
-
-class InputError(ValueError):
-    """The input as a whole cannot be read; the message names it and says what was expected."""
-
-
-class Raw(NamedTuple):
-    """A record as read; with ``problems`` and no ``record`` if it was unreadable.
-
-    A record ``of_table`` has every column of its table, ``None`` if its cell is empty.
-    """
-
-    where: str
-    record: Any
-    problems: tuple[Problem, ...] = ()
-    of_table: bool = False
 
 
 def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
@@ -92,12 +62,6 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         return _parquet(path, name, fields)
     shown = f"{kind}{'.gz' * packed}" or "(none)"
     raise InputError(f"{name}: unknown kind of file, suffix {shown}; expected {KNOWN_KINDS}")
-
-
-def missing_source(name: str, canonical: str, theirs: str, known: Iterable[str]) -> InputError:
-    """Return the error of a ``--field`` whose source no record has."""
-    hint = did_you_mean("field", theirs, known)
-    return InputError(f"{name}: no record has {theirs} (--field {canonical}={theirs}): {hint}")
 
 
 # ---- JSON ----
@@ -194,138 +158,6 @@ def _reason(error: ValueError | RecursionError) -> str:
 # ---- CSV ----
 
 
-def csv_records(
-    path: Path,
-    name: str,
-    fields: Mapping[str, str],
-    delimiter: str,
-    header: list[str] | None = None,
-) -> Iterator[Raw]:
-    """Return the records of a table; ``header`` names its columns where its first line does not."""
-    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    with opened(path, name) as stream:
-        # Bytes that are not UTF-8 survive as lone surrogates, to be reported with their row.
-        text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-        rows = csv.reader(text, delimiter=delimiter, strict=True)
-        while True:
-            where = f"{name}:{rows.line_num + 1}"
-            try:
-                row = next(rows)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                if header is None:
-                    raise InputError(f"{where}: the header is not CSV ({error})") from error
-                open_quote = "unexpected end" in str(error)
-                reason = "a quoted cell is never closed" if open_quote else str(error)
-                yield Raw(where, None, (Problem("record", f"is not CSV ({reason})"),))
-                continue
-            if not any(row):
-                continue
-            if header is None:
-                header = _header(row, name, fields, "tabs" if delimiter == "\t" else "commas")
-            else:
-                yield _csv_record(row, where, header, fields)
-
-
-def _header(row: list[str], name: str, fields: Mapping[str, str], parted: str) -> list[str]:
-    header = [cell.strip() for cell in row]
-    if _not_utf8(header):
-        raise InputError(f"{name}: the first line is not UTF-8")
-    present = dict.fromkeys(filter(None, header), "")
-    sources = sources_of(present, layout_of(present, fields), fields)
-    if "question" not in present and "question" not in sources:
-        shown = ", ".join(present)
-        raise InputError(
-            f"{name}: the first line is not a header with a question column; expected question "
-            f"or --field question=COLUMN, columns separated by {parted}; it reads {shown[:80]!r}"
-        )
-    _check_columns([cell for cell in header if cell], name, fields)
-    return header
-
-
-def _check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) -> None:
-    twice = sorted({column for column in columns if columns.count(column) > 1})
-    if twice:
-        raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
-    for canonical, theirs in fields.items():
-        if theirs not in columns and theirs.partition(".")[0] not in columns:
-            raise missing_source(name, canonical, theirs, columns)
-
-
-def _csv_record(row: list[str], where: str, header: list[str], fields: Mapping[str, str]) -> Raw:
-    if len(row) > len(header):
-        message = f"has {len(row)} cells, but the header has {len(header)}"
-        return Raw(where, None, (Problem("record", message),))
-    cells = {k: v or None for k, v in zip_longest(header, row) if k}
-    _fill_response(cells, fields)
-    if _not_utf8(row):
-        bad = [Problem(k, "is not UTF-8") for k, v in cells.items() if v and _not_utf8([v])]
-        return Raw(where, None, tuple(bad))
-    if not any(_like_json(cell) for cell in row):
-        return Raw(where, cells, of_table=True)
-    return _with_json_cells(cells, where, fields)
-
-
-def _fill_response(cells: dict[str, str | None], fields: Mapping[str, str]) -> None:
-    """Read an empty cell of the response as a blank response, as JSON's ``""`` is read.
-
-    In a table without such a column the response is missing.
-    """
-    if cells.get("response"):
-        return
-    if "response" in fields:
-        names: Sequence[str] = (fields["response"],)
-    else:
-        names = ("response", *layout_of(cells, fields).fields.get("response", ()))
-    there = [name for name in names if name in cells]
-    if there and not any(cells[name] for name in there):
-        cells[there[0]] = ""
-
-
-def _with_json_cells(cells: dict[str, str | None], where: str, fields: Mapping[str, str]) -> Raw:
-    """Read cells that look like lists, except those of texts: an answer may be ``[1]`` alone."""
-    sources = sources_of(cells, layout_of(cells, fields), fields)
-    texts = {sources.get(field, field) for field in TEXT_FIELDS}
-    structured = {sources.get(field, field) for field in STRUCTURED_FIELDS} - PROSE_NAMES
-    record: dict[str, Any] = {}
-    problems = []
-    for column, cell in cells.items():
-        record[column] = cell
-        if cell and _like_json(cell) and column not in texts:
-            read = _value_of(cell)
-            if read is not None:
-                record[column] = read
-            elif column in structured:
-                message = 'is not a list; write one in a cell as ["one", "two"]'
-                problems.append(Problem(column, message))
-    return Raw(where, record, tuple(problems), of_table=True)
-
-
-def _value_of(cell: str) -> Any:
-    """Return the list or object of a cell, as JSON or as Python writes it; ``None`` if neither.
-
-    Nothing is run: Python's form is read as literals alone.
-    """
-    try:
-        return json.loads(cell)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return json.loads(json.dumps(ast.literal_eval(cell)))  # a set, say, has no place here
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None
-
-
-def _like_json(cell: str) -> bool:
-    return cell.startswith(("[", "{"))
-
-
-def _not_utf8(texts: Iterable[str]) -> bool:
-    text = "".join(texts)
-    return not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text)
-
-
 # ---- Arrow ----
 
 
@@ -378,7 +210,7 @@ def _arrow_records(
         for batch in _batches(path, shown, kind):
             columns = batch.column_names
             if number == 0:
-                _check_columns(columns, name, fields)
+                check_columns(columns, name, fields)
             for row in zip(*map(_cells, batch.columns), strict=True):
                 number += 1
                 yield _arrow_record(dict(zip(columns, row, strict=True)), f"{name}: row {number}")
@@ -435,26 +267,3 @@ def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
         else:
             record[column] = None if is_nan(value) else from_arrow(value)
     return Raw(where, record, tuple(problems), of_table=True)
-
-
-# ---- files ----
-
-
-@contextmanager
-def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
-    """Open a plain or gzipped text for reading, whatever its name.
-
-    Raises:
-        InputError: it cannot be read, is not UTF-8 text, or its compression is damaged.
-    """
-    try:
-        with path.open("rb") as file:
-            packed = path.suffix.lower() == ".gz" or file.peek(2).startswith(GZIP)
-            with gzip.open(file, "rb") if packed else file as stream:
-                if found := other_than_text(stream.peek(LONGEST)):
-                    raise InputError(f"{name}: {found}")
-                yield cast("IO[bytes]", stream)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{name}: is not a complete gzip file ({error})") from error
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
