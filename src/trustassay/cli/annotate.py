@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -23,7 +24,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
     source: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads it
         typer.Argument(
-            metavar="[INPUT]",
+            metavar="INPUT",
             help="Answers: a file as of `score`, or a run's folder.",
             show_default=False,
         ),
@@ -90,6 +91,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
     ] = "domain",
     field: common.Fields = [],  # noqa: B006
     limit: common.Limit = None,
+    skip_bad: common.SkipBad = False,
     seed: common.Seed = 0,
     host: Annotated[
         str, typer.Option(help="The address to listen at; other machines reach it at 0.0.0.0.")
@@ -141,7 +143,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
             again,
             per_group,
             seed,
-            Reading(common.pairs(field, "--field"), limit, domain),
+            Reading(common.pairs(field, "--field"), limit, domain, skip_bad),
         )
         project = open_project(source, options, pairs)
         for remark in project.material.remarks:
@@ -169,18 +171,20 @@ def _import(project: Project, out: Path, sheets: Sequence[Path]) -> None:
     rows = [row for path in sheets for row in read_sheet(project, path)]
     if not rows:
         raise ValueError(f"{', '.join(map(str, sheets))}: no row has a rating; nothing was stored")
-    session = _open(project, out)
-    new = asyncio.run(store_rows(session, rows))
+    with _open(project, out) as session:
+        new = asyncio.run(store_rows(session, rows))
     say(f"{new:,} of {len(rows):,} ratings were new or different: {out}")
 
 
-def _open(project: Project, out: Path) -> Session:
+@contextmanager
+def _open(project: Project, out: Path) -> Iterator[Session]:
+    """Go on with the file of ratings, which this process alone holds until the end of the block."""
     from trustassay.workflows.annotate.ratings_file import RatingsFile
     from trustassay.workflows.annotate.session import Session
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    file = RatingsFile(out)
-    return Session(project, file, file.begin(project.start))
+    with closing(RatingsFile(out)) as file:
+        yield Session(project, file, file.begin(project.start))
 
 
 def _serve(project: Project, out: Path, host: str, port: int) -> None:
@@ -189,8 +193,7 @@ def _serve(project: Project, out: Path, host: str, port: int) -> None:
     from trustassay.workflows.annotate.links import Links
     from trustassay.workflows.annotate.server import application, is_loopback, listening, serve
 
-    with listening(host, port) as at:
-        session = _open(project, out)
+    with listening(host, port) as at, _open(project, out) as session:
         links = Links(out, list(project.steps))
         shown = socket.gethostname() if host in ("0.0.0.0", "::") else host
         shown = f"[{shown}]" if ":" in shown else shown

@@ -58,6 +58,7 @@ class Reading:
     fields: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
     domain: str = "domain"
+    skip_bad: bool = False
 
 
 def one_by_one(source: Path, reading: Reading) -> Material:
@@ -156,6 +157,7 @@ def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str]:
                 _unproblematic,
                 fields=reading.fields,
                 limit=reading.limit,
+                skip_bad=reading.skip_bad,
             )
         )
         return list(folder.samples()), ""

@@ -17,7 +17,8 @@ from trustassay.files import DiskFullError, is_full, named
 
 __all__ = ["RatingsFile"]
 
-PRIVATE = 0o600
+READABLE = 0o666
+"""Permissions of a new file, less what the user's mask takes away."""
 OTHERWISE = "choose another --out, or the options that it was made with"
 
 
@@ -37,7 +38,9 @@ class RatingsFile:
         """
         self.path = path
         with named(path):
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+            self._file = os.open(
+                path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, READABLE
+            )
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

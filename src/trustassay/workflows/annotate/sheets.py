@@ -160,6 +160,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                 f"{path}: row 1: expected the columns {KEY} and {RATING}, as --export writes them, "
                 f"got {', '.join(header)[:200] or 'nothing'}"
             )
+        number = 1
         for number, cells in enumerate(rows, 2):
             if any(cell.strip() for cell in cells):
                 if len(cells) > len(header):
