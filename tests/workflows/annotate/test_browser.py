@@ -125,6 +125,7 @@ def test_note_skip_undo_passages_and_reload(
     press(page, "n", "Escape", "4")
     done(page, 1)
     assert page.locator("#note").input_value() == ""
+    assert page.locator(".passage").is_visible()
     press(page, "s")
     done(page, 2)
     press(page, "u")

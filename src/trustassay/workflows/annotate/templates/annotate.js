@@ -45,7 +45,9 @@
 
   const show = (html) => {
     const page = new DOMParser().parseFromString(html, "text/html");
+    const open = new Set(Array.from(document.querySelectorAll("details[open]"), (e) => e.className));
     view().replaceWith(document.adoptNode(page.getElementById("view")));
+    for (const fold of document.querySelectorAll("details")) fold.open = open.has(fold.className);
     restore();
     const current = document.querySelector(".one.current");
     if (current?.previousElementSibling) current.scrollIntoView({ block: "nearest" });
@@ -70,7 +72,7 @@
       return;
     }
     say("");
-    sessionStorage.removeItem(kept);
+    if (!url.endsWith("/undo")) sessionStorage.removeItem(kept);
     show(text);
   });
 
