@@ -122,7 +122,7 @@ def test_note_skip_undo_passages_and_reload(
     page.keyboard.type("4 u s: half a thought")  # keys of the page are letters in a note
     page.reload()
     assert page.locator("#note").input_value() == "4 u s: half a thought"
-    press(page, "n", "Escape", "4")
+    press(page, "p", "n", "Escape", "4")
     done(page, 1)
     assert page.locator("#note").input_value() == ""
     assert page.locator(".passage").is_visible()

@@ -11,7 +11,12 @@ import pytest
 
 from tests.support import jsonl, lines
 from tests.workflows.annotate.helpers import MODELS, answers, project, session, two_files
+from trustassay import score
 from trustassay.data.ratings import read_ratings
+from trustassay.metrics.judge import read_rubric
+from trustassay.runs.folder import RunFolder
+from trustassay.workflows.annotate import AnnotateOptions, open_project
+from trustassay.workflows.annotate.items import Reading
 from trustassay.workflows.annotate.links import Links
 from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.ratings_file import RatingsFile
@@ -322,6 +327,30 @@ def test_answers_that_are_not_there_are_left_out_and_counted(tmp_path: Path) -> 
     made = project(tmp_path, rows)
     assert len(made.items) == 3
     assert made.material.remarks == ["1 samples have no response and are left out"]
+
+
+def test_faulty_records_are_skipped_where_wanted_and_counted(tmp_path: Path) -> None:
+    rows = [*answers(2), {"question": 4}]
+    made = project(tmp_path, rows, reading={"skip_bad": True})
+    assert len(made.items) == 4
+    assert made.material.remarks == ["skipped as faulty: 1"]
+    with pytest.raises(ValueError, match="question: expected text"):
+        project(tmp_path, rows)
+
+
+def test_a_run_is_read_as_it_is(tmp_path: Path) -> None:
+    rows = [{k: v for k, v in row.items() if k != "model"} for row in answers(2)]
+    run = score(rows, metrics=["grounding"], entailer="lexical", out=tmp_path / "run")
+    folder = RunFolder(run.path)
+    folder.write_json("run", {**(folder.read_run() or {}), "backends": {"model": "asked"}})
+    made = open_project(run.path, AnnotateOptions(["anna"], read_rubric("answer")))
+    assert {item.model for item in made.items} == {"asked"}
+    assert {item.domain for item in made.items} == {"web", "code"}
+    renamed = AnnotateOptions(
+        ["anna"], read_rubric("answer"), reading=Reading({"response": "reply"})
+    )
+    with pytest.raises(ValueError, match="--field is for files"):
+        open_project(run.path, renamed)
 
 
 def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -68,12 +68,13 @@ def one_by_one(source: Path, reading: Reading) -> Material:
         BadInputError, InputError, RunFolderError: the input cannot be read, or nothing in it can be
             rated.
     """
-    samples, asked = _samples(source, reading)
+    samples, asked, faulty = _samples(source, reading)
     answered = [sample for sample in samples if sample.response is not None]
     if not answered:
         raise InputError(f"{source}: no sample has a response; there is nothing to rate")
     left = len(samples) - len(answered)
     remarks = [f"{left:,} samples have no response and are left out"] if left else []
+    remarks += _skipped(faulty)
     items = [_item(sample, reading, sample.model or asked) for sample in answered]
     return Material(items, _digest(samples), remarks)
 
@@ -85,7 +86,8 @@ def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
         BadInputError, InputError, RunFolderError: an input cannot be read, no question is in both,
             or questions that have to identify the answers occur twice.
     """
-    sides = [_samples(source, reading)[0] for source in (first, second)]
+    read = [_samples(source, reading) for source in (first, second)]
+    sides = [samples for samples, _, _ in read]
     answered = [[one for one in samples if one.response is not None] for samples in sides]
     by = "id"
     tables = [{one.id: one for one in samples} for samples in answered]
@@ -109,6 +111,7 @@ def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
         items.append(_item(a, reading, "", (a.response or "", b.response or "")))
     alone = sum(map(len, sides)) - 2 * len(common)
     remarks = [f"{alone:,} answers are in one of the files alone, and left out"] if alone else []
+    remarks += _skipped(sum(faulty for _, _, faulty in read))
     digest = hashlib.sha256("".join(map(_digest, sides)).encode()).hexdigest()
     return Material(items, digest, remarks)
 
@@ -139,18 +142,24 @@ def _item(
     )
 
 
-def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str]:
-    """Return the samples, and the model that a run asked."""
+def _skipped(faulty: int) -> list[str]:
+    return [f"skipped as faulty: {faulty:,}"] if faulty else []
+
+
+def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
+    """Return the samples, the model that a run asked, and how many records were skipped."""
     if (source / "run.json").is_file():
+        if reading.fields:
+            raise InputError(f"{source}: --field is for files; a run's samples have our names")
         folder = RunFolder(source)
         run: Mapping[str, Any] = folder.read_run() or {}
         asked = run.get("backends", {}).get("model")
         most = math.inf if reading.limit is None else reading.limit
         found = [one for number, one in enumerate(folder.samples()) if number < most]
-        return found, asked if isinstance(asked, str) else ""
+        return found, asked if isinstance(asked, str) else "", 0
     with TemporaryDirectory(prefix="trustassay-") as temporary:
         folder = RunFolder(Path(temporary))
-        asyncio.run(
+        intake = asyncio.run(
             take_in(
                 source,
                 folder.samples_path,
@@ -160,7 +169,7 @@ def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str]:
                 skip_bad=reading.skip_bad,
             )
         )
-        return list(folder.samples()), ""
+        return list(folder.samples()), "", intake.faulty
 
 
 def _unproblematic(_sample: Sample) -> list[Problem]:
