@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 from collections.abc import Iterator, Sequence
@@ -172,12 +173,10 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 async def store_rows(session: Session, rows: Sequence[Row]) -> int:
-    """Store ratings of sheets; return how many were new or different.
+    """Store ratings of sheets, with one wait for the disk; return how many were new or different.
 
     Raises:
-        OSError: one could not be stored; those before it are.
+        OSError: they could not be stored.
     """
-    new = 0
-    for row in rows:
-        new += await session.rate(row.rater, row.step, row.choice, row.note)
-    return new
+    rates = [session.rate(row.rater, row.step, row.choice, row.note) for row in rows]
+    return sum(await asyncio.gather(*rates))
