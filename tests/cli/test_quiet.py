@@ -162,6 +162,7 @@ def commands(model: str) -> list[list[str]]:
         watch resampled.jsonl --threshold 2 --once --out seven
         attack Hello --model {model} --steps 1 --candidates 1 --perturbations 1 --out eight
         generate questions.jsonl --model {model} --out e.jsonl
+        annotate answers.jsonl --rater anna --export sheet.csv
     """
     return [line.split() for line in lines.strip().splitlines()]
 

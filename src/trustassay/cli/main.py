@@ -10,6 +10,7 @@ import typer
 
 from trustassay.cli import (
     agree,
+    annotate,
     attack,
     cite,
     compare,
@@ -49,6 +50,7 @@ app.command("distractors")(distractors.distractors)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("annotate")(annotate.annotate)
 app.command("agree")(agree.agree)
 app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.data.formats import InputError, opened, raw_records
+from trustassay.data.journal import is_journal, read_journal
 from trustassay.errors import did_you_mean
 from trustassay.sample import clean
 
@@ -87,6 +88,8 @@ def read_ratings(
 
     A table with a column for the rater and one for the rating is a long one. Any other is a wide
     one: its raters are the columns named in ``raters``, or all columns that hold numbers alone.
+    Of a file that ``annotate`` wrote, what was taken back is left out, what was skipped is missing,
+    and words are in the order of its rubric.
 
     Args:
         path: of the file.
@@ -102,7 +105,11 @@ def read_ratings(
     for name in fields:
         if name not in RATING_FIELDS:
             raise InputError(did_you_mean("field of a rating", name, RATING_FIELDS))
-    rows = list(_rows(path))
+    if is_journal(path):
+        journal = read_journal(path)
+        rows, levels = journal.last_states(), levels or journal.levels
+    else:
+        rows = list(_rows(path))
     if not rows:
         raise InputError(f"{path}: no ratings in it")
     columns = list(dict.fromkeys(key for _, row in rows for key in row))

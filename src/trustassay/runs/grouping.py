@@ -14,7 +14,7 @@ from trustassay.report import Choice, Groups, Histogram, finding_of
 from trustassay.runs.folder import RunFolder, Step, nothing
 from trustassay.runs.lines import decoded
 
-__all__ = ["DOMAIN", "Counted", "Place", "count"]
+__all__ = ["DOMAIN", "Counted", "Place", "count", "domain_of"]
 
 DOMAIN = "domain"
 
@@ -80,7 +80,7 @@ def count(
     )
     asked = run["backends"].get("model")
     for place, sample, assessments in _rows(folder, metrics):
-        domain = _domain(sample, domain_field)
+        domain = domain_of(sample, domain_field)
         for assessment in assessments:
             found.add(assessment)
             if assessment.score is not None:
@@ -135,8 +135,10 @@ def _out_of_order(folder: RunFolder, sample_id: str) -> RunFolderError:
     )
 
 
-def _domain(sample: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a field; ``None`` if there is none."""
+def domain_of(sample: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a sample's field ``name``, where dots descend into objects, or of the one
+    of that name under ``metadata``; ``None`` if there is none.
+    """
     for outer in (sample, sample.get("metadata")):
         value: Any = outer
         for part in name.split("."):

@@ -1,0 +1,183 @@
+"""What is rated: answers of a file or a run, or pairs of answers to the same question."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from trustassay.data.reading import InputError
+from trustassay.runs.folder import RunFolder, encoded_sample
+from trustassay.runs.grouping import domain_of
+from trustassay.runs.intake import take_in
+from trustassay.sample import Document, Problem, Sample
+
+__all__ = ["Item", "Material", "Reading", "one_by_one", "side_by_side"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What one rating is about: an answer, or the answers ``a`` and ``b`` of a pair.
+
+    golds: of each gold answer its aliases, of a claim the claim alone.
+    """
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    model: str = ""
+    domain: str = ""
+    golds: tuple[tuple[str, ...], ...] = ()
+    documents: tuple[Document, ...] = ()
+
+    @property
+    def question_key(self) -> str:
+        """The question as it is compared with others."""
+        return " ".join(self.question.split())
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that can be rated. sha256: of the samples in it. remarks: for the user."""
+
+    items: Sequence[Item]
+    sha256: str
+    remarks: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How samples are read. domain: the field of a sample's domain."""
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+    domain: str = "domain"
+    skip_bad: bool = False
+
+
+def one_by_one(source: Path, reading: Reading) -> Material:
+    """Read the answers of a file, or of a run's folder.
+
+    Raises:
+        BadInputError, InputError, RunFolderError: the input cannot be read, or nothing in it can be
+            rated.
+    """
+    samples, asked, faulty = _samples(source, reading)
+    answered = [sample for sample in samples if sample.response is not None]
+    if not answered:
+        raise InputError(f"{source}: no sample has a response; there is nothing to rate")
+    left = len(samples) - len(answered)
+    remarks = [f"{left:,} samples have no response and are left out"] if left else []
+    remarks += _skipped(faulty)
+    items = [_item(sample, reading, sample.model or asked) for sample in answered]
+    return Material(items, _digest(samples), remarks)
+
+
+def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
+    """Read two files or runs, and pair their answers by id; by question where no id is in both.
+
+    Raises:
+        BadInputError, InputError, RunFolderError: an input cannot be read, no question is in both,
+            or questions that have to identify the answers occur twice.
+    """
+    read = [_samples(source, reading) for source in (first, second)]
+    sides = [samples for samples, _, _ in read]
+    answered = [[one for one in samples if one.response is not None] for samples in sides]
+    by = "id"
+    tables = [{one.id: one for one in samples} for samples in answered]
+    if not tables[0].keys() & tables[1].keys():
+        by = "question"
+        tables = [
+            _by_question(source, samples)
+            for source, samples in zip((first, second), answered, strict=True)
+        ]
+    common = [key for key in tables[0] if key in tables[1]]
+    if not common:
+        raise InputError(f"{first} and {second}: no id and no question with a response is in both")
+    items = []
+    for key in common:
+        a, b = tables[0][key], tables[1][key]
+        if by == "id" and a.question.split() != b.question.split():
+            raise InputError(
+                f"{first} and {second}: {a.id!r} has different questions; expected the same "
+                "questions under the same ids"
+            )
+        items.append(_item(a, reading, "", (a.response or "", b.response or "")))
+    alone = sum(map(len, sides)) - 2 * len(common)
+    remarks = [f"{alone:,} answers are in one of the files alone, and left out"] if alone else []
+    remarks += _skipped(sum(faulty for _, _, faulty in read))
+    digest = hashlib.sha256("".join(map(_digest, sides)).encode()).hexdigest()
+    return Material(items, digest, remarks)
+
+
+def _by_question(source: Path, samples: Sequence[Sample]) -> dict[str, Sample]:
+    counts = Counter(" ".join(one.question.split()) for one in samples)
+    if twice := [question for question, count in counts.items() if count > 1]:
+        raise InputError(
+            f"{source}: {len(twice):,} questions occur more than once, so answers cannot be paired "
+            "by question; expected the same ids in both files"
+        )
+    return {" ".join(one.question.split()): one for one in samples}
+
+
+def _item(
+    sample: Sample, reading: Reading, model: str, answers: tuple[str, ...] | None = None
+) -> Item:
+    record = sample.to_dict()
+    domain = domain_of(record, reading.domain)
+    return Item(
+        sample.id,
+        sample.question,
+        answers or (sample.response or "",),
+        model,
+        "" if domain is None else str(domain),
+        sample.answers or tuple((claim,) for claim in sample.claims),
+        sample.documents or (),
+    )
+
+
+def _skipped(faulty: int) -> list[str]:
+    return [f"skipped as faulty: {faulty:,}"] if faulty else []
+
+
+def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
+    """Return the samples, the model that a run asked, and how many records were skipped."""
+    if (source / "run.json").is_file():
+        if reading.fields:
+            raise InputError(f"{source}: --field is for files; a run's samples have our names")
+        folder = RunFolder(source)
+        run: Mapping[str, Any] = folder.read_run() or {}
+        asked = run.get("backends", {}).get("model")
+        most = math.inf if reading.limit is None else reading.limit
+        found = [one for number, one in enumerate(folder.samples()) if number < most]
+        return found, asked if isinstance(asked, str) else "", 0
+    with TemporaryDirectory(prefix="trustassay-") as temporary:
+        folder = RunFolder(Path(temporary))
+        intake = asyncio.run(
+            take_in(
+                source,
+                folder.samples_path,
+                _unproblematic,
+                fields=reading.fields,
+                limit=reading.limit,
+                skip_bad=reading.skip_bad,
+            )
+        )
+        return list(folder.samples()), "", intake.faulty
+
+
+def _unproblematic(_sample: Sample) -> list[Problem]:
+    return []
+
+
+def _digest(samples: Sequence[Sample]) -> str:
+    digest = hashlib.sha256()
+    for sample in samples:
+        digest.update(encoded_sample(sample))
+    return digest.hexdigest()

@@ -1,0 +1,233 @@
+"""What a rating session is: options, answers, and what each rater is asked in which order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from trustassay.data.journal import ACTION, START
+from trustassay.metrics.judge.rubric import Rubric
+from trustassay.workflows.annotate.items import (
+    Item,
+    Material,
+    Reading,
+    one_by_one,
+    side_by_side,
+)
+from trustassay.workflows.annotate.plan import Step, drawn_per_group, shares, steps
+
+__all__ = ["AnnotateOptions", "Choice", "Project", "open_project"]
+
+NAME = re.compile(r"[\w.-]{1,40}")
+KEYS = "1234567890qwertyiopd"
+"""Keys of levels that are not single digits: none is the key of another action."""
+
+
+@dataclass(frozen=True)
+class AnnotateOptions:
+    """What raters see, and who rates what.
+
+    raters: their names. rubric: what a level means; of pairs the guide to the choice, or none.
+    gold: show the gold answers; ``None``: where the rubric cannot do without.
+    together: all answers to a question are shown together.
+    double: share of the answers (of the questions where they are shown together) that all raters
+        rate; the others are divided among them.
+    again: share of a rater's answers that this rater is shown a second time, later.
+    per_group: this many are drawn from each model and domain.
+    """
+
+    raters: Sequence[str]
+    rubric: Rubric | None
+    gold: bool | None = None
+    together: bool = False
+    double: float = 1.0
+    again: float = 0.0
+    per_group: int | None = None
+    seed: int = 0
+    reading: Reading = field(default_factory=Reading)
+
+    def __post_init__(self) -> None:
+        for name in self.raters:
+            if not NAME.fullmatch(name) or name.startswith("."):
+                raise ValueError(
+                    f"--rater: expected letters, digits, _, . and -, up to 40, got {name[:50]!r}"
+                )
+        if not self.raters:
+            raise ValueError("expected a --rater; give it once for each person")
+        if len({name.casefold() for name in self.raters}) < len(self.raters):
+            raise ValueError(f"--rater: two have the same name ({', '.join(self.raters)})")
+        for option, share in (("--double", self.double), ("--again", self.again)):
+            if not 0 <= share <= 1:
+                raise ValueError(f"{option}: expected a share from 0 to 1, got {share:g}")
+
+    @property
+    def shows_gold(self) -> bool:
+        """Whether raters see the gold answers."""
+        if self.gold is not None:
+            return self.gold
+        return self.rubric is not None and "gold" in self.rubric.shows
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a rater can choose: the ``value`` that is stored, and the keys that choose it."""
+
+    value: str
+    label: str
+    keys: tuple[str, ...]
+    name: str = ""
+    means: str = ""
+
+
+@dataclass(frozen=True)
+class Project:
+    """Answers to rate, and who is asked which of them in which order."""
+
+    options: AnnotateOptions
+    material: Material
+    pairs: bool = False
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """All that can be rated."""
+        return self.material.items
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """What a rater chooses from: the levels, the highest first; of a pair the sides."""
+        rubric = self.options.rubric
+        if self.pairs:
+            return (
+                Choice("first", "First", ("ArrowLeft", "1"), means="the first is better"),
+                Choice("tie", "Tie", ("t", "0"), means="neither is better"),
+                Choice("second", "Second", ("ArrowRight", "2"), means="the second is better"),
+            )
+        assert rubric is not None, "only pairs go without a rubric"
+        levels = list(rubric.levels)
+        if rubric.ordinal:
+            levels.sort(key=lambda level: -level.value)
+        digits = all(level.label.isdigit() and len(level.label) == 1 for level in levels)
+        return tuple(
+            Choice(
+                level.label,
+                level.label,
+                (level.label if digits else KEYS[place],),
+                level.name,
+                level.means,
+            )
+            for place, level in enumerate(levels)
+        )
+
+    @cached_property
+    def pages(self) -> list[tuple[int, ...]]:
+        """What is shown together: places of items. Drawn from each group where that is wanted."""
+        options, items = self.options, self.items
+        by_question: dict[Any, list[int]] = {}
+        for place, item in enumerate(items):
+            key = item.question_key if options.together else place
+            by_question.setdefault(key, []).append(place)
+        pages = [tuple(places) for places in by_question.values()]
+        if options.per_group is None:
+            return pages
+        alone = not (options.together or self.pairs)
+        groups = [(items[p[0]].model if alone else "", items[p[0]].domain) for p in pages]
+        chosen = drawn_per_group(groups, options.per_group, options.seed)
+        return [pages[place] for place in chosen]
+
+    @cached_property
+    def steps(self) -> Mapping[str, Sequence[Step]]:
+        """What each rater is asked, in order."""
+        options = self.options
+        divided = shares(len(self.pages), options.raters, options.double, options.seed)
+        return {
+            rater: steps(
+                [self.pages[place] for place in places],
+                rater,
+                options.again,
+                options.seed,
+                pairs=self.pairs,
+            )
+            for rater, places in divided.items()
+        }
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """The first line of the file of ratings: what has to be the same to go on with it."""
+        options, rubric = self.options, self.options.rubric
+        line: dict[str, Any] = {
+            ACTION: START,
+            "input": self.material.sha256[:16],
+            "rubric": f"{rubric.name}/{rubric.version}" if rubric else None,
+            "pairs": self.pairs,
+            "together": options.together,
+            "gold": options.shows_gold,
+            "double": options.double,
+            "again": options.again,
+            "per_group": options.per_group,
+            "seed": options.seed,
+            "choices": [choice.value for choice in self.choices],
+        }
+        if options.double < 1:  # where answers are divided, who takes part decides who gets what
+            line["raters"] = list(options.raters)
+        if rubric is not None and not self.pairs and rubric.ordinal and not rubric.numeric:
+            line["levels"] = sorted(rubric.values, key=rubric.values.__getitem__)
+        return line
+
+    def row_key(self, rater: str, step: int) -> str:
+        """Return the name of a step in a sheet. It says nothing of the answer, and no other session
+        has it.
+        """
+        text = json.dumps([self.start, rater, step], sort_keys=True)
+        return "k" + hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+    def stored(self, step: Step, choice: str) -> str | int:
+        """Return how a choice is stored: a number, a word, or of a pair ``a``, ``b``, ``tie``."""
+        if self.pairs:
+            if choice == "tie":
+                return choice
+            return "a" if (choice == "first") != step.swapped else "b"
+        rubric = self.options.rubric
+        return int(choice) if rubric is not None and rubric.numeric else choice
+
+    def choice_of(self, step: Step, stored: object) -> str | None:
+        """Return the choice that is stored as ``stored``; ``None`` where none is."""
+        return next(
+            (one.value for one in self.choices if self.stored(step, one.value) == stored), None
+        )
+
+
+def open_project(
+    source: Path | None, options: AnnotateOptions, pairs: tuple[Path, Path] | None = None
+) -> Project:
+    """Read what is to be rated, and check that the options fit it.
+
+    Raises:
+        ValueError: the options do not go together, or do not fit the input.
+        BadInputError, InputError, RunFolderError: the input cannot be read.
+    """
+    if (source is None) == (pairs is None):
+        raise ValueError("expected either a file or a run to rate, or two with --pairs")
+    if pairs is not None and options.together:
+        raise ValueError("--together: a pair is shown together anyway; leave it out")
+    material = side_by_side(*pairs, options.reading) if pairs else _one_by_one(source, options)
+    project = Project(options, material, pairs is not None)
+    if options.shows_gold and not any(item.golds for item in project.items):
+        why = "--gold" if options.gold else f"the rubric {options.rubric and options.rubric.name}"
+        raise ValueError(
+            f"{why}: shows gold answers, and no sample has one in `answers` or `claims`; take "
+            "another --rubric, or --no-gold"
+        )
+    if empty := [rater for rater, asked in project.steps.items() if not asked]:
+        raise ValueError(f"{', '.join(empty)}: nothing is left to rate; fewer raters will do")
+    return project
+
+
+def _one_by_one(source: Path | None, options: AnnotateOptions) -> Material:
+    assert source is not None, "checked by open_project"
+    return one_by_one(source, options.reading)

@@ -1,0 +1,182 @@
+"""Sheets for those who rate in a spreadsheet: a CSV for each rater, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trustassay.data.reading import InputError
+from trustassay.files import whole
+from trustassay.workflows.annotate.plan import Step
+from trustassay.workflows.annotate.project import Project
+from trustassay.workflows.annotate.session import LONGEST_NOTE, Session
+
+__all__ = ["Row", "read_sheet", "sheet_path", "store_rows", "write_sheets"]
+
+KEY, RATING, NOTE = "key", "rating", "note"
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet would compute."""
+LONGEST_CELL = 2**27
+FAULTS_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a sheet that came back with a rating."""
+
+    rater: str
+    step: int
+    choice: str
+    note: str
+
+
+def sheet_path(path: Path, rater: str, raters: Sequence[str]) -> Path:
+    """Return a rater's file: ``path``, or ``NAME-RATER.csv`` where there are several raters."""
+    return path if len(raters) == 1 else path.with_name(f"{path.stem}-{rater}{path.suffix}")
+
+
+def write_sheets(project: Project, path: Path) -> list[Path]:
+    """Write a sheet for each rater, blind as the page is, and return their paths.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    raters = list(project.steps)
+    found = []
+    for rater, steps in project.steps.items():
+        target = sheet_path(path, rater, raters)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole(target) as file:
+            text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
+            rows = csv.writer(text)
+            rows.writerow(_header(project))
+            for place, step in enumerate(steps):
+                cells = [defused(cell) for cell in _cells(project, step)]
+                rows.writerow([project.row_key(rater, place), "", "", *cells])
+            text.detach()
+        found.append(target)
+    return found
+
+
+def defused(text: str) -> str:
+    """Return a text as a cell that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.lstrip(" \n").startswith(FORMULAS) else text
+
+
+def _plain(cell: str) -> str:
+    """Return a cell without what :func:`defused` put before it."""
+    return cell[1:] if cell.startswith("'") and defused(cell[1:]) != cell[1:] else cell
+
+
+def _header(project: Project) -> list[str]:
+    options = project.options
+    answers = ["first", "second"] if project.pairs else ["answer"]
+    gold = ["gold"] if options.shows_gold else []
+    return [KEY, RATING, NOTE, "question", *answers, *gold, "passages"]
+
+
+def _cells(project: Project, step: Step) -> list[str]:
+    item = project.items[step.item]
+    answers = tuple(reversed(item.answers)) if step.swapped else item.answers
+    gold = ["\n".join(" / ".join(aliases) for aliases in item.golds)]
+    passages = "\n\n".join(
+        f"[{number}] {document.title}\n{document.text}"
+        for number, document in enumerate(item.documents, 1)
+    )
+    return [item.question, *answers, *(gold if project.options.shows_gold else []), passages]
+
+
+def read_sheet(project: Project, path: Path) -> list[Row]:
+    """Read the rows of a sheet that hold a rating; any order, other columns are left alone.
+
+    Raises:
+        InputError: the file is not such a sheet, or rows of it have faults: names row and column of
+            each. Nothing of it should be stored then.
+    """
+    known = {
+        project.row_key(rater, place): (rater, place)
+        for rater, steps in project.steps.items()
+        for place in range(len(steps))
+    }
+    found, faults, seen = [], [], set()
+    for number, cells in _rows(path):
+        where = f"{path}: row {number}"
+        key, rating = cells[KEY].strip(), cells[RATING].strip()
+        if not rating:
+            continue
+        if key not in known:
+            faults.append(
+                f"{where}: {KEY}: {key[:20]!r} is not of this input with these options and raters"
+            )
+            continue
+        if key in seen:
+            faults.append(f"{where}: {KEY}: {key!r} is rated in an earlier row, too")
+        seen.add(key)
+        choice = _choice(project, rating)
+        if choice is None:
+            offered = ", ".join(one.value for one in project.choices)
+            faults.append(f"{where}: {RATING}: expected one of {offered}, got {rating[:40]!r}")
+            continue
+        note = _plain(cells.get(NOTE, "").strip())
+        if len(note) > LONGEST_NOTE:
+            faults.append(f"{where}: {NOTE}: has {len(note):,} characters, of {LONGEST_NOTE:,}")
+        found.append(Row(*known[key], choice, note))
+    if faults:
+        more = len(faults) - FAULTS_TOLD
+        told = "\n".join(faults[:FAULTS_TOLD]) + (f"\n... {more:,} more" if more > 0 else "")
+        raise InputError(f"{told}\nnothing was stored")
+    return found
+
+
+def _choice(project: Project, rating: str) -> str | None:
+    """Return the choice that a cell names: a level, its name, or a number as 4.0."""
+    rubric = project.options.rubric
+    if project.pairs or rubric is None:
+        values = [one.value for one in project.choices]
+        return rating.lower() if rating.lower() in values else None
+    return rubric.label_of(_plain(rating))
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows with their numbers, as a spreadsheet counts them."""
+    csv.field_size_limit(LONGEST_CELL)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: byte {error.start + 1} is not UTF-8; save it as CSV in UTF-8"
+        ) from None
+    first = text.partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)  # spreadsheets write what their language does
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    number = 0
+    try:
+        header = [name.strip().lower() for name in next(rows, [])]
+        if not {KEY, RATING} <= set(header):
+            raise InputError(
+                f"{path}: row 1: expected the columns {KEY} and {RATING}, as --export writes them, "
+                f"got {', '.join(header)[:200] or 'nothing'}"
+            )
+        number = 1
+        for number, cells in enumerate(rows, 2):
+            if any(cell.strip() for cell in cells):
+                if len(cells) > len(header):
+                    raise InputError(f"{path}: row {number}: more cells than the header names")
+                padded = [*cells, *[""] * (len(header) - len(cells))]
+                yield number, dict(zip(header, padded, strict=True))
+    except csv.Error as error:
+        raise InputError(f"{path}: row {number + 1}: is not CSV ({error})") from None
+
+
+async def store_rows(session: Session, rows: Sequence[Row]) -> int:
+    """Store ratings of sheets, with one wait for the disk; return how many were new or different.
+
+    Raises:
+        OSError: they could not be stored.
+    """
+    rates = [session.rate(row.rater, row.step, row.choice, row.note) for row in rows]
+    return sum(await asyncio.gather(*rates))

@@ -1,0 +1,154 @@
+"""``trustassay annotate``, as a user meets it; of the page see ``tests/workflows/annotate``."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+from benchmarks.annotating import Served, many_raters, measure, stored
+
+from tests.cli.conftest import Cli
+from tests.support import ROOT, jsonl, lines
+from tests.workflows.annotate.helpers import answers
+from trustassay.workflows.annotate.ratings_file import RatingsFile
+
+
+def test_a_sheet_there_and_back_and_how_far_its_raters_agree(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "a.jsonl", answers(12))
+    raters = ("--rater", "anna", "--rater", "bela")
+    said = cli("annotate", "a.jsonl", *raters, "--export", "sheet.csv")
+    assert said.status == 0
+    assert "anna: 24 rows: sheet-anna.csv" in said.err
+    for rater in ("anna", "bela"):
+        path = tmp_path / f"sheet-{rater}.csv"
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header, *rows = csv.reader(file)
+        for row in rows:  # a question's number is in its answer, too
+            number = int(row[3].split()[-1].rstrip("?"))
+            row[1] = str(number % 6 if rater == "anna" or number % 4 else 5)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([header, *rows])
+    sheets = ("--import", "sheet-anna.csv", "--import", "sheet-bela.csv")
+    said = cli("annotate", "a.jsonl", *raters, *sheets)
+    assert said.status == 0
+    assert "48 of 48 ratings were new or different: ratings.jsonl" in said.err
+    assert "0 of 48 ratings were new" in cli("annotate", "a.jsonl", *raters, *sheets).err
+    said = cli("agree", "ratings.jsonl", "--json")
+    assert said.status == 0
+    found = json.loads(said.out)
+    assert found["raters"] == {"anna": 24, "bela": 24}
+    assert set(found["models"]) == {"secret-model-a", "secret-model-b"}
+    assert 50 < found["overall"]["percent"]["value"] < 100
+    assert found["disputes"][0]["ratings"] == {"anna": "0", "bela": "5"}
+
+
+def test_bad_input_is_told_and_nothing_started(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "a.jsonl", answers(4))
+    (tmp_path / "empty.jsonl").touch()
+    jsonl(tmp_path / "none.jsonl", [{"question": "q?"}])
+    (tmp_path / "diary.txt").write_text("mine\n")
+    rater = ("--rater", "anna")
+    for arguments, words in (
+        (("a.jsonl",), "expected a --rater"),
+        (rater, "expected either a file or a run to rate, or two with --pairs"),
+        (("empty.jsonl", *rater), "empty.jsonl: contains no records"),
+        (("none.jsonl", *rater), "no sample has a response; there is nothing to rate"),
+        (("a.jsonl", *rater, "--rubric", "trut"), "unknown rubric 'trut'"),
+        (("a.jsonl", *rater, "--per-group", "3"), "the smallest group"),
+        (("a.jsonl", *rater, "--out", "diary.txt"), "not a file that `annotate` wrote"),
+        (("a.jsonl", *rater, "--host", "host.invalid"), "cannot listen at host.invalid:8765"),
+        (("a.jsonl", *rater, "--together", "--pairs", "a.jsonl", "a.jsonl"), "expected either"),
+        (("--together", *rater, "--pairs", "a.jsonl", "a.jsonl"), "a pair is shown together"),
+        (("a.jsonl", *rater, "--import", "a.jsonl"), "row 1: expected the columns key and rating"),
+        (("a.jsonl", *rater, "--import", "x", "--export", "x"), "expected one of them"),
+    ):
+        said = cli("annotate", *arguments)
+        assert said.status == 2, arguments
+        assert words in said.err, arguments
+    assert (tmp_path / "diary.txt").read_text() == "mine\n"
+    assert not (tmp_path / "ratings.jsonl").exists()
+
+
+def test_an_export_without_ratings_is_no_import(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "a.jsonl", answers(2))
+    cli("annotate", "a.jsonl", "--rater", "anna", "--export", "s.csv")
+    said = cli("annotate", "a.jsonl", "--rater", "anna", "--import", "s.csv")
+    assert said.status == 2
+    assert "s.csv: no row has a rating; nothing was stored" in said.err
+
+
+def test_a_file_that_another_process_writes_is_left_alone(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "a.jsonl", answers(2))
+    held = RatingsFile(tmp_path / "ratings.jsonl")
+    try:
+        said = cli("annotate", "a.jsonl", "--rater", "anna", "--port", "0")
+    finally:
+        held.close()
+    assert said.status == 2
+    assert "another process writes to this file" in said.err
+
+
+# The server as a process
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a process in another folder find the package that is tested."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
+
+
+@pytest.fixture
+def served(tmp_path: Path, environment: None) -> Iterator[Served]:
+    rows = answers(6)
+    for row in rows:
+        row["response"] = f"confidential {row['response']}"
+    jsonl(tmp_path / "a.jsonl", rows)
+    found = Served(tmp_path, ["a.jsonl", "--rater", "anna", "--rater", "bela"])
+    found.start()
+    yield found
+    found.kill()
+
+
+def post(link: str, action: str, **fields: str) -> int:
+    body = "&".join(f"{name}={value}" for name, value in fields.items()).encode()
+    with urlopen(Request(f"{link}/{action}", body), timeout=10) as reply:
+        return int(reply.status)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_and_the_same_command_goes_on(served: Served, tmp_path: Path) -> None:
+    anna = served.links["anna"]
+    assert post(anna, "rate", step="0", choice="4") == 200
+    assert served.process
+    served.process.send_signal(signal.SIGINT)
+    assert served.process.wait(20) == 130
+    said = (tmp_path / "said").read_text()
+    assert "interrupted; run the same command again to continue" in said
+    assert "confidential" not in said
+    assert "Traceback" not in said
+    served.start()
+    assert served.links["anna"] == anna
+    assert "(1 of 12 rated)" in (tmp_path / "said").read_text()
+    assert post(anna, "rate", step="1", choice="3") == 200
+    assert [row["rating"] for row in lines(tmp_path / "ratings.jsonl")[1:]] == [4, 3]
+
+
+@pytest.mark.slow
+def test_ten_clients_and_two_kills_lose_no_rating(tmp_path: Path, environment: None) -> None:
+    served = many_raters(tmp_path, raters=10, number=40)
+    served.start()
+    try:
+        measured = asyncio.run(measure(served, number=40, kills=2))
+    finally:
+        served.kill()
+    found = stored(tmp_path / "ratings.jsonl")
+    assert len(measured.confirmed) == 400
+    assert found == measured.confirmed
+    assert measured.sent_again > 0
