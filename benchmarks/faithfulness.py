@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from trustassay import embedder, score
+from trustassay import score
+from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.statistics.randomness import generator
 from trustassay.words import content_words
 
@@ -102,7 +103,7 @@ def containment(row: Labelled) -> float:
 
 
 def cosines(rows: Sequence[Labelled]) -> list[float]:
-    model = embedder("embedded")
+    model = EmbeddedEmbedder()
     found = []
     for row in rows:
         vectors = model.vectors([row.answer, *row.passages])

@@ -237,7 +237,7 @@ def test_a_reply_beyond_the_limit_is_a_failure_and_not_asked_for_again(
 @pytest.mark.parametrize(
     "command",
     [
-        ("score", "q.jsonl", *LEXICAL, "--out", "out"),
+        ("score", "q.jsonl", "--metric", "grounding", *LEXICAL, "--out", "out"),
         ("score", "q.jsonl", "--metric", "harmonicity", "--out", "out"),
         ("generate", "q.jsonl", "--out", "out"),
         ("watch", "q.jsonl", "--once", "--threshold", "0.5", "--out", "out"),
