@@ -141,7 +141,7 @@ class Variances:
             )
         one, other = (_spread(group) for group in (judges, people))
         told = (
-            f"Asked again about the same answer, a judge departs from itself by a standard "
+            f"Asked again about the same answer, a judge differs from itself by a standard "
             f"deviation of {one}, a person from themselves by {other}: "
         )
         if self.difference_interval is None:
@@ -156,18 +156,18 @@ class Variances:
 
 
 def _again(group: Decomposition) -> str:
-    """Say how far one group departs from itself, or why that is not known."""
+    """Say how far one group differs from itself, or why that is not known."""
     own = "itself" if group.group == JUDGES else "themselves"
     who = {JUDGES: "a judge", PEOPLE: "a person"}.get(group.group, "a rater")
     if not group.repeated:
         return (
-            f"No rater among the {group.group} rated an answer twice, so how far {who} departs "
+            f"No rater among the {group.group} rated an answer twice, so how far {who} differs "
             f"from {own} is not known."
         )
     if group.component(REPEAT) is None:
         return f"The variance of the {group.group} cannot be taken apart: {group.why}."
     return (
-        f"Asked again about the same answer, {who} departs from {own} by a standard deviation of "
+        f"Asked again about the same answer, {who} differs from {own} by a standard deviation of "
         f"{_spread(group)}."
     )
 
