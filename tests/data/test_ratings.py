@@ -27,6 +27,16 @@ def test_a_long_table(tmp_path: Path) -> None:
     assert (found.missing, found.ordered, found.categories) == (1, True, ())
 
 
+def test_notes_belong_to_their_ratings(tmp_path: Path) -> None:
+    rows = [{"item": "a", "rater": "x", "rating": 4, "note": "why", "time": 17.5, "repeat": 0}]
+    rows += [{"item": "b", "rater": "x", "rating": 2, "note": "", "time": 18.5, "repeat": 0}]
+    found = read(tmp_path, "\n".join(map(json.dumps, rows)), "r.jsonl")
+    assert [one.note for one in found.ratings] == ["why", ""]
+    assert [one.value for one in found.ratings] == [4, 2]
+    wide = read(tmp_path, "item,ann,note\na,4,3\n")
+    assert list(wide.ratings) == [Rating("a", "ann", 4)]
+
+
 def test_a_second_rating_of_the_same_rater_is_a_repeat(tmp_path: Path) -> None:
     found = read(tmp_path, "id,judge,score\na,j,4\na,j,5\nb,j,1\n")
     assert [(one.item, one.repeat) for one in found.ratings] == [("a", 0), ("a", 1), ("b", 0)]

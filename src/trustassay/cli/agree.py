@@ -225,7 +225,7 @@ def _variance_notes(found: Variances) -> list[str]:
 
 def _show_variance(found: Variances) -> None:
     if rows := _variance_rows(found):
-        show_table(VARIANCE, rows, ())
+        show_table(VARIANCE, rows, (), wide=True)
     for note in _variance_notes(found):
         say(one_line(note))
     say(one_line(found.in_words()))

@@ -25,6 +25,7 @@ RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "rating": ("rating", "label", "score", "level"),
     "repeat": ("repeat",),
     "model": ("model",),
+    "note": ("note",),
 }
 """What a column is, and the names under which it is found."""
 FAULTS_TOLD = 5
@@ -35,6 +36,7 @@ class Rating:
     """One rating of an item (of one model's answer, where there are several) by a rater.
 
     value: a number; of words, their place among the categories. repeat: 0 for the first one.
+    note: what the rater wrote beside it; of long tables alone.
     """
 
     item: str
@@ -42,6 +44,7 @@ class Rating:
     value: float
     repeat: int = 0
     model: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class _Cell:
     text: str
     repeat: str
     model: str
+    note: str
 
 
 @dataclass
@@ -177,7 +181,7 @@ def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> d
 def _rater_columns(
     rows: Sequence[tuple[str, Mapping[str, Any]]], columns: Sequence[str], named: Mapping[str, str]
 ) -> list[str]:
-    taken = {named[what] for what in ("item", "repeat", "model") if what in named}
+    taken = {named[what] for what in ("item", "repeat", "model", "note") if what in named}
     taken.update(RATING_FIELDS["item"])
     found = []
     for column in columns:
@@ -193,7 +197,8 @@ def _long(reading: _Reading, where: str, row: Mapping[str, Any], named: Mapping[
     if not (item and rater):
         reading.faults.append(f"{where}: expected an item and a rater")
         return
-    _take(reading, where, (item, rater), row.get(named["rating"]), row, named)
+    note = _text(row.get(named["note"])) if "note" in named else ""
+    _take(reading, where, (item, rater, note), row.get(named["rating"]), row, named)
 
 
 def _wide(
@@ -208,13 +213,13 @@ def _wide(
         reading.faults.append(f"{where}: expected an item")
         return
     for rater in raters:
-        _take(reading, where, (item, rater), row.get(rater), row, named)
+        _take(reading, where, (item, rater, ""), row.get(rater), row, named)
 
 
 def _take(
     reading: _Reading,
     where: str,
-    of: tuple[str, str],
+    of: tuple[str, str, str],
     value: Any,
     row: Mapping[str, Any],
     named: Mapping[str, str],
@@ -225,7 +230,8 @@ def _take(
         return
     repeat = _text(row.get(named["repeat"])) if "repeat" in named else ""
     model = _text(row.get(named["model"])) if "model" in named else ""
-    reading.cells.append(_Cell(where, *of, text, repeat, model))
+    item, rater, note = of
+    reading.cells.append(_Cell(where, item, rater, text, repeat, model, note))
 
 
 def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
@@ -256,7 +262,8 @@ def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
     repeats = _repeats(reading.cells)
     for cell, number, repeat in zip(reading.cells, numbers, repeats, strict=True):
         value = float(categories.index(cell.text.lower())) if categories else float(number or 0)
-        found.append(Rating(clean(cell.item), clean(cell.rater), value, repeat, clean(cell.model)))
+        names = clean(cell.item), clean(cell.rater)
+        found.append(Rating(*names, value, repeat, clean(cell.model), clean(cell.note)))
     return Ratings(found, tuple(categories), bool(levels) or not categories, reading.missing)
 
 
