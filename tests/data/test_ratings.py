@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from trustassay.data.formats import InputError
 from trustassay.data.ratings import Rating, Ratings, read_ratings
 
 
@@ -129,3 +130,27 @@ def test_words_are_categories_or_levels(tmp_path: Path) -> None:
 def test_faults_are_named(tmp_path: Path, text: str, options: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         read(tmp_path, text, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "count"),
+    [
+        ("r.csv", "item,rater,rating\n" + "a,x,good\n,y,4\nb,x,3\n" * 8, {}, 16),
+        ("r.csv", "item,rater,rating\n" + "a,x,4,5\n" * 12, {}, 12),
+        ("r.csv", "item,rater,rating,repeat\n" + "a,x,4,1\n" * 13, {}, 12),
+        ("r.jsonl", "{\n" * 12 + "[]\n", {}, 13),
+        ("r.csv", "item,ann\na,4\n", {"raters": [f"r{i}" for i in range(12)]}, 12),
+        ("r.csv", "item,ann\na,4\n", {"fields": {f"f{i}": "ann" for i in range(12)}}, 12),
+        ("r.csv", "item,ann\na,4\n", {"fields": {"item": "x", "model": "y"}}, 2),
+    ],
+)
+def test_all_faults_are_told_or_counted(
+    tmp_path: Path, name: str, text: str, options: Any, count: int
+) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, text, name, **options)
+    said = str(caught.value).split("; and ")
+    told = [one for one in said[0].split("; ") if not one.startswith("known")]
+    assert len(told) == min(count, 10)
+    if count > 10:
+        assert said[1] == f"{count - 10} more"

@@ -28,7 +28,8 @@ RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "note": ("note",),
 }
 """What a column is, and the names under which it is found."""
-FAULTS_TOLD = 5
+FAULTS_TOLD = 10
+"""Faults of a file that are told; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,13 @@ class _Reading:
     faults: list[str] = field(default_factory=list)
     missing: int = 0
 
+    def check(self) -> None:
+        """Raise an :class:`InputError` that tells the first faults, if there are any."""
+        if self.faults:
+            more = len(self.faults) - FAULTS_TOLD
+            told = "; ".join(self.faults[:FAULTS_TOLD])
+            raise InputError(told + (f"; and {more:,} more" if more > 0 else ""))
+
 
 def read_ratings(
     path: Path,
@@ -100,25 +108,34 @@ def read_ratings(
 
     Raises:
         InputError: the file cannot be read, a column is missing, or ratings are neither all numbers
-            nor all words (of ``levels``, where given); names the first faulty rows.
+            nor all words (of ``levels``, where given); names the first ten faults, and counts the
+            others.
     """
     fields = dict(fields or {})
-    for name in fields:
-        if name not in RATING_FIELDS:
-            raise InputError(did_you_mean("field of a rating", name, RATING_FIELDS))
-    rows = list(_rows(path))
+    reading = _Reading()
+    reading.faults += [
+        did_you_mean("field of a rating", name, RATING_FIELDS)
+        for name in fields
+        if name not in RATING_FIELDS
+    ]
+    reading.check()
+    rows = list(_rows(path, reading.faults))
+    reading.check()
     if not rows:
         raise InputError(f"{path}: no ratings in it")
     columns = list(dict.fromkeys(key for _, row in rows for key in row))
     named = _columns(path, columns, fields)
-    reading = _Reading()
     if "rater" in named and "rating" in named and not raters:
         for where, row in rows:
             _long(reading, where, row, named)
     else:
         chosen = list(raters) or _rater_columns(rows, columns, named)
-        if unknown := [name for name in chosen if name not in columns]:
-            raise InputError(f"{path}: {did_you_mean('column', unknown[0], columns)}")
+        reading.faults += [
+            f"{path}: {did_you_mean('column', name, columns)}"
+            for name in chosen
+            if name not in columns
+        ]
+        reading.check()
         if len(chosen) < 1:
             wanted = ", ".join(columns)
             raise InputError(
@@ -130,21 +147,25 @@ def read_ratings(
     return _ratings(path, reading, levels)
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield where each row stands, and the row; what is no row is added to the faults."""
     name = str(path)
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     if suffixes and suffixes[-1] in (".csv", ".tsv") and path.is_file():
-        yield from _table(path, name, "\t" if suffixes[-1] == ".tsv" else ",")
+        yield from _table(path, name, "\t" if suffixes[-1] == ".tsv" else ",", faults)
         return
     for raw in raw_records(name, {}):
         if raw.problems:
-            raise InputError(f"{raw.where}: {raw.problems[0]}")
-        if not isinstance(raw.record, Mapping):
-            raise InputError(f"{raw.where}: expected an object")
-        yield raw.where, {str(key): value for key, value in raw.record.items()}
+            faults.append(f"{raw.where}: {raw.problems[0]}")
+        elif isinstance(raw.record, Mapping):
+            yield raw.where, {str(key): value for key, value in raw.record.items()}
+        else:
+            faults.append(f"{raw.where}: expected an object")
 
 
-def _table(path: Path, name: str, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _table(
+    path: Path, name: str, delimiter: str, faults: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     with opened(path, name) as stream:
         text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
         rows = csv.DictReader(text, delimiter=delimiter, strict=True)
@@ -155,8 +176,9 @@ def _table(path: Path, name: str, delimiter: str) -> Iterator[tuple[str, dict[st
             rows.fieldnames = header
             for row in rows:
                 if None in row:
-                    raise InputError(f"{name}:{rows.line_num}: more cells than the header names")
-                yield f"{name}:{rows.line_num}", {k: v for k, v in row.items() if k}
+                    faults.append(f"{name}:{rows.line_num}: more cells than the header names")
+                else:
+                    yield f"{name}:{rows.line_num}", {k: v for k, v in row.items() if k}
         except csv.Error as error:
             raise InputError(f"{name}:{rows.line_num}: is not CSV ({error})") from None
         except UnicodeDecodeError as error:
@@ -165,14 +187,15 @@ def _table(path: Path, name: str, delimiter: str) -> Iterator[tuple[str, dict[st
 
 def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
     """Return the columns by what they are."""
-    found = {}
+    found, reading = {}, _Reading()
     for what, known in RATING_FIELDS.items():
         if what in fields:
             if fields[what] not in columns:
-                raise InputError(f"{path}: {did_you_mean('column', fields[what], columns)}")
+                reading.faults.append(f"{path}: {did_you_mean('column', fields[what], columns)}")
             found[what] = fields[what]
         elif there := [name for name in known if name in columns]:
             found[what] = there[0]
+    reading.check()
     if "item" not in found:
         raise InputError(f"{path}: expected a column item or id, or --field item=COLUMN")
     return found
@@ -252,14 +275,11 @@ def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
             for cell, number in zip(reading.cells, numbers, strict=True)
             if number is None
         ]
-    if reading.faults:
-        told = "; ".join(reading.faults[:FAULTS_TOLD])
-        more = len(reading.faults) - FAULTS_TOLD
-        raise InputError(told + (f"; and {more:,} more" if more > 0 else ""))
+    repeats = _repeats(reading)
+    reading.check()
     if not reading.cells:
         raise InputError(f"{path}: no ratings in it")
     found = []
-    repeats = _repeats(reading.cells)
     for cell, number, repeat in zip(reading.cells, numbers, repeats, strict=True):
         value = float(categories.index(cell.text.lower())) if categories else float(number or 0)
         names = clean(cell.item), clean(cell.rater)
@@ -267,13 +287,13 @@ def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
     return Ratings(found, tuple(categories), bool(levels) or not categories, reading.missing)
 
 
-def _repeats(cells: Sequence[_Cell]) -> list[int]:
+def _repeats(reading: _Reading) -> list[int]:
     """Return the place of each cell among the ratings of the same item by the same rater: by the
     numbers of the column repeat, else in the order of the file.
 
-    Raises:
-        InputError: a repeat occurs twice, or only some of these ratings say which repeat they are.
+    It is a fault if a repeat occurs twice, or only some of these ratings say which one they are.
     """
+    cells = reading.cells
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, cell in enumerate(cells):
         groups.setdefault((cell.item, cell.model, cell.rater), []).append(place)
@@ -285,14 +305,15 @@ def _repeats(cells: Sequence[_Cell]) -> list[int]:
             cell = cells[place]
             whose = f"{cell.where}: {cell.rater[:40]!r} rated {cell.item[:40]!r}"
             if bool(cell.repeat) != bool(cells[places[0]].repeat):
-                raise InputError(
+                reading.faults.append(
                     f"{whose} with and without a repeat; expected a repeat in all of these rows, "
                     "or in none"
                 )
+                continue
             number = told[place]
             repeat = cell.repeat if number is None else number
             if cell.repeat and repeat in seen:
-                raise InputError(f"{whose} twice at the repeat {cell.repeat[:20]!r}")
+                reading.faults.append(f"{whose} twice at the repeat {cell.repeat[:20]!r}")
             seen.add(repeat)
         if all(number is not None for number in told.values()):
             places.sort(key=lambda place: told[place] or 0.0)
