@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.lazily import needed
+from trustassay.statistics.bootstrap import expanded_interval
 from trustassay.statistics.variance import (
     ANSWER,
     BOTH,
@@ -23,7 +24,6 @@ from trustassay.statistics.variance import (
     cells,
     centred,
     drawn_weights,
-    expanded_interval,
     shares,
 )
 

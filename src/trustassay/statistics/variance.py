@@ -15,12 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from trustassay.statistics.distributions import student_t_quantile
 
 __all__ = [
     "ANSWER",
@@ -34,7 +31,6 @@ __all__ = [
     "cells",
     "centred",
     "drawn_weights",
-    "expanded_interval",
     "shares",
 ]
 
@@ -194,19 +190,6 @@ def centred(drawn: ArrayLike, estimate: ArrayLike) -> Floats:
     """
     values = np.asarray(drawn, dtype=float)
     return np.asarray(values - (values.mean(axis=0) - np.asarray(estimate)), dtype=np.float64)
-
-
-def expanded_interval(values: ArrayLike, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the percentile interval of draws over n answers, 2 or more, with the tails of
-    Student's t instead of the normal distribution's (Hesterberg 2015, section 4.4).
-
-    Plain percentiles are too narrow by the factor sqrt((n - 1) / n), and by the uncertainty of the
-    standard error.
-    """
-    t = student_t_quantile((1 + level) / 2, n - 1)
-    tail = NormalDist().cdf(-t * math.sqrt(n / (n - 1)))
-    low, high = np.quantile(np.asarray(values, dtype=float), (tail, 1 - tail))
-    return float(low), float(high)
 
 
 def _condition(matrix: Floats) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.ratings import Rating
+from trustassay.statistics.bootstrap import expanded_interval
 from trustassay.statistics.intervals import FEWEST, too_few
 from trustassay.statistics.randomness import generator
 from trustassay.statistics.variance import (
@@ -20,7 +21,6 @@ from trustassay.statistics.variance import (
     cells,
     centred,
     drawn_weights,
-    expanded_interval,
     shares,
 )
 
