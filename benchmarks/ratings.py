@@ -98,7 +98,7 @@ def agreement(name: str) -> Study:
                 REPLICATES,
             )
             found[key] = None if isinstance(told, str) else told
-        return np.asarray(found, dtype=np.float64)
+        return found
 
     truth = {key: figure(table) for key, figure in figures.items()}
     return Study(name, {key: value for key, value in truth.items() if value is not None}, draw)
