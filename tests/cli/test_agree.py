@@ -142,7 +142,7 @@ def test_the_votes_of_a_run_stand_beside_the_ratings_of_people(cli: Cli, tmp_pat
         "rater",
         "answer x rater and repeat",
     ]
-    assert "No rater among the people rated an answer twice" in said.err
+    assert "No answer was rated twice by the same person" in said.err
     assert "ann – rated" in said.err
     assert (tmp_path / "v.html").read_text().count('<svg class="stack"') == 2
 

@@ -125,6 +125,7 @@ def test_words_are_categories_or_levels(tmp_path: Path) -> None:
         ("item,ann\na,4,5\n", {}, "r.csv:2: more cells than the header names"),
         ('item,ann\n"a,4\n', {}, "is not CSV"),
         ("item,rater,rating\na,x,nan\na,y,4\n", {}, "expected a number"),
+        ("item,rater,rating\na,x,-1e300\na,y,4\n", {}, "expected a number.*got '-1e300'"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, text: str, options: Any, words: str) -> None:

@@ -76,7 +76,7 @@ def test_each_group_is_taken_apart_by_itself() -> None:
         (
             [*rated("ann", 1, 1), *rated("bo", 1, 1)],
             STEADY,
-            "No rater among the people rated an answer twice, so how far a person differs from "
+            "No answer was rated twice by the same person, so how far a person differs from "
             "themselves is not known. So it cannot be said whether judges vary otherwise",
         ),
         (rated("ann", 2, 1, 9), rated("j1", 3, 1, 9), "cannot be said, too few answers: 9; at lea"),

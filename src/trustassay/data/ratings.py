@@ -28,6 +28,8 @@ RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "note": ("note",),
 }
 """What a column is, and the names under which it is found."""
+LARGEST = 1e100
+"""A number beyond is not a rating: its square would not be a number any more."""
 FAULTS_TOLD = 10
 """Faults of a file that are told; the others are counted."""
 
@@ -333,4 +335,4 @@ def _number(text: str) -> float | None:
         found = float(text)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    return found if abs(found) <= LARGEST else None

@@ -161,8 +161,8 @@ def _again(group: Decomposition) -> str:
     who = {JUDGES: "a judge", PEOPLE: "a person"}.get(group.group, "a rater")
     if not group.repeated:
         return (
-            f"No rater among the {group.group} rated an answer twice, so how far {who} differs "
-            f"from {own} is not known."
+            f"No answer was rated twice by the same {who.removeprefix('a ')}, so how far {who} "
+            f"differs from {own} is not known."
         )
     if group.component(REPEAT) is None:
         return f"The variance of the {group.group} cannot be taken apart: {group.why}."
