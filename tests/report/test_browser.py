@@ -17,6 +17,7 @@ from trustassay.data.ratings import Rating, Ratings
 from trustassay.metrics.harmonicity.ascent import Point
 from trustassay.report import ReportRun, ReportSample, write_page
 from trustassay.report.ascent import AscentPage, write_ascent_page
+from trustassay.report.variance import Bar, VariancePage, write_variance_page
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import write_report
 from trustassay.runs.rated import Rated
@@ -288,6 +289,34 @@ def test_ratings_are_ordered_filtered_and_only_text(opened: Opened, tmp_path: Pa
     assert page.locator("svg.ratings").count() == 1
     assert page.evaluate("window.violations") == []
     assert page.locator("img, iframe, base, object, form").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_on_variance_holds_only_text_and_fits(
+    opened: Opened, tmp_path: Path, width: int
+) -> None:
+    shares = [25.0, 0.0, None, 75.0]
+    parts = [
+        (f"{place} {text}", share, None if share is None else (share / 2, share))
+        for place, (text, share) in enumerate(zip(HOSTILE, shares, strict=False))
+    ]
+    rows = [(text, "1.0", "1.0", "50.0", "0 to 100") for text in HOSTILE]
+    facts = {text: text for text in HOSTILE}
+    bars = [Bar(text, parts) for text in HOSTILE]
+    columns = ["variance", "sd", "share", "interval"]
+    page = VariancePage(HOSTILE[0], facts, HOSTILE[1], HOSTILE, columns, rows, bars)
+    write_variance_page(page, tmp_path / "v.html")
+    shown_page = opened(tmp_path / "v.html", width=width)
+    assert shown_page.evaluate("window.violations") == []
+    assert shown_page.locator("script, img, iframe, base, object, form").count() == 0
+    assert shown_page.locator("svg.stack").count() == len(HOSTILE)
+    widths = (
+        shown_page.locator("svg.stack")
+        .first.locator("rect")
+        .evaluate_all("pieces => pieces.map((piece) => piece.width.baseVal.value)")
+    )
+    assert widths == [100, 0, 0, 300]
+    assert shown_page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_filters(opened: Opened) -> None:
