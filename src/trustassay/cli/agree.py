@@ -36,7 +36,7 @@ def agree(  # noqa: PLR0913 - one argument an option
     source: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads it
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and "
             "maybe repeat and model; or item, and a column of numbers for each rater. May be "
             "left out where --run holds the votes of judges.",
