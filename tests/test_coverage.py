@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks import coverage
+from benchmarks import coverage, ratings
 from benchmarks.coverage import Study, covered, grounding, harmonicity
 from benchmarks.populations import ANSWERS
 
@@ -64,3 +64,19 @@ def test_fewer_than_20_have_no_interval_unless_the_benchmark_asks_what_they_woul
     assert set(study.draw(places).values()) == {None}
     with coverage.fewest(2):
         assert None not in study.draw(places).values()
+
+
+@pytest.mark.slow
+def test_shares_of_the_variance_of_40_answers_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ratings, "POPULATION", 20_000)
+    monkeypatch.setattr(ratings, "REPLICATES", 100)
+    found = shares(ratings.variance("a fifth missing"), 40)
+    assert found.keys() == {"answer", "rater", "answer x rater", "repeat"}
+    assert min(found.values()) > 0.87  # 0.93 less two and a half standard errors
+
+
+@pytest.mark.slow
+def test_they_are_not_of_other_raters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three raters say little of how much raters differ, however many answers they rate."""
+    monkeypatch.setattr(ratings, "REPLICATES", 50)
+    assert shares(ratings.other_raters("agree somewhat", 3), 150)["rater"] < 0.6

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Cli
 
 TABLE = "item,ann,bob\n" + "".join(
@@ -101,3 +103,85 @@ def test_words_that_the_parser_cannot_tell_are_refused(cli: Cli, tmp_path: Path)
     assert "the reply '(kind)' is read as 'none' and not as '2'" in said.err
     (tmp_path / "twice.yaml").write_text(MINE.replace("name: kind", "name: Rude"))
     assert "two levels are called 'rude'" in cli("rubric", "check", "twice.yaml").err
+
+
+JUDGE = """
+def rate(request):
+    said = request.messages[0].content.split("(level ")[1][0]
+    return f"Score: {min(5, int(said) + (request.repeat == 2))}"
+"""
+
+
+def judged(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "rating_judge.py").write_text(JUDGE)
+    rows = [
+        {"id": f"q{i}", "question": "Q?", "response": f"R (level {1 + i % 5})", "answers": [["g"]]}
+        for i in range(24)
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    options = ("--metric", "judge:repeats=3", "--judge", "rated=python:rating_judge:rate")
+    assert cli("score", "in.jsonl", *options, "--out", "run").status == 0
+
+
+@pytest.mark.slow
+def test_the_votes_of_a_run_stand_beside_the_ratings_of_people(cli: Cli, tmp_path: Path) -> None:
+    judged(cli, tmp_path)
+    alone = cli("agree", "--run", "run", "--json", "--page", "v.html")
+    assert alone.status == 0
+    assert list(json.loads(alone.out)["variance"]["groups"]) == ["judges"]
+    assert "judges: a single rater, whose own level and tastes count as the answer's" in alone.err
+    page = (tmp_path / "v.html").read_text()
+    assert page.count('<svg class="stack"') == 1
+    (tmp_path / "r.csv").write_text(TABLE)
+    said = cli("agree", "r.csv", "--run", "run", "--json", "--page", "v.html")
+    assert said.status == 0
+    groups = json.loads(said.out)["variance"]["groups"]
+    assert list(groups) == ["people", "judges"]
+    assert [one["name"] for one in groups["people"]["components"]] == [
+        "answer",
+        "rater",
+        "answer x rater and repeat",
+    ]
+    assert "No answer was rated twice by the same person" in said.err
+    assert "ann – rated" in said.err
+    assert (tmp_path / "v.html").read_text().count('<svg class="stack"') == 2
+
+
+@pytest.mark.slow
+def test_votes_that_cannot_be_compared_are_left_out_and_said(cli: Cli, tmp_path: Path) -> None:
+    judged(cli, tmp_path)
+    (tmp_path / "words.csv").write_text("item,rater,rating\nq1,ann,good\nq1,bob,poor\n")
+    said = cli("agree", "words.csv", "--run", "run", "--page", "v.html")
+    assert said.status == 0
+    assert "the votes of the run's judges are left out: the ratings are words, and" in said.err
+    assert "no page: categories without an order have no variance" in said.err
+    assert "report.html#a2" in said.err
+
+
+@pytest.mark.slow
+def test_hostile_raters_stay_text_on_the_page(cli: Cli, tmp_path: Path) -> None:
+    text = TABLE.replace("ann", "<script>alert(1)</script>")
+    (tmp_path / "<img src=x>.csv").write_text(text)
+    name = "<script>alert(1)</script>"
+    said = cli("agree", "<img src=x>.csv", "--machine", name, "--page", "v.html")
+    assert said.status == 0
+    page = (tmp_path / "v.html").read_text()
+    assert "<script" not in page
+    assert "<img" not in page
+
+
+@pytest.mark.slow
+def test_what_is_asked_of_agree_has_to_fit_together(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text(TABLE)
+    for arguments, words in (
+        ((), "no ratings; expected FILE, or --run with a run of judge"),
+        (("--run", "nowhere"), "nowhere: holds no run"),
+        (("r.csv", "--machine", "anne"), "--machine: unknown rater 'anne'; did you mean ann"),
+    ):
+        said = cli("agree", *arguments)
+        assert said.status == 2, arguments
+        assert words in said.err
+    judged(cli, tmp_path)
+    said = cli("agree", "--run", "run", "--rater", "ann")
+    assert said.status == 2
+    assert "are about FILE: name it" in said.err

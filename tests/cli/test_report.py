@@ -53,3 +53,84 @@ def test_a_metric_that_is_not_installed_any_more(cli: Cli, run: Path) -> None:
 def test_a_report_does_not_need_the_input_any_more(cli: Cli, run: Path) -> None:
     (run.parent / "in.jsonl").unlink()
     assert cli("report", "run").status == 0
+
+
+RATINGS = """item,rater,rating,repeat,model,note
+q1,ann,4,0,,"mostly, yes"
+q1,ann,2,1,,
+q1,bo,5,0,,
+q9,bo,1,0,,
+q9,ann,1,0,,
+"""
+
+
+def test_ratings_join_the_answers(cli: Cli, run: Path) -> None:
+    (run.parent / "r.csv").write_text(RATINGS.replace("q1", records(1)[0]["id"]))
+    said = cli("report", "run", "--ratings", "r.csv")
+    assert said.status == 0
+    assert (
+        "ratings: 3 ratings by 2 raters of 1 of 2 answers; 1 answer without a rating. "
+        "2 ratings of ids that the run does not have: q9." in said.err
+    )
+    page = (run / "report.html").read_text()
+    # A rater counts once, by the mean of their own: (3 + 5) / 2.
+    assert 'data-rated data-rating="4.0"' in page
+    assert page.count("data-rated") == 1
+    for words in (
+        "mean 4.00, standard deviation 1.41",
+        "4, 2",
+        "mostly, yes",
+        "lowest rating first",
+    ):
+        assert words in page
+    assert "q9" in page
+    assert cli("report", "run").status == 0
+    assert "rating first" not in (run / "report.html").read_text()
+
+
+def test_ratings_of_another_model_are_not_of_this_answer(cli: Cli, tmp_path: Path) -> None:
+    rows = [row | {"model": "m1"} for row in records(2)]
+    jsonl(tmp_path / "in.jsonl", rows)
+    assert cli("score", "in.jsonl", "--entailer", "lexical", "--out", "run").status == 0
+    ids = [row["id"] for row in rows]
+    lines = [f"{ids[0]},ann,4,m1", f"{ids[0]},bo,1,m2", f"{ids[1]},ann,2,"]
+    (tmp_path / "r.csv").write_text("\n".join(["item,rater,rating,model", *lines]))
+    said = cli("report", "run", "--ratings", "r.csv")
+    assert (
+        "2 ratings by 1 rater of 2 of 2 answers; 0 answers without a rating. 1 rating of"
+        in said.err
+    )
+
+
+def test_words_are_counted(cli: Cli, run: Path) -> None:
+    own = records(1)[0]["id"]
+    (run.parent / "r.csv").write_text(
+        f"item,rater,rating\n{own},a,good\n{own},b,poor\n{own},c,good\n"
+    )
+    assert cli("report", "run", "--ratings", "r.csv").status == 0
+    page = (run / "report.html").read_text()
+    assert "good 2, poor 1" in page
+    assert "data-rating=" not in page
+    assert "rating first" not in page
+    assert 'id="rated"' in page
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "r.csv: no ratings in it"),
+        ("x,y\n1,2\n", "expected a column item or id"),
+        ("item,rater,rating\na,b,4\na,c,good\n", "r.csv:3: rating: expected a number"),
+    ],
+)
+def test_ratings_with_faults_leave_the_report_as_it_is(
+    cli: Cli, run: Path, text: str, words: str
+) -> None:
+    page = (run / "report.html").read_bytes()
+    (run.parent / "r.csv").write_text(text)
+    said = cli("report", "run", "--ratings", "r.csv")
+    assert said.status == 2
+    assert words in said.err
+    assert (run / "report.html").read_bytes() == page
+    assert cli("report", "run", "--ratings", "none.csv").status == 2
+    assert cli("report", "nowhere", "--ratings", "r.csv").status == 2

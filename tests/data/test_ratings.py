@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from trustassay.data.formats import InputError
 from trustassay.data.ratings import Rating, Ratings, read_ratings
 
 
@@ -25,6 +26,16 @@ def test_a_long_table(tmp_path: Path) -> None:
         Rating("b", "bob", 1, 0, "m"),
     ]
     assert (found.missing, found.ordered, found.categories) == (1, True, ())
+
+
+def test_notes_belong_to_their_ratings(tmp_path: Path) -> None:
+    rows = [{"item": "a", "rater": "x", "rating": 4, "note": "why", "time": 17.5, "repeat": 0}]
+    rows += [{"item": "b", "rater": "x", "rating": 2, "note": "", "time": 18.5, "repeat": 0}]
+    found = read(tmp_path, "\n".join(map(json.dumps, rows)), "r.jsonl")
+    assert [one.note for one in found.ratings] == ["why", ""]
+    assert [one.value for one in found.ratings] == [4, 2]
+    wide = read(tmp_path, "item,ann,note\na,4,3\n")
+    assert list(wide.ratings) == [Rating("a", "ann", 4)]
 
 
 def test_a_second_rating_of_the_same_rater_is_a_repeat(tmp_path: Path) -> None:
@@ -114,8 +125,33 @@ def test_words_are_categories_or_levels(tmp_path: Path) -> None:
         ("item,ann\na,4,5\n", {}, "r.csv:2: more cells than the header names"),
         ('item,ann\n"a,4\n', {}, "is not CSV"),
         ("item,rater,rating\na,x,nan\na,y,4\n", {}, "expected a number"),
+        ("item,rater,rating\na,x,-1e300\na,y,4\n", {}, "expected a number.*got '-1e300'"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, text: str, options: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         read(tmp_path, text, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "count"),
+    [
+        ("r.csv", "item,rater,rating\n" + "a,x,good\n,y,4\nb,x,3\n" * 8, {}, 16),
+        ("r.csv", "item,rater,rating\n" + "a,x,4,5\n" * 12, {}, 12),
+        ("r.csv", "item,rater,rating,repeat\n" + "a,x,4,1\n" * 13, {}, 12),
+        ("r.jsonl", "{\n" * 12 + "[]\n", {}, 13),
+        ("r.csv", "item,ann\na,4\n", {"raters": [f"r{i}" for i in range(12)]}, 12),
+        ("r.csv", "item,ann\na,4\n", {"fields": {f"f{i}": "ann" for i in range(12)}}, 12),
+        ("r.csv", "item,ann\na,4\n", {"fields": {"item": "x", "model": "y"}}, 2),
+    ],
+)
+def test_all_faults_are_told_or_counted(
+    tmp_path: Path, name: str, text: str, options: Any, count: int
+) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, text, name, **options)
+    said = str(caught.value).split("; and ")
+    told = [one for one in said[0].split("; ") if not one.startswith("known")]
+    assert len(told) == min(count, 10)
+    if count > 10:
+        assert said[1] == f"{count - 10} more"

@@ -13,9 +13,14 @@ from tests.many import HashedWords, many
 from tests.report.conftest import HOSTILE, sentence
 from trustassay import score
 from trustassay.cli.compare import write_comparison
+from trustassay.data.ratings import Rating, Ratings
 from trustassay.metrics.harmonicity.ascent import Point
 from trustassay.report import ReportRun, ReportSample, write_page
 from trustassay.report.ascent import AscentPage, write_ascent_page
+from trustassay.report.variance import Bar, VariancePage, write_variance_page
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.outputs import write_report
+from trustassay.runs.rated import Rated
 from trustassay.workflows.compare import compare
 
 if TYPE_CHECKING:
@@ -251,6 +256,67 @@ def test_choices_of_several_metrics_begin_with_what_tells_them_apart(
     assert any(name.startswith("unstable, harmonicity (") for name in verdicts)
     for name in page.locator(".badges .of").all()[:2]:
         assert name.evaluate("e => e.firstChild.getClientRects().length") == 1  # on one line
+
+
+def rated_page(tmp_path: Path) -> Path:
+    rows = [
+        {"id": f"q{i}", "question": "Q?", "response": f"Answer {i}.", "answers": [["Answer 1."]]}
+        for i in range(6)
+    ]
+    run = score(rows, metrics="judge:by=entailer", entailer="lexical", out=tmp_path / "run")
+    given = [("q1", "ann", 2, ""), ("q1", HOSTILE[1], 5, "".join(HOSTILE)), ("q3", "ann", 5, "")]
+    given += [("q4", "bo", 1, HOSTILE[0]), (HOSTILE[0], "bo", 1, "")]
+    ratings = [Rating(item, rater, value, note=note) for item, rater, value, note in given]
+    folder = RunFolder(run.path)
+    write_report(folder, rated=Rated(folder, Ratings(ratings), f"{HOSTILE[0]}.csv"))
+    return run.path / "report.html"
+
+
+def test_ratings_are_ordered_filtered_and_only_text(opened: Opened, tmp_path: Path) -> None:
+    page = opened(rated_page(tmp_path))
+    page.locator("#order").select_option("rating:up")
+    assert shown(page) == ["q4", "q1", "q3", "q0", "q2", "q5"]
+    page.locator("#order").select_option("rating:down")
+    assert shown(page)[:3] == ["q3", "q1", "q4"]
+    page.locator("#rated").check()
+    assert shown(page) == ["q3", "q1", "q4"]
+    page.locator("#order").select_option("0:down")
+    assert sorted(shown(page)) == ["q1", "q3", "q4"]
+    open_everything(page)
+    said = page.locator(".raters").filter(has_text="onerror").inner_text()
+    assert "2 raters, mean 3.50, standard deviation 2.12" in said
+    assert "window.hacked = 1" in said
+    assert page.locator("svg.ratings").count() == 1
+    assert page.evaluate("window.violations") == []
+    assert page.locator("img, iframe, base, object, form").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_on_variance_holds_only_text_and_fits(
+    opened: Opened, tmp_path: Path, width: int
+) -> None:
+    shares = [25.0, 0.0, None, 75.0]
+    parts = [
+        (f"{place} {text}", share, None if share is None else (share / 2, share))
+        for place, (text, share) in enumerate(zip(HOSTILE, shares, strict=False))
+    ]
+    rows = [(text, "1.0", "1.0", "50.0", "0 to 100") for text in HOSTILE]
+    facts = {text: text for text in HOSTILE}
+    bars = [Bar(text, parts) for text in HOSTILE]
+    columns = ["variance", "sd", "share", "interval"]
+    page = VariancePage(HOSTILE[0], facts, HOSTILE[1], HOSTILE, columns, rows, bars)
+    write_variance_page(page, tmp_path / "v.html")
+    shown_page = opened(tmp_path / "v.html", width=width)
+    assert shown_page.evaluate("window.violations") == []
+    assert shown_page.locator("script, img, iframe, base, object, form").count() == 0
+    assert shown_page.locator("svg.stack").count() == len(HOSTILE)
+    widths = (
+        shown_page.locator("svg.stack")
+        .first.locator("rect")
+        .evaluate_all("pieces => pieces.map((piece) => piece.width.baseVal.value)")
+    )
+    assert widths == [100, 0, 0, 300]
+    assert shown_page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_filters(opened: Opened) -> None:

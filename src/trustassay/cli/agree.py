@@ -14,7 +14,9 @@ from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
+    from trustassay.data.ratings import Ratings
     from trustassay.workflows.agree import Agreement, Dispute, Estimate
+    from trustassay.workflows.variance import Variances
 
 NAMES = {
     "percent": "agree, %",
@@ -32,14 +34,15 @@ NAMES = {
 
 def agree(  # noqa: PLR0913 - one argument an option
     source: Annotated[
-        Path,
+        Optional[Path],  # noqa: UP045 - typer reads it
         typer.Argument(
             metavar="FILE",
             help="Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and "
-            "maybe repeat and model; or item, and a column of numbers for each rater.",
+            "maybe repeat and model; or item, and a column of numbers for each rater. May be "
+            "left out where --run holds the votes of judges.",
             show_default=False,
         ),
-    ],
+    ] = None,
     field: Annotated[
         list[str],
         typer.Option(
@@ -67,9 +70,23 @@ def agree(  # noqa: PLR0913 - one argument an option
     run: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
-            help="Folder of the run that was rated: disputes link to its report.",
+            help="Folder of the run that was rated: disputes link to its report, and the votes of "
+            "its judges, if it has any, are ratings like those of FILE.",
             show_default=False,
         ),
+    ] = None,
+    machine: Annotated[
+        list[str],
+        typer.Option(
+            help="A rater of FILE that is a judge and not a person: their variances are told "
+            "apart. More than once for all.",
+            metavar="RATER",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    page: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Write a page with the variance drawn.", show_default=False),
     ] = None,
     top: Annotated[int, typer.Option(help="Items on which raters part that are listed.", min=0)] = (
         10
@@ -81,28 +98,68 @@ def agree(  # noqa: PLR0913 - one argument an option
 
     Cohen's and Fleiss's kappa, Krippendorff's alpha, percentages, and mean differences, with 95 %
     bootstrap intervals over items. Raters are compared by the first rating of an item; a later
-    one of the same rater is a repeat.
+    one of the same rater is a repeat. The variance of the ratings is taken apart into what comes
+    from answers, raters and repeats, of people and of judges.
 
     \b
     trustassay agree ratings.csv
     trustassay agree wide.csv --field item=question --rater anna --rater bela --rater judge
     trustassay agree ratings.jsonl --levels poor,fair,good --run runs/one --json
+    trustassay agree --run runs/judged --page variance.html
     """
     with errors_for_people():
-        from trustassay.data.ratings import read_ratings
         from trustassay.workflows.agree import agreement, links_into
 
-        ratings = read_ratings(
-            source,
-            fields=common.pairs(field, "--field"),
-            raters=rater,
-            levels=[word for word in (levels or "").split(",") if word.strip()],
-        )
-        found = agreement(ratings, seed=seed)
+        ratings, judges = _gathered(source, run, field, rater, levels, machine)
+        found = agreement(ratings, machines=judges, seed=seed)
         disputes = links_into(run, found.disputes) if run else found.disputes
         _show(found, disputes, top)
+        if page:
+            _write_page(found, source, run, page)
         if as_json:
             print_json(found.to_dict() | {"disputes": [one.to_dict() for one in disputes]})
+
+
+def _gathered(
+    source: Path | None,
+    run: Path | None,
+    field: list[str],
+    raters: list[str],
+    levels: str | None,
+    machines: list[str],
+) -> tuple[Ratings, set[str]]:
+    """Return all ratings, of the file and by the judges of the run, and which raters are judges."""
+    from trustassay.data.formats import InputError
+    from trustassay.data.ratings import read_ratings
+    from trustassay.errors import did_you_mean
+    from trustassay.workflows.votes import joined, votes_of
+
+    votes = votes_of(run) if run else None
+    if source is None:
+        if votes is None:
+            where = f"{run}: holds no votes of judges" if run else "no ratings"
+            raise InputError(f"{where}; expected FILE, or --run with a run of judge")
+        if machines or field or raters or levels:
+            raise InputError("--machine, --field, --rater and --levels are about FILE: name it")
+        return votes, {one.rater for one in votes.ratings}
+    ratings = read_ratings(
+        source,
+        fields=common.pairs(field, "--field"),
+        raters=raters,
+        levels=[word for word in (levels or "").split(",") if word.strip()],
+    )
+    known = {one.rater for one in ratings.ratings}
+    for name in machines:
+        if name not in known:
+            raise InputError(f"--machine: {did_you_mean('rater', name, sorted(known))}")
+    if votes is None:
+        return ratings, set(machines)
+    try:
+        both = joined(ratings, votes)
+    except ValueError as error:
+        say(one_line(f"the votes of the run's judges are left out: {error}"))
+        return ratings, set(machines)
+    return both, {*machines, *(one.rater for one in votes.ratings)}
 
 
 def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
@@ -121,12 +178,91 @@ def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
     _show_groups("pair", {f"{a} – {b}": group for (a, b), group in found.pairs.items()})
     _show_groups("model", found.models)
     _show_groups("rater with themselves", found.intra)
+    if found.variance:
+        _show_variance(found.variance)
     if disputes and top:
         say(f"raters part on {len(disputes):,} of {found.items:,} items; the farthest apart:")
         for dispute in disputes[:top]:
             said = ", ".join(f"{rater} {value}" for rater, value in dispute.ratings.items())
             name = f"{dispute.item} ({dispute.model})" if dispute.model else dispute.item
             say(one_line(f"  {name}: {said}" + (f"  {dispute.link}" if dispute.link else "")))
+
+
+VARIANCE = ("variance of ratings", "variance", "standard deviation", "share, %", "95 % interval")
+
+
+def _variance_rows(found: Variances) -> list[tuple[str, str, str, str, str]]:
+    """Return the table of all parts of all groups."""
+    return [
+        (
+            f"{name}: {one.name}",
+            f"{one.variance:.3f}",
+            f"{one.sd:.3f}",
+            "undefined" if one.share is None else f"{one.share:.1f}",
+            "{:.1f} to {:.1f}".format(*one.share_interval) if one.share_interval else "",
+        )
+        for name, group in found.groups.items()
+        for one in group.components
+    ]
+
+
+def _variance_notes(found: Variances) -> list[str]:
+    """Say what the table does not: what could not be told, and what lies below 0."""
+    notes = []
+    for name, group in found.groups.items():
+        if group.why:
+            notes.append(f"{name}: the variance cannot be taken apart: {group.why}")
+        if group.without:
+            notes.append(f"{name}: no intervals: {group.without}")
+        if group.raters == 1 and group.components:
+            notes.append(
+                f"{name}: a single rater, whose own level and tastes count as the answer's"
+            )
+        if below := [one.name for one in group.components if one.estimate < 0]:
+            notes.append(f"{name}: estimated below 0 and taken as 0: {', '.join(below)}")
+    return notes
+
+
+def _show_variance(found: Variances) -> None:
+    if rows := _variance_rows(found):
+        show_table(VARIANCE, rows, (), wide=True)
+    for note in _variance_notes(found):
+        say(one_line(note))
+    say(one_line(found.in_words()))
+
+
+def _write_page(found: Agreement, source: Path | None, run: Path | None, page: Path) -> None:
+    """Write the page with the variance drawn, where there is one."""
+    from trustassay.report.variance import Bar, VariancePage, write_variance_page
+
+    if found.variance is None:
+        say("no page: categories without an order have no variance")
+        return
+    facts = {"ratings": str(source)} if source else {}
+    facts |= {"run": str(run)} if run else {}
+    facts |= {"answers": f"{found.items:,}"}
+    facts |= {
+        name: f"{group.raters:,} raters, {group.ratings:,} ratings, {group.repeated:,} answers "
+        "rated again"
+        for name, group in found.variance.groups.items()
+    }
+    bars = [
+        Bar(name, [(one.name, one.share, one.share_interval) for one in group.components])
+        for name, group in found.variance.groups.items()
+    ]
+    write_variance_page(
+        VariancePage(
+            f"{(source or run or page).name}: variance of ratings",
+            facts,
+            found.variance.in_words(),
+            _variance_notes(found.variance),
+            VARIANCE[1:],
+            _variance_rows(found.variance),
+            bars,
+        ),
+        page,
+    )
+    say(f"page: {page}")
 
 
 def _show_groups(what: str, groups: Mapping[str, Mapping[str, Estimate]]) -> None:

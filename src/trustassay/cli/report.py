@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import say
+from trustassay.cli.streams import one_line, say
 
 
 def report(
@@ -16,6 +16,15 @@ def report(
     domain: Annotated[
         str, typer.Option(help="The field that holds a sample's domain; dots descend into objects.")
     ] = "domain",
+    ratings: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="Ratings of the answers by people, as agree reads them: shown with each answer, "
+            "and drawn against the scores.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     open_report: Annotated[
         bool, typer.Option("--open", help="Open the report in a browser.")
     ] = False,
@@ -25,6 +34,7 @@ def report(
     \b
     trustassay report trustassay-runs/answers-1a2b3c4d --open
     trustassay report runs/one --domain topic
+    trustassay report runs/one --ratings ratings.csv
     """
     with errors_for_people():
         from trustassay.runs.ending import Steps
@@ -32,7 +42,15 @@ def report(
         from trustassay.runs.outputs import write_report
 
         folder = RunFolder(run)
-        write_report(folder, domain_field=domain, steps=Steps(shown=True))
+        rated = None
+        if ratings is not None:
+            from trustassay.data.ratings import read_ratings
+            from trustassay.runs.rated import Rated
+
+            rated = Rated(folder, read_ratings(ratings), ratings.name)
+        write_report(folder, domain_field=domain, rated=rated, steps=Steps(shown=True))
+        if rated:
+            say(one_line(f"ratings: {rated.told().in_words}"))
         say(f"report: {folder.report_path}")
         if open_report:
             typer.launch(str(folder.report_path))

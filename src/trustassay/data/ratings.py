@@ -26,9 +26,13 @@ RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "rating": ("rating", "label", "score", "level"),
     "repeat": ("repeat",),
     "model": ("model",),
+    "note": ("note",),
 }
 """What a column is, and the names under which it is found."""
-FAULTS_TOLD = 5
+LARGEST = 1e100
+"""A number beyond is not a rating: its square would not be a number any more."""
+FAULTS_TOLD = 10
+"""Faults of a file that are told; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Rating:
     """One rating of an item (of one model's answer, where there are several) by a rater.
 
     value: a number; of words, their place among the categories. repeat: 0 for the first one.
+    note: what the rater wrote beside it; of long tables alone.
     """
 
     item: str
@@ -43,6 +48,7 @@ class Rating:
     value: float
     repeat: int = 0
     model: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,7 @@ class _Cell:
     text: str
     repeat: str
     model: str
+    note: str
 
 
 @dataclass
@@ -75,6 +82,13 @@ class _Reading:
     cells: list[_Cell] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     missing: int = 0
+
+    def check(self) -> None:
+        """Raise an :class:`InputError` that tells the first faults, if there are any."""
+        if self.faults:
+            more = len(self.faults) - FAULTS_TOLD
+            told = "; ".join(self.faults[:FAULTS_TOLD])
+            raise InputError(told + (f"; and {more:,} more" if more > 0 else ""))
 
 
 def read_ratings(
@@ -99,29 +113,38 @@ def read_ratings(
 
     Raises:
         InputError: the file cannot be read, a column is missing, or ratings are neither all numbers
-            nor all words (of ``levels``, where given); names the first faulty rows.
+            nor all words (of ``levels``, where given); names the first ten faults, and counts the
+            others.
     """
     fields = dict(fields or {})
-    for name in fields:
-        if name not in RATING_FIELDS:
-            raise InputError(did_you_mean("field of a rating", name, RATING_FIELDS))
+    reading = _Reading()
+    reading.faults += [
+        did_you_mean("field of a rating", name, RATING_FIELDS)
+        for name in fields
+        if name not in RATING_FIELDS
+    ]
+    reading.check()
     if is_journal(path):
         journal = read_journal(path)
         rows, levels = journal.last_states(), levels or journal.levels
     else:
-        rows = list(_rows(path))
+        rows = list(_rows(path, reading.faults))
+        reading.check()
     if not rows:
         raise InputError(f"{path}: no ratings in it")
     columns = list(dict.fromkeys(key for _, row in rows for key in row))
     named = _columns(path, columns, fields)
-    reading = _Reading()
     if "rater" in named and "rating" in named and not raters:
         for where, row in rows:
             _long(reading, where, row, named)
     else:
         chosen = list(raters) or _rater_columns(rows, columns, named)
-        if unknown := [name for name in chosen if name not in columns]:
-            raise InputError(f"{path}: {did_you_mean('column', unknown[0], columns)}")
+        reading.faults += [
+            f"{path}: {did_you_mean('column', name, columns)}"
+            for name in chosen
+            if name not in columns
+        ]
+        reading.check()
         if len(chosen) < 1:
             wanted = ", ".join(columns)
             raise InputError(
@@ -133,21 +156,25 @@ def read_ratings(
     return _ratings(path, reading, levels)
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield where each row stands, and the row; what is no row is added to the faults."""
     name = str(path)
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     if suffixes and suffixes[-1] in (".csv", ".tsv") and path.is_file():
-        yield from _table(path, name, "\t" if suffixes[-1] == ".tsv" else ",")
+        yield from _table(path, name, "\t" if suffixes[-1] == ".tsv" else ",", faults)
         return
     for raw in raw_records(name, {}):
         if raw.problems:
-            raise InputError(f"{raw.where}: {raw.problems[0]}")
-        if not isinstance(raw.record, Mapping):
-            raise InputError(f"{raw.where}: expected an object")
-        yield raw.where, {str(key): value for key, value in raw.record.items()}
+            faults.append(f"{raw.where}: {raw.problems[0]}")
+        elif isinstance(raw.record, Mapping):
+            yield raw.where, {str(key): value for key, value in raw.record.items()}
+        else:
+            faults.append(f"{raw.where}: expected an object")
 
 
-def _table(path: Path, name: str, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _table(
+    path: Path, name: str, delimiter: str, faults: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     with opened(path, name) as stream:
         text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
         rows = csv.DictReader(text, delimiter=delimiter, strict=True)
@@ -158,8 +185,9 @@ def _table(path: Path, name: str, delimiter: str) -> Iterator[tuple[str, dict[st
             rows.fieldnames = header
             for row in rows:
                 if None in row:
-                    raise InputError(f"{name}:{rows.line_num}: more cells than the header names")
-                yield f"{name}:{rows.line_num}", {k: v for k, v in row.items() if k}
+                    faults.append(f"{name}:{rows.line_num}: more cells than the header names")
+                else:
+                    yield f"{name}:{rows.line_num}", {k: v for k, v in row.items() if k}
         except csv.Error as error:
             raise InputError(f"{name}:{rows.line_num}: is not CSV ({error})") from None
         except UnicodeDecodeError as error:
@@ -168,14 +196,15 @@ def _table(path: Path, name: str, delimiter: str) -> Iterator[tuple[str, dict[st
 
 def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
     """Return the columns by what they are."""
-    found = {}
+    found, reading = {}, _Reading()
     for what, known in RATING_FIELDS.items():
         if what in fields:
             if fields[what] not in columns:
-                raise InputError(f"{path}: {did_you_mean('column', fields[what], columns)}")
+                reading.faults.append(f"{path}: {did_you_mean('column', fields[what], columns)}")
             found[what] = fields[what]
         elif there := [name for name in known if name in columns]:
             found[what] = there[0]
+    reading.check()
     if "item" not in found:
         raise InputError(f"{path}: expected a column item or id, or --field item=COLUMN")
     return found
@@ -184,7 +213,7 @@ def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> d
 def _rater_columns(
     rows: Sequence[tuple[str, Mapping[str, Any]]], columns: Sequence[str], named: Mapping[str, str]
 ) -> list[str]:
-    taken = {named[what] for what in ("item", "repeat", "model") if what in named}
+    taken = {named[what] for what in ("item", "repeat", "model", "note") if what in named}
     taken.update(RATING_FIELDS["item"])
     found = []
     for column in columns:
@@ -200,7 +229,8 @@ def _long(reading: _Reading, where: str, row: Mapping[str, Any], named: Mapping[
     if not (item and rater):
         reading.faults.append(f"{where}: expected an item and a rater")
         return
-    _take(reading, where, (item, rater), row.get(named["rating"]), row, named)
+    note = _text(row.get(named["note"])) if "note" in named else ""
+    _take(reading, where, (item, rater, note), row.get(named["rating"]), row, named)
 
 
 def _wide(
@@ -215,13 +245,13 @@ def _wide(
         reading.faults.append(f"{where}: expected an item")
         return
     for rater in raters:
-        _take(reading, where, (item, rater), row.get(rater), row, named)
+        _take(reading, where, (item, rater, ""), row.get(rater), row, named)
 
 
 def _take(
     reading: _Reading,
     where: str,
-    of: tuple[str, str],
+    of: tuple[str, str, str],
     value: Any,
     row: Mapping[str, Any],
     named: Mapping[str, str],
@@ -232,7 +262,8 @@ def _take(
         return
     repeat = _text(row.get(named["repeat"])) if "repeat" in named else ""
     model = _text(row.get(named["model"])) if "model" in named else ""
-    reading.cells.append(_Cell(where, *of, text, repeat, model))
+    item, rater, note = of
+    reading.cells.append(_Cell(where, item, rater, text, repeat, model, note))
 
 
 def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
@@ -253,27 +284,25 @@ def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
             for cell, number in zip(reading.cells, numbers, strict=True)
             if number is None
         ]
-    if reading.faults:
-        told = "; ".join(reading.faults[:FAULTS_TOLD])
-        more = len(reading.faults) - FAULTS_TOLD
-        raise InputError(told + (f"; and {more:,} more" if more > 0 else ""))
+    repeats = _repeats(reading)
+    reading.check()
     if not reading.cells:
         raise InputError(f"{path}: no ratings in it")
     found = []
-    repeats = _repeats(reading.cells)
     for cell, number, repeat in zip(reading.cells, numbers, repeats, strict=True):
         value = float(categories.index(cell.text.lower())) if categories else float(number or 0)
-        found.append(Rating(clean(cell.item), clean(cell.rater), value, repeat, clean(cell.model)))
+        names = clean(cell.item), clean(cell.rater)
+        found.append(Rating(*names, value, repeat, clean(cell.model), clean(cell.note)))
     return Ratings(found, tuple(categories), bool(levels) or not categories, reading.missing)
 
 
-def _repeats(cells: Sequence[_Cell]) -> list[int]:
+def _repeats(reading: _Reading) -> list[int]:
     """Return the place of each cell among the ratings of the same item by the same rater: by the
     numbers of the column repeat, else in the order of the file.
 
-    Raises:
-        InputError: a repeat occurs twice, or only some of these ratings say which repeat they are.
+    It is a fault if a repeat occurs twice, or only some of these ratings say which one they are.
     """
+    cells = reading.cells
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, cell in enumerate(cells):
         groups.setdefault((cell.item, cell.model, cell.rater), []).append(place)
@@ -285,14 +314,15 @@ def _repeats(cells: Sequence[_Cell]) -> list[int]:
             cell = cells[place]
             whose = f"{cell.where}: {cell.rater[:40]!r} rated {cell.item[:40]!r}"
             if bool(cell.repeat) != bool(cells[places[0]].repeat):
-                raise InputError(
+                reading.faults.append(
                     f"{whose} with and without a repeat; expected a repeat in all of these rows, "
                     "or in none"
                 )
+                continue
             number = told[place]
             repeat = cell.repeat if number is None else number
             if cell.repeat and repeat in seen:
-                raise InputError(f"{whose} twice at the repeat {cell.repeat[:20]!r}")
+                reading.faults.append(f"{whose} twice at the repeat {cell.repeat[:20]!r}")
             seen.add(repeat)
         if all(number is not None for number in told.values()):
             places.sort(key=lambda place: told[place] or 0.0)
@@ -312,4 +342,4 @@ def _number(text: str) -> float | None:
         found = float(text)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    return found if abs(found) <= LARGEST else None

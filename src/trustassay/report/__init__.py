@@ -4,13 +4,17 @@ from trustassay.report.choice import Choice, Selection, finding_of
 from trustassay.report.figures import Histogram
 from trustassay.report.groups import Group, Groups, Name
 from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.report.ratings import AnswerRatings, RaterSaid, RatingsTold
 
 __all__ = [
+    "AnswerRatings",
     "Choice",
     "Group",
     "Groups",
     "Histogram",
     "Name",
+    "RaterSaid",
+    "RatingsTold",
     "ReportMetric",
     "ReportRun",
     "ReportSample",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric
+from trustassay.report.ratings import AnswerRatings
 from trustassay.report.text import cut
 from trustassay.sample import Document, Sample
 from trustassay.views import PassageNote, Tie, View
@@ -81,6 +82,7 @@ class Answer:
     golds: Sequence[Gold]
     problem: bool
     response_apart: bool
+    ratings: AnswerRatings | None = None
 
     @property
     def question_fits(self) -> bool:
@@ -104,6 +106,7 @@ def answer_of(
     sample: Sample,
     assessments: Sequence[Assessment],
     columns: Mapping[str, Column],
+    ratings: AnswerRatings | None = None,
 ) -> Answer:
     """Bring a sample and its assessments into the form that the template shows."""
     results: list[Result] = []
@@ -118,6 +121,7 @@ def answer_of(
         golds=() if any(result.view.tells_golds for result in results) else _golds(sample),
         problem=any(result.problem for result in results),
         response_apart=not any(result.view.tells_response for result in results),
+        ratings=ratings,
     )
 
 

@@ -29,6 +29,7 @@ from trustassay.report.answers import GENERIC, Answer, Column, answer_of
 from trustassay.report.choice import Selection
 from trustassay.report.figures import Histogram
 from trustassay.report.groups import Groups
+from trustassay.report.ratings import AnswerRatings, RatingsTold
 from trustassay.sample import Sample
 
 __all__ = ["ReportMetric", "ReportRun", "ReportSample", "write_page", "write_template"]
@@ -57,10 +58,11 @@ class ReportMetric:
 
 @dataclass(frozen=True)
 class ReportSample:
-    """One sample with what each metric said of it."""
+    """One sample with what each metric said of it, and raters where there were some."""
 
     sample: Sample
     assessments: Sequence[Assessment]
+    ratings: AnswerRatings | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class ReportRun:
 
     ``facts`` say what run it was, ``remarks`` what should not pass unseen; ``total`` counts the
     samples of the run. Where ``shown`` does not hold all of them, ``selection`` says which it
-    holds.
+    holds. ``ratings`` says what was joined to the answers, where something was.
     """
 
     title: str
@@ -79,6 +81,7 @@ class ReportRun:
     shown: Iterable[ReportSample] = field(repr=False)
     selection: Selection | None = None
     remarks: Sequence[str] = ()
+    ratings: RatingsTold | None = None
 
 
 def write_page(run: ReportRun, path: Path) -> None:
@@ -114,7 +117,7 @@ def _answers(run: ReportRun) -> Iterator[Answer]:
         for place, metric in enumerate(run.metrics)
     }
     for position, shown in enumerate(run.shown, start=1):
-        yield answer_of(position, shown.sample, shown.assessments, columns)
+        yield answer_of(position, shown.sample, shown.assessments, columns, shown.ratings)
 
 
 def _template(metric: Metric | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -17,6 +17,8 @@ from trustassay.runs.lines import decoded
 __all__ = ["DOMAIN", "Counted", "Place", "count", "domain_of"]
 
 DOMAIN = "domain"
+RatingOf = Callable[[Mapping[str, Any]], float | None]
+"""The rating of a stored sample, if it has one."""
 
 
 class Place(NamedTuple):
@@ -56,6 +58,12 @@ class Counted:
             self.histograms[assessment.metric].add(assessment.score, assessment.verdict)
 
 
+def own_label(sample: Mapping[str, Any]) -> float | None:
+    """Return the label that a stored sample brings itself."""
+    label: float | None = sample.get("label")
+    return label
+
+
 def count(
     folder: RunFolder,
     run: Mapping[str, Any],
@@ -63,6 +71,7 @@ def count(
     *,
     domain_field: str = DOMAIN,
     shown: int,
+    rating_of: RatingOf = own_label,
     step: Step = nothing,
 ) -> Counted:
     """Count a folder whose assessments are sorted.
@@ -85,7 +94,7 @@ def count(
             found.add(assessment)
             if assessment.score is not None:
                 found.groups[assessment.metric].add(
-                    sample.get("model") or asked, domain, assessment.score, sample.get("label")
+                    sample.get("model") or asked, domain, assessment.score, rating_of(sample)
                 )
         pairs = zip(metrics, assessments, strict=True)
         found.choice.add([finding_of(metric, one) for metric, one in pairs], place)

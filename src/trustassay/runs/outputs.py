@@ -19,10 +19,11 @@ from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.report import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.runs.ending import Steps, StoppedError
 from trustassay.runs.folder import RunFolder, Step, StoredAssessments, nothing
-from trustassay.runs.grouping import DOMAIN, Counted, Place, count
+from trustassay.runs.grouping import DOMAIN, Counted, Place, count, own_label
 from trustassay.runs.infos import metric_infos, metrics_of
 from trustassay.runs.intake import Intake
 from trustassay.runs.lines import Line
+from trustassay.runs.rated import Rated
 from trustassay.runs.silence import remarks, silence
 from trustassay.sample import clean
 
@@ -87,9 +88,18 @@ def _counted(
     metrics: Sequence[MetricInfo],
     domain_field: str,
     steps: Steps,
+    rated: Rated | None = None,
 ) -> Counted:
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
-        return count(folder, run, metrics, domain_field=domain_field, shown=SHOWN, step=step)
+        return count(
+            folder,
+            run,
+            metrics,
+            domain_field=domain_field,
+            shown=SHOWN,
+            rating_of=rated.mean_of if rated else own_label,
+            step=step,
+        )
 
 
 def _summary(metric: Metric, assessments: StoredAssessments, seed: int) -> Summary:
@@ -263,12 +273,14 @@ def write_report(
     *,
     domain_field: str = DOMAIN,
     counted: Counted | None = None,
+    rated: Rated | None = None,
     steps: Steps | None = None,
 ) -> None:
     """Write ``report.html`` from what is stored in the folder.
 
     ``metrics_here`` draw their evidence; else those that are installed do. ``counted`` is what the
-    folder holds, where it was counted just now.
+    folder holds, where it was counted just now. ``rated`` holds ratings, which are shown with the
+    answers and take the place of the samples' own labels in drawings.
 
     Raises:
         RunFolderError: the folder holds no finished run.
@@ -287,7 +299,7 @@ def write_report(
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     folder.check_samples(total)
     drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
-    counted = counted or _counted(folder, run, metrics, domain_field, steps)
+    counted = counted or _counted(folder, run, metrics, domain_field, steps, rated)
     places = counted.choice.chosen()
     if total <= SHOWN:
         places.sort()
@@ -308,7 +320,8 @@ def write_report(
                 for m, s in zip(metrics, summaries, strict=True)
             ],
             total=total,
-            shown=_shown(folder, run["metrics"], places, step),
+            shown=_shown(folder, run["metrics"], places, step, rated),
+            ratings=rated.told() if rated else None,
             selection=counted.choice.selection() if total > SHOWN else None,
             remarks=remarks(summary, total),
         )
@@ -316,13 +329,19 @@ def write_report(
 
 
 def _shown(
-    folder: RunFolder, metrics: Collection[str], places: Iterable[Place], step: Step
+    folder: RunFolder,
+    metrics: Collection[str],
+    places: Iterable[Place],
+    step: Step,
+    rated: Rated | None,
 ) -> Iterator[ReportSample]:
     order = list(metrics)
     for place in places:
         assessments = folder.assessments_at(place.assessments, len(order))
         assessments.sort(key=lambda one: order.index(one.metric))
-        yield ReportSample(folder.sample_at(place.sample), assessments)
+        sample = folder.sample_at(place.sample)
+        ratings = rated.of(sample.id, sample.model) if rated else None
+        yield ReportSample(sample, assessments, ratings)
         step()
 
 

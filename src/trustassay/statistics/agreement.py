@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import percentile_interval
+from trustassay.statistics.bootstrap import expanded_interval
 from trustassay.statistics.intervals import FEWEST, too_few
 
 __all__ = [
@@ -170,7 +170,8 @@ def bootstrap_interval(
     replicates: int = 1000,
     level: float = 0.95,
 ) -> tuple[float, float] | str:
-    """Return the percentile interval of a coefficient over items, or why there is none.
+    """Return the interval of a coefficient over items, or why there is none: percentiles, somewhat
+    expanded (:func:`~trustassay.statistics.bootstrap.expanded_interval`).
 
     Args:
         statistic: the coefficient of the items at these places, drawn with replacement, shape (n,).
@@ -185,9 +186,7 @@ def bootstrap_interval(
     defined = [value for value in found if value is not None]
     if len(defined) < 0.9 * replicates:
         return "not defined in most of the draws: nearly all ratings are the same"
-    interval = percentile_interval(defined, level)
-    assert interval is not None
-    return interval
+    return expanded_interval(defined, n, level)
 
 
 def _common(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:

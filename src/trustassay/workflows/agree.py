@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from trustassay.statistics.agreement import (
     percent_agreement,
 )
 from trustassay.statistics.randomness import generator
+from trustassay.workflows.variance import Variances, variances
 
 __all__ = ["Agreement", "Dispute", "Estimate", "agreement", "links_into"]
 
@@ -78,6 +79,7 @@ class Agreement:
 
     overall: of all raters. pairs: of each pair of raters. models: as overall, for each model.
     intra: of each rater with the repeats of their own. disputes: the farthest apart first.
+    variance: where it comes from, of ratings that have an order.
     """
 
     items: int
@@ -90,6 +92,7 @@ class Agreement:
     models: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     intra: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     disputes: Sequence[Dispute] = ()
+    variance: Variances | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -110,15 +113,23 @@ class Agreement:
             ],
             "models": {name: told(group) for name, group in self.models.items()},
             "intra": {name: told(group) for name, group in self.intra.items()},
+            "variance": self.variance and self.variance.to_dict(),
             "disputes": [dispute.to_dict() for dispute in self.disputes],
         }
 
 
-def agreement(ratings: Ratings, *, seed: int = 0, replicates: int = 1000) -> Agreement:
+def agreement(
+    ratings: Ratings,
+    *,
+    machines: Collection[str] = (),
+    seed: int = 0,
+    replicates: int = 1000,
+) -> Agreement:
     """Return how far the raters agree, with bootstrap intervals over items.
 
     Raters are compared by the first rating that each gave to an item. Without an order of
-    categories only coefficients of nominal data are told.
+    categories only coefficients of nominal data are told. ``machines`` are the raters that are
+    judges, whose variance is told beside that of people.
 
     Raises:
         ValueError: there are too many raters to compare each pair, or nothing to compare.
@@ -163,6 +174,9 @@ def agreement(ratings: Ratings, *, seed: int = 0, replicates: int = 1000) -> Agr
             if (~np.isnan(cube[place, :, 1:])).any()
         },
         _disputes(ratings, units, raters, first),
+        variances(ratings.ratings, machines, seed=seed, replicates=replicates)
+        if ratings.ordered
+        else None,
     )
 
 
@@ -204,7 +218,7 @@ def _of_all(ordered: bool) -> dict[str, Coefficient]:
         return lambda table: krippendorff_alpha(table, scale)
 
     found: dict[str, Coefficient] = {
-        "percent": _mean_over_pairs(PAIRWISE["percent"]),
+        "percent": _percent_of_pairs,
         "fleiss_kappa": _fleiss,
         "alpha_nominal": alpha("nominal"),
     }
@@ -212,7 +226,7 @@ def _of_all(ordered: bool) -> dict[str, Coefficient]:
         found |= {
             "alpha_ordinal": alpha("ordinal"),
             "alpha_interval": alpha("interval"),
-            "mean_absolute_difference": _mean_over_pairs(PAIRWISE["mean_absolute_difference"]),
+            "mean_absolute_difference": _difference_of_pairs,
         }
     return found
 
@@ -226,19 +240,27 @@ def _of_repeats(ordered: bool) -> dict[str, Coefficient]:
     return found
 
 
-def _mean_over_pairs(coefficient: Coefficient) -> Coefficient:
-    """Return the mean of a coefficient over pairs of raters, weighed by their common items."""
+def _percent_of_pairs(table: Floats) -> float | None:
+    """Return the percentage of pairs of ratings of the same item that are the same, over all
+    items: the mean over pairs of raters, weighed by the items that both rated.
+    """
+    m = (~np.isnan(table)).sum(axis=0)
+    pairs = float((m * (m - 1)).sum())
+    counts = counts_of(table)
+    return 100.0 * float((counts * (counts - 1)).sum()) / pairs if pairs else None
 
-    def found(table: Floats) -> float | None:
-        total, weight = 0.0, 0
-        there = ~np.isnan(table)
-        for i, j in itertools.combinations(range(len(table)), 2):
-            common = int((there[i] & there[j]).sum())
-            if common and (value := coefficient(table[[i, j]])) is not None:
-                total, weight = total + common * value, weight + common
-        return total / weight if weight else None
 
-    return found
+def _difference_of_pairs(table: Floats) -> float | None:
+    """Return the mean absolute difference of two ratings of the same item, as before.
+
+    Of m sorted ratings the k-th, from 0, is added k times and subtracted m - 1 - k times.
+    """
+    m = (~np.isnan(table)).sum(axis=0)
+    pairs = float((m * (m - 1)).sum()) / 2
+    rank = np.arange(len(table))[:, None]
+    times = np.where(rank < m, 2 * rank - (m - 1), 0)
+    total = float((times * np.nan_to_num(np.sort(table, axis=0))).sum())  # NaN is sorted last
+    return total / pairs if pairs else None
 
 
 def _fleiss(table: Floats) -> float | None:

@@ -46,6 +46,8 @@ FIVE: dict[str, list[str]] = {
     ],
     "4": [
         "4 - mostly right, one small error",
+        "Is anything made up? No\nScore: 4",
+        "Are all dates right? They are not\nScore: 4",
         "4 – mostly right, one small error",
         "4 — one of the dates is off",
         "4: mostly right",
@@ -334,6 +336,7 @@ FIVE: dict[str, list[str]] = {
     ],
     "several": [
         "Score: 2 … on reflection 4",
+        "Score: 3? no\nScore: 4",
         "Score: 2 ... on reflection 4",
         "Score: 2. On second thought, 4.",
         "Score: 2\nActually, make it 4.",

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from trustassay import Run, score
+from trustassay.data.ratings import read_ratings
 from trustassay.metrics import Judge
+from trustassay.workflows.variance import variances
+from trustassay.workflows.votes import joined, votes_of
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
@@ -74,3 +77,25 @@ def test_a_fragment_passes_the_verdict_and_gets_2_on_the_scale() -> None:
     (verdict,) = judged("fragment.jsonl", rubric="verdict").assessments
     (scale,) = judged("fragment.jsonl", rubric="truthfulness").assessments
     assert (verdict.verdict, scale.score, scale.verdict) == ("passes", 2, "fails")
+
+
+@pytest.mark.slow
+def test_the_page_on_variance_holds_what_comes_out(tmp_path: Path) -> None:
+    metric = Judge(repeats=30, aggregate="majority")
+    options = {
+        "judge": {"scripted_judge:rate": scripted()},
+        "cache": None,
+        "out": tmp_path / "eras",
+    }
+    votes = votes_of(score(EXAMPLES / "eras.jsonl", metrics=metric, **options).path)
+    assert votes
+    both = joined(read_ratings(EXAMPLES / "eras-ratings.csv"), votes)
+    found = variances(both.ratings, {"scripted_judge:rate"})
+    page = (EXAMPLES.parent / "variance.md").read_text(encoding="utf-8")
+    assert found.in_words() in page.replace("\n", " ")
+    for name, group in found.groups.items():
+        for one in group.components:
+            assert f"{name}: {one.name}" in page
+            assert f"{one.sd:.3f}  " in page
+            assert one.share_interval
+            assert "{:.1f} to {:.1f}".format(*one.share_interval) in page

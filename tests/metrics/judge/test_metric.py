@@ -354,3 +354,13 @@ def test_it_is_found_by_its_name() -> None:
     metric = metric_from_text("judge:rubric=answer,repeats=30,threshold=3,early=yes")
     assert metric == Judge(rubric="answer", repeats=30, threshold=3, early=True)
     assert metric_from_settings("judge", metric.settings()) == metric
+
+
+def test_agreement_that_is_not_defined_is_said() -> None:
+    panel = {name: Scripted(helpers.steady, name) for name in ("one", "two")}
+    run = judged(samples=answers([4, 4, 4], expected=4), judge=panel)
+    values, reasons = run.summary["judge"], run.summaries["judge"].not_applicable
+    for key in ("kappa", "alpha (ordinal, between judges)"):
+        assert values[key] is None
+        assert reasons[key] == "all levels are the same, or there are none to compare"
+    assert values["agreement"] == 100

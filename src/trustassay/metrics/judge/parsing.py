@@ -89,10 +89,11 @@ _REVISES = re.compile(
 )
 _DENIED = re.compile(
     r"(?:\bnot|n't|\bnever|\bcannot|\bif|\bnor|\bwithout|\bthan|\binstead of|\bunlike|\bprevious|"
-    r"\bfor example|\bat least|\bat most|\bup to|\bmaximum|\bminimum|\bno)\s+(?:[\w']+\s+){0,3}$",
+    r"\bfor example|\bat least|\bat most|\bup to|\bmaximum|\bminimum|\bno)"
+    r"[ \t]+(?:[\w']+[ \t]+){0,3}$",
     re.IGNORECASE,
 )
-"""Before a score: it is not the one that is given."""
+"""Before a score, on the same line: it is not the one that is given."""
 _ONLY_SPOKEN_OF = re.compile(
     r"\s*(?:\([^()\n]*\)\s*)?(?:would|means|indicates|signals|denotes|requires|could|might|can|if|"
     r"of (?:the|its|those|these)|(?:is|was) (?:for|reserved|given|too|not)|points? (?:off|lost))\b"

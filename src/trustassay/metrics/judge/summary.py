@@ -26,6 +26,7 @@ __all__ = ["ENTAILER_FIGURES", "figures_of", "summarise"]
 Floats = NDArray[np.float64]
 MOST_DRAWN = 60
 """Answers whose votes are drawn, the first ones."""
+SAME = "all levels are the same, or there are none to compare"
 MOST_JUDGES = 50
 """Judges whose severity is told."""
 
@@ -154,7 +155,9 @@ def summarise(
     for key, statistic in statistics.items():
         if isinstance(statistic, Total):
             values[key] = _whole(values[key], key, found)
-    extra = _Extra(values, found.intervals, found.without_interval, found.support)
+    extra = _Extra(
+        values, found.intervals, found.without_interval, found.support, found.not_applicable
+    )
     if metric.by == "model":
         _compare(extra, metric, expected, seed)
         _compare_judges(extra, metric, panels, seed)
@@ -167,7 +170,7 @@ def summarise(
         found.failed,
         extra.intervals,
         extra.support,
-        {k: v for k, v in found.not_applicable.items() if k in values and values[k] is None},
+        {k: v for k, v in extra.undefined.items() if k in values and values[k] is None},
         metric.settings(),
         extra.without,
         details={"levels": _upwards(metric), "answers": drawn} if drawn else {},
@@ -216,6 +219,7 @@ class _Extra:
         intervals: dict[str, tuple[float, float]],
         without: dict[str, str],
         support: dict[str, int],
+        undefined: Mapping[str, str],
     ) -> None:
         self.values, self.intervals, self.without, self.support = (
             values,
@@ -223,6 +227,7 @@ class _Extra:
             without,
             support,
         )
+        self.undefined = dict(undefined)
 
     def put(
         self,
@@ -232,7 +237,9 @@ class _Extra:
         interval: tuple[float, float] | str | None = None,
     ) -> None:
         self.values[key], self.support[key] = value, n
-        if isinstance(interval, str):
+        if value is None:
+            self.undefined[key] = SAME
+        elif isinstance(interval, str):
             self.without[key] = interval
         elif interval is not None:
             self.intervals[key] = interval
@@ -265,8 +272,6 @@ def _compare(
     value = kappa(np.arange(n))
     interval = bootstrap_interval(kappa, n, generator(seed, "judge", "kappa"))
     extra.put("kappa", value, n, interval)
-    if value is None:
-        del extra.values["kappa"]
     for i, one in enumerate(labels):
         for j, other in enumerate(labels):
             if count := int(np.sum((expected == i) & (judged == j))):
@@ -321,9 +326,8 @@ def _compare_judges(
         return krippendorff_alpha(ratings[:, places], scale)  # type: ignore[arg-type]
 
     value = alpha(np.arange(len(panels)))
-    if value is not None:
-        interval = bootstrap_interval(alpha, len(panels), generator(seed, "judge", "alpha"))
-        extra.put(f"alpha ({scale}, between judges)", value, len(panels), interval)
+    interval = bootstrap_interval(alpha, len(panels), generator(seed, "judge", "alpha"))
+    extra.put(f"alpha ({scale}, between judges)", value, len(panels), interval)
 
 
 def _mirrored(interval: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -7,6 +7,7 @@
   const verdict = byId("verdict");
   const order = byId("order");
   const problems = byId("problems");
+  const rated = byId("rated"); // only where ratings were joined to the answers
 
   // --- What is known of each answer, read from the page once -------------------------------
 
@@ -21,8 +22,10 @@
       if (word) verdicts.push(`${metric}:${word.textContent}`);
     }
     const problem = "problem" in element.dataset;
+    const isRated = "rated" in element.dataset;
+    const rating = element.dataset.rating === undefined ? undefined : Number(element.dataset.rating);
     const id = line.querySelector(".id").textContent;
-    return { element, line, position, id, scores, verdicts, problem, text: null };
+    return { element, line, position, id, scores, verdicts, problem, isRated, rating, text: null };
   });
 
   // --- What is searched --------------------------------------------------------------------
@@ -75,6 +78,7 @@
     for (const row of rows) {
       const fits =
         (!problems.checked || row.problem) &&
+        (!rated?.checked || row.isRated) &&
         (!verdict.value || row.verdicts.includes(verdict.value)) &&
         terms.every((term) => row.text.includes(term));
       // Setting what is set already would cost a layout of the whole list.
@@ -112,9 +116,9 @@
 
   const collator = new Intl.Collator("en", { numeric: true });
 
-  // An answer without a score comes last, whichever way the others are ordered.
-  const byScore = (metric, sign) => (a, b) => {
-    const [x, y] = [a.scores[metric], b.scores[metric]];
+  // An answer without a number comes last, whichever way the others are ordered.
+  const byNumber = (of, sign) => (a, b) => {
+    const [x, y] = [of(a), of(b)];
     if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
     return sign * (x - y);
   };
@@ -126,7 +130,10 @@
         ? () => 0
         : kind === "id"
           ? (a, b) => collator.compare(a.id, b.id)
-          : byScore(Number(kind), way === "up" ? 1 : -1);
+          : byNumber(
+              kind === "rating" ? (row) => row.rating : (row) => row.scores[Number(kind)],
+              way === "up" ? 1 : -1,
+            );
     rows.sort((a, b) => compare(a, b) || a.position - b.position);
     list.append(...rows.map((row) => row.element));
   };
@@ -195,6 +202,7 @@
     search.addEventListener("input", narrow);
     verdict.addEventListener("change", narrow);
     problems.addEventListener("change", narrow);
+    rated?.addEventListener("change", narrow);
     order.addEventListener("change", arrange);
     addEventListener("hashchange", reveal);
     narrow();
