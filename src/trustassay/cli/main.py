@@ -16,6 +16,7 @@ from trustassay.cli import (
     dataset,
     demo,
     distractors,
+    experiment,
     generate,
     isotropy,
     models,
@@ -52,6 +53,7 @@ app.command("compare")(compare.compare)
 app.command("agree")(agree.agree)
 app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
+app.add_typer(experiment.app, name="experiment")
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)

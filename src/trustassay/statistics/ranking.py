@@ -6,14 +6,13 @@ to the answers of a question cancels out (the paired bootstrap, Efron 1979).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import percentile_interval
+from trustassay.statistics.bootstrap import percentile_interval, resampled_means
 from trustassay.statistics.correlation import kendall_tau_b, spearman
 from trustassay.statistics.intervals import FEWEST
 
@@ -22,8 +21,6 @@ __all__ = ["Agreement", "Difference", "RankedModels", "ordered_alike", "rank_mod
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 REPLICATES = 2000
-DRAWN_AT_ONCE = 4_000_000
-"""Numbers of the largest matrix of draws that is held."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ def rank_models(
     order = np.argsort(-sign * s.mean(axis=1), kind="stable")
     s = s[order]
     both = s if t is None else np.concatenate([s, t[order]])
-    drawn = np.concatenate(list(_resampled_means(both, rng, replicates)))
+    drawn = np.concatenate(list(resampled_means(both, rng, replicates)))
     m = len(s)
     means, drawn_means = s.mean(axis=1), drawn[:, :m]
     agreement = None
@@ -127,16 +124,6 @@ def rank_models(
         true_means,
         agreement,
     )
-
-
-def _resampled_means(rows: Floats, rng: np.random.Generator, replicates: int) -> Iterator[Floats]:
-    """Yield means over questions drawn with replacement, shape (b, rows), b draws at a time."""
-    n = rows.shape[1]
-    at_once = max(1, DRAWN_AT_ONCE // n)
-    for start in range(0, replicates, at_once):
-        size = min(at_once, replicates - start)
-        counts = rng.multinomial(n, np.full(n, 1 / n), size=size)
-        yield counts @ rows.T / n
 
 
 def _difference(i: int, j: int, means: Floats, drawn: Floats, *, enough: bool) -> Difference:

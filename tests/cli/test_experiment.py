@@ -1,0 +1,195 @@
+"""``trustassay experiment`` through the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.support import jsonl
+from tests.workflows.experiments.material import question, questions, scripted
+from trustassay.cli.main import app
+
+Experiment = Callable[..., Result]
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    """The command in this process, in a folder whose modules are imported anew."""
+    monkeypatch.chdir(tmp_path)
+    for module in ("scripted", "quick"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+    def run(*arguments: str | Path) -> Result:
+        return CliRunner().invoke(app, ["experiment", *map(str, arguments)])
+
+    return run
+
+
+def rows_of(stdout: str) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in json.loads(stdout)["rows"]}
+
+
+TRUE = ["--reference", "true=python:scripted:true"]
+HALF = ["--reference", "half=python:scripted:half"]
+
+
+def test_pairs_of_the_best_answer_and_the_first_wrong_one(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    source, options = questions(tmp_path), scripted(tmp_path)
+    command: list[str | Path] = [
+        "fewl-pairs",
+        source,
+        *options,
+        *HALF,
+        *TRUE,
+        "--out",
+        "out",
+    ]
+    command += ["--generator", "python:scripted:pairs", "--json"]
+    done = experiment(*command)
+    assert done.exit_code == 0, done.stderr
+    rows = rows_of(done.stdout)
+    won = {name: row["right > wrong"] for name, row in rows.items()}
+    assert won["chance"]["value"] == 50
+    assert won["length: the shorter"] | {"interval": 0} == {
+        "value": 0.0, "interval": 0, "ties": 100.0, "n": 24,
+    }  # fmt: skip
+    # `half` alone is right of every second question; with `true` there is a tie where it is wrong.
+    single = won["single, no penalty, tv"]
+    assert (single["value"], single["ties"]) == (50.0, 0.0)
+    assert single["interval"][0] < 50 < single["interval"][1]
+    uniform = won["uniform, no penalty, eq1, tv"]
+    assert (uniform["value"], uniform["ties"]) == (50.0, 50.0)
+    # Expertise is 1 - 1/3 of who is right and 1/3 - 1 of who is wrong: the right one weighs more.
+    assert won["ours, no penalty, eq1, tv"]["value"] == 100
+    assert won["single-best, no penalty, kl"]["value"] == 100
+    assert won["ideal, no penalty, theory, js"]["value"] == 100
+    assert rows["single, no penalty, tv"]["tables"] == [1, 8, 10, 11]
+    asked = (tmp_path / "half.asked").read_text()
+    assert asked.count("x") == 24
+    assert (tmp_path / "pairs.asked").read_text().count("x") == 24
+    page = (tmp_path / "out" / "experiment.md").read_text()
+    assert "| uniform, no penalty, eq1, tv | 50.0" in page
+    again = experiment(*command)
+    assert again.stdout == done.stdout
+    assert (tmp_path / "half.asked").read_text() == asked
+
+
+def test_the_best_answer_must_be_the_highest_of_all(tmp_path: Path, experiment: Experiment) -> None:
+    rows = [question(i) for i in range(24)]
+    rows[0]["answers"] = [["right 0", "right 0 too"]]
+    rows[1] |= {"answers": [["mostly", "right 1"]], "Best Answer": "right 1"}
+    rows[2]["incorrect_answers"] = ["Right 2", "odd 2"]  # the same words as the best answer
+    source, options = jsonl(tmp_path / "questions.jsonl", rows), scripted(tmp_path)
+    command: list[str | Path] = [
+        "fewl-best",
+        source,
+        *options,
+        *TRUE,
+        *HALF,
+        "--json",
+    ]
+    done = experiment(*command, "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    found = {name: row["best answer highest"] for name, row in rows_of(done.stdout).items()}
+    assert found["single, no penalty, tv"]["count"] == 24
+    # The half is wrong of 12; there one of them says each, but of the third nobody says "odd 2".
+    assert found["uniform, no penalty, eq1, tv"]["count"] == 13
+    assert found["uniform, no penalty, eq1, tv"]["ties"] == pytest.approx(100 * 11 / 24)
+    # 3 answers a question, but 4 to the first two and 2 to the third.
+    chance = (21 / 3 + 2 / 4 + 1 / 2) / 24
+    assert abs(found["chance"]["value"] - 100 * chance) < 1e-9
+    assert not {"ours", "single-best"} & {
+        row.get("weights") for row in rows_of(done.stdout).values()
+    }
+    assert "no weights `ours`" in " ".join(done.stderr.split())
+
+
+def test_labelled_answers_are_held_against_each_other_by_kind(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    """As CHALE is read: three answers a record, of which the last two may be equal."""
+    columns = {
+        "Question": [f"what is thing {i}" for i in range(20)],
+        "Short_ans": [f"right {i}" for i in range(20)],
+        "Long_ans": [f"right {i} ." for i in range(20)],
+        "non-halu": [f"right {i}" for i in range(20)],
+        "mid-halu": [f"half {i}" for i in range(20)],
+        "halu": [f"wrong {i}" for i in range(20)],
+    }
+    (tmp_path / "chale.json").write_text(json.dumps(columns))
+    command: list[str | Path] = [
+        "fewl-pairs",
+        "chale.json",
+        *scripted(tmp_path),
+        *HALF,
+        "--json",
+    ]
+    done = experiment(*command, "--limit", "10", "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    row = rows_of(done.stdout)["single, no penalty, tv"]
+    # Of questions 0, 2, .. the reference says what is wrong; the half answer is as far from it.
+    assert {key: row[key]["value"] for key in ("right > mid-halu", "right > halu")} == {
+        "right > mid-halu": 50.0, "right > halu": 50.0,
+    }  # fmt: skip
+    assert (row["right > mid-halu"]["ties"], row["right > halu"]["ties"]) == (50.0, 0.0)
+    assert row["right > halu"]["n"] == 10  # questions, not answers
+    assert row["right > halu"]["interval"] is None  # of fewer than 20
+
+
+def test_a_reference_that_fails_leaves_answers_out(tmp_path: Path, experiment: Experiment) -> None:
+    source, options = questions(tmp_path, 6), scripted(tmp_path)
+    command: list[str | Path] = [
+        "fewl-pairs",
+        source,
+        *options,
+        "--out",
+        "out",
+        "--json",
+    ]
+    done = experiment(*command, "--reference", "python:scripted:some")
+    assert done.exit_code == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert set(found["left_out"]) == {"q3-1", "q3-2"}
+    assert rows_of(done.stdout)["single, no penalty, tv"]["right > wrong"]["n"] == 5
+    assert "2 answers are left out" in done.stderr
+    done = experiment(
+         "fewl-pairs", source, *options, "--out", "none",
+        "--reference", "python:scripted:broken",
+    )  # fmt: skip
+    assert done.exit_code == 2
+    assert "no answer could be scored; the first: " in done.stderr
+
+
+def test_what_cannot_be_done_is_said_before_anything_is_asked(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    options = scripted(tmp_path)
+
+    def refused(name: str, rows: list[dict[str, Any]] | None, *others: str) -> str:
+        if rows is not None:
+            jsonl(tmp_path / "input.jsonl", rows)
+        source = "absent.jsonl" if rows is None else "input.jsonl"
+        done = experiment(name, source, *others, *options)
+        assert done.exit_code == 2, done.output
+        assert not (tmp_path / "true.asked").exists()
+        return " ".join(done.output.split())
+
+    plain = [question(i) for i in range(3)]
+    assert "No such command 'fewl-pears'" in refused("fewl-pears", plain)
+    assert "references: is missing" in refused("fewl-pairs", plain)
+    without = [{k: v for k, v in row.items() if k != "incorrect_answers"} for row in plain]
+    assert "incorrect_answers: is missing" in refused("fewl-pairs", without, *TRUE)
+    answered = [{"question": "q", "response": "r"}]
+    assert "label: is missing" in refused("fewl-best", answered, *TRUE)
+    right = [{"question": "q", "response": "r", "label": 1}]
+    assert "no question has a right and a wrong answer" in refused("fewl-pairs", right, *TRUE)
+    assert "absent.jsonl" in refused("fewl-pairs", None, *TRUE)
+    assert "temperature" in refused("fewl-pairs", plain, *TRUE, "--weight-temperature", "0")
