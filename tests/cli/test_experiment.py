@@ -193,3 +193,78 @@ def test_what_cannot_be_done_is_said_before_anything_is_asked(
     assert "no question has a right and a wrong answer" in refused("fewl-pairs", right, *TRUE)
     assert "absent.jsonl" in refused("fewl-pairs", None, *TRUE)
     assert "temperature" in refused("fewl-pairs", plain, *TRUE, "--weight-temperature", "0")
+
+
+def models_answers(folder: Path, **others: Any) -> Path:
+    """Three models: always right, right of odd things, never right."""
+    right: dict[str, list[bool]] = {
+        "good": [True] * 24,
+        "fair": [n % 2 == 1 for n in range(24)],
+        "poor": [False] * 24,
+    }
+    return jsonl(
+        folder / "answers.jsonl",
+        [
+            question(
+                n,
+                id=f"{n}-{model}",
+                model=model,
+                response=f"right {n}" if is_right[n] else f"odd {n}",
+                label=int(is_right[n]),
+                **others,
+            )
+            for n in range(24)
+            for model, is_right in right.items()
+        ],
+    )
+
+
+def test_models_are_ranked_by_every_variant(tmp_path: Path, experiment: Experiment) -> None:
+    source, options = models_answers(tmp_path), scripted(tmp_path)
+    done = experiment("fewl-rank", source, *options, *TRUE, *HALF, "--json", "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    rows = rows_of(done.stdout)
+    assert rows["true accuracy"]["fair"]["value"] == 50
+    single = rows["single, no penalty, kl"]
+    # KL without a penalty is the likeness itself: 1 to the same words, else 1 of 3 words.
+    assert single["fair"]["mean"] == pytest.approx((1 + 1 / 3) / 2, abs=1e-6)
+    assert single["order"]["order"] == ["good", "fair", "poor"]
+    assert single["order"]["pairs_not_told_apart"] == 0
+    assert single["Kendall's tau"]["value"] == 1
+    assert single["Kendall's tau"]["interval"] == [1, 1]
+    assert rows["single, nearest, tv"]["tables"] == []
+    # The shorter is "odd": this rule turns the order around.
+    assert rows["length: the shorter"]["Kendall's tau"]["value"] == -1
+    assert "once in 6 times" in " ".join(done.stderr.split())
+
+
+def test_two_models_answers_are_ordered_as_by_truthfulqa(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    source, options = models_answers(tmp_path), scripted(tmp_path)
+    done = experiment("fewl-samples", source, *options, *HALF, "--json", "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    rows = rows_of(done.stdout)
+    row = rows["single, no penalty, tv"]
+    # Where `fair` is right `half` says so; else it says "wrong", which is as far from both answers.
+    assert (row["good v. fair"]["n"], row["good v. fair"]["value"]) == (12, 0.0)
+    assert row["good v. fair"]["ties"] == 100
+    assert (row["fair v. poor"]["n"], row["fair v. poor"]["value"]) == (12, 100.0)
+    assert (row["good v. poor"]["n"], row["good v. poor"]["value"]) == (24, 50.0)
+    assert row["good v. poor"]["interval"] is not None
+    assert row["tables"] == [5]
+    assert rows["length: the shorter"]["good v. poor"]["value"] == 0
+
+
+def test_rankings_say_what_they_lack(tmp_path: Path, experiment: Experiment) -> None:
+    options = scripted(tmp_path)
+    alone = jsonl(tmp_path / "one.jsonl", [question(1, response="r", model="m")])
+    done = experiment("fewl-rank", alone, *options, *TRUE)
+    assert done.exit_code == 2
+    assert "answers of 1 models; expected two models or more" in done.stderr
+    nobody = jsonl(tmp_path / "none.jsonl", [question(1, response="r")])
+    assert "model: is missing" in experiment("fewl-rank", nobody, *options, *TRUE).stderr
+    both = [{"question": "q", "response": "r", "model": model} for model in "ab"]
+    done = experiment("fewl-samples", jsonl(tmp_path / "x.jsonl", both), *options, *TRUE)
+    assert done.exit_code == 2
+    assert "incorrect_answers: is missing" in done.stderr

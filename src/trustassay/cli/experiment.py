@@ -185,6 +185,58 @@ def fewl_best(
         _carry_out("fewl-best", best, source, references, records, spending, out, seed, as_json)
 
 
+@app.command("fewl-rank")
+@with_options
+def fewl_rank(
+    source: Source,
+    *,
+    references: References,
+    records: Records,
+    spending: Spending,
+    out: Out = None,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Rank models by mean score, against true accuracy where there are labels: Table 4.
+
+    Models are told apart by the field `model`.
+
+    \b
+    trustassay experiment fewl-rank answers.jsonl --reference openai:gpt-4o-mini
+    """
+    with errors_for_people():
+        from trustassay.workflows.experiments.models import rank
+
+        _carry_out("fewl-rank", rank, source, references, records, spending, out, seed, as_json)
+
+
+@app.command("fewl-samples")
+@with_options
+def fewl_samples(
+    source: Source,
+    *,
+    references: References,
+    records: Records,
+    spending: Spending,
+    out: Out = None,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Order two models' answers to each question, against TruthfulQA's metric: Table 5.
+
+    Answers have `model`, `answers` and `incorrect_answers`.
+
+    \b
+    trustassay experiment fewl-samples answers.jsonl --reference openai:gpt-4o
+    """
+    with errors_for_people():
+        from trustassay.workflows.experiments.models import samples
+
+        _carry_out(
+            "fewl-samples", samples, source, references, records, spending, out, seed, as_json
+        )
+
+
 def _carry_out(  # noqa: PLR0913 - what every command has
     name: str,
     experiment: Callable[[Path, Path, Setup, ReadRecords], Coroutine[Any, Any, Result]],

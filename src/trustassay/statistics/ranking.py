@@ -150,17 +150,31 @@ def _rank_probabilities(drawn: Floats) -> Floats:
 
 
 def _agreement(means: Floats, truth: Floats, drawn: Floats, drawn_truth: Floats) -> Agreement:
-    def interval(measure: object) -> Interval | None:
-        assert callable(measure)
-        found = [measure(a, b) for a, b in zip(drawn, drawn_truth, strict=True)]
-        return percentile_interval([np.nan if one is None else one for one in found])
-
+    tau, rho = _rank_correlations(drawn, drawn_truth)
     return Agreement(
         kendall_tau_b(means, truth),
         spearman(means, truth),
-        interval(kendall_tau_b),
-        interval(spearman),
+        percentile_interval(tau),
+        percentile_interval(rho),
     )
+
+
+def _rank_correlations(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return Kendall's tau-b and Spearman's rho of each row of two samples, shape (B, M) each.
+
+    As :func:`~trustassay.statistics.correlation.kendall_tau_b` and ``spearman``, for many small
+    samples at once; NaN where they are not defined.
+    """
+    signs = [np.sign(one[:, :, None] - one[:, None, :]) for one in (x, y)]
+    tau = _cosine(*(one.reshape(len(one), -1) for one in signs))
+    ranks = [one.sum(axis=2) / 2 for one in signs]  # less their mean, and ties share theirs
+    return tau, _cosine(ranks[0], ranks[1])
+
+
+def _cosine(a: Floats, b: Floats) -> Floats:
+    below = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+    undefined = np.full(len(a), np.nan)
+    return np.asarray(np.divide((a * b).sum(axis=1), below, out=undefined, where=below > 0))
 
 
 def ordered_alike(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from trustassay.sample import Sample
 from trustassay.workflows.experiments.measuring import Measured, Setup
-from trustassay.workflows.experiments.results import Cell, Result, Row, shares
+from trustassay.workflows.experiments.results import REPLICATES, Cell, Result, Row, shares
 from trustassay.workflows.experiments.variants import scores_of, variants_of
 
-__all__ = ["LENGTH", "Scored", "Unit", "outcome_rows", "result_of", "scored_variants"]
+__all__ = ["INTERVALS", "LENGTH", "Scored", "Unit", "outcome_rows", "result_of", "scored_variants"]
 
 Floats = NDArray[np.float64]
 LENGTH = "length: the shorter"
+INTERVALS = f"Intervals: 95 %, of {REPLICATES:,} draws of questions. A tie is not a win."
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def result_of(
     rows: Sequence[Row],
     measured: Measured,
     setup: Setup,
-    notes: Sequence[str] = (),
+    notes: Sequence[str],
 ) -> Result:
     """Return the result with what all experiments of the metric say."""
     first = next(iter(measured.numbers.values()))
@@ -121,7 +122,6 @@ def result_of(
     said = [
         *notes,
         f"References: {names}. `single` is {setup.single or 'the first that answered'}.",
-        "Intervals: 95 %, of 2,000 draws of questions. A tie is not a win.",
         *measured.missing,
     ]
     if measured.left_out:

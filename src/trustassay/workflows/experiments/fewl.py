@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trustassay.data.reading import InputError
 from trustassay.workflows.experiments.answers import Answer, Records, answers_of, read_records
-from trustassay.workflows.experiments.comparing import Unit, outcome_rows, result_of
+from trustassay.workflows.experiments.comparing import INTERVALS, Unit, outcome_rows, result_of
 from trustassay.workflows.experiments.measuring import Measured, Setup, measure
 from trustassay.workflows.experiments.results import Cell, Result
 
@@ -53,7 +53,7 @@ async def pairs(source: Path, out: Path, setup: Setup, records: Records) -> Resu
         measured, [one.sample for one in kept], columns, setup.options.seed, PAIRS, chance
     )
     title = "Right answers that score strictly higher than wrong ones, in %"
-    return result_of("fewl-pairs", title, list(columns), rows, measured, setup)
+    return result_of("fewl-pairs", title, list(columns), rows, measured, setup, [INTERVALS])
 
 
 async def best(source: Path, out: Path, setup: Setup, records: Records) -> Result:
@@ -90,7 +90,7 @@ async def best(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         count=True,
     )
     title = "Questions whose best answer scores strictly highest"
-    return result_of("fewl-best", title, list(columns), rows, measured, setup)
+    return result_of("fewl-best", title, list(columns), rows, measured, setup, [INTERVALS])
 
 
 def _kept(answers: Sequence[Answer], measured: Measured) -> list[Answer]:

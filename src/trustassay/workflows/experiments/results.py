@@ -16,7 +16,7 @@ from trustassay.statistics.bootstrap import percentile_interval, resampled_means
 from trustassay.statistics.intervals import FEWEST
 from trustassay.statistics.randomness import generator
 
-__all__ = ["Cell", "Result", "Row", "shares"]
+__all__ = ["REPLICATES", "Cell", "Result", "Row", "shares"]
 
 REPLICATES = 2000
 Floats = NDArray[np.float64]
