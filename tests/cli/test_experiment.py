@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.support import jsonl
-from tests.workflows.experiments.material import question, questions, scripted
+from tests.workflows.experiments.material import choice_questions, question, questions, scripted
 from trustassay.cli.main import app
 
 Experiment = Callable[..., Result]
@@ -268,3 +268,57 @@ def test_rankings_say_what_they_lack(tmp_path: Path, experiment: Experiment) -> 
     done = experiment("fewl-samples", jsonl(tmp_path / "x.jsonl", both), *options, *TRUE)
     assert done.exit_code == 2
     assert "incorrect_answers: is missing" in done.stderr
+
+
+ASKED = ["--model", "knows=python:scripted:half", "--model", "first=python:scripted:first"]
+
+
+def test_questions_with_choices_are_asked_and_graded(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    source = choice_questions(tmp_path)
+    scripted(tmp_path)
+    mumbling = ["--model", "python:scripted:mumbling"]
+    done = experiment("five-choice", source, *ASKED, *mumbling, "--out", "out", "--json")
+    assert done.exit_code == 0, done.stderr
+    rows = rows_of(done.stdout)
+    assert rows["chance"]["right"]["value"] == pytest.approx(20)
+    assert rows["knows"]["right"]["count"] == 12
+    assert rows["knows"]["letters"] == {"A": 12, "B": 12}
+    assert rows["first"]["right"]["count"] == 24  # the first choice is right throughout
+    assert rows["first"]["right (published)"]["count"] == 0  # no space before the letter
+    assert rows["scripted:mumbling"]["unreadable"]["count"] == 24
+    assert (tmp_path / "first.asked").read_text().count("x") == 24
+    again = experiment("five-choice", source, *ASKED, *mumbling, "--out", "out", "--json")
+    assert again.stdout == done.stdout
+    assert (tmp_path / "first.asked").read_text().count("x") == 24
+
+
+def test_shuffled_choices_show_who_takes_the_first(tmp_path: Path, experiment: Experiment) -> None:
+    source, options = choice_questions(tmp_path), scripted(tmp_path)
+    shuffled = [source, *ASKED, "--shuffle", "--json", "--out"]
+    done = experiment("five-choice", *shuffled, "out")
+    assert done.exit_code == 0, done.stderr
+    rows = rows_of(done.stdout)
+    assert rows["knows"]["right"]["count"] == 12
+    assert 0 < rows["first"]["right"]["count"] < 12
+    assert len(rows["knows"]["letters"]) == 5
+    other = rows_of(experiment("five-choice", *shuffled, "other", "--seed", "1").stdout)
+    assert other["knows"]["letters"] != rows["knows"]["letters"]
+    same = rows_of(experiment("five-choice", *shuffled, "same").stdout)
+    assert same["knows"]["letters"] == rows["knows"]["letters"]
+    # What they chose can be ranked: each has the other as its reference.
+    ranked = experiment("fewl-rank", "out/answers.jsonl", *options, "--json", "--out", "ranked")
+    assert ranked.exit_code == 1, ranked.stderr  # "I don't know" is no reference
+    assert "refused to answer" in ranked.stderr
+    assert "knows" in rows_of(ranked.stdout)["true accuracy"]
+
+
+def test_nobody_asked_and_questions_without_choices(tmp_path: Path, experiment: Experiment) -> None:
+    done = experiment("five-choice", choice_questions(tmp_path))
+    assert done.exit_code == 2
+    assert "nobody answers; expected --model" in done.stderr
+    plain = questions(tmp_path, 2)
+    done = experiment("five-choice", plain, "--model", "python:scripted:half")
+    assert done.exit_code == 2
+    assert "choices: expected 2 to 26 texts" in done.stderr

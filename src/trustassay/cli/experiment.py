@@ -237,6 +237,70 @@ def fewl_samples(
         )
 
 
+@app.command("five-choice")
+@with_options
+def five_choice(  # noqa: PLR0913 - one argument an option
+    source: Source,
+    *,
+    model: Annotated[
+        list[str],
+        typer.Option(
+            help="A model that answers, a URI as for score. May be given more than once.",
+            metavar="[NAME=]URI",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    outputs: Annotated[
+        list[str],
+        typer.Option(
+            help="Results that haltt4llm published for a model. May be given more than once.",
+            metavar="NAME=FILE",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    reference: Annotated[
+        list[str],
+        typer.Option(
+            help="A model whose answers become the references in answers.jsonl; without one each "
+            "model has the others.",
+            metavar="[NAME=]URI",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Show the choices in a random order.")
+    ] = False,
+    records: Records,
+    spending: Spending,
+    out: Out = None,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Put questions with choices to models and grade them: the true accuracies of Table 4.
+
+    Graded by ours, which reads any reply, and by haltt4llm's rules. answers.jsonl, beside the
+    table, is an input of fewl-rank.
+
+    \b
+    trustassay experiment five-choice truthfulqa_trivia_questions.json \\
+        --model openai:gpt-4o-mini --shuffle
+    """
+    with errors_for_people():
+        from trustassay.event_loop import run_anywhere
+        from trustassay.workflows.experiments import five_choice as asking
+
+        files = {name: Path(path) for name, _, path in (one.partition("=") for one in outputs)}
+        if not all(name and path.name for name, path in files.items()):
+            raise ValueError("--outputs: expected NAME=FILE")
+        asked = asking.Asked(model, files, reference, shuffle, _options(seed, spending))
+        settings = {"model": model, "outputs": outputs, "reference": reference, "seed": seed}
+        settings |= {"shuffle": shuffle, **dataclasses.asdict(records)}
+        folder = out or _default_folder("five-choice", source, settings)
+        work = asking.five_choice
+        result = run_anywhere(lambda: work(source, folder, asked, _read(records)))
+        show_result(result, folder, as_json=as_json)
+
+
 def _carry_out(  # noqa: PLR0913 - what every command has
     name: str,
     experiment: Callable[[Path, Path, Setup, ReadRecords], Coroutine[Any, Any, Result]],
@@ -250,14 +314,18 @@ def _carry_out(  # noqa: PLR0913 - what every command has
 ) -> None:
     """Carry out an experiment with FEWL's variants, and show its table."""
     from trustassay.event_loop import run_anywhere
-    from trustassay.runs.options import run_options
 
-    options = run_options(seed=seed, progress=True, **spending.keywords())
     settings = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
     folder = out or _default_folder(name, source, settings)
-    setup = references.setup(options)
+    setup = references.setup(_options(seed, spending))
     result = run_anywhere(lambda: experiment(source, folder, setup, _read(records)))
     show_result(result, folder, as_json=as_json)
+
+
+def _options(seed: int, spending: Spending) -> RunOptions:
+    from trustassay.runs.options import run_options
+
+    return run_options(seed=seed, progress=True, **spending.keywords())
 
 
 def _read(records: Records) -> ReadRecords:

@@ -56,6 +56,15 @@ def yes_to_three(prompt):
     return "Verdict: yes" if "right 3" in prompt else "Verdict: no"
 
 
+def first(prompt):
+    noted("first")
+    return "A"
+
+
+def mumbling(prompt):
+    return "some of them"
+
+
 def alike(first, second):
     # whole texts, then single words
     if first == second:
@@ -87,3 +96,20 @@ def question(n: int, **others: Any) -> dict[str, Any]:
 
 def questions(folder: Path, n: int = 24) -> Path:
     return jsonl(folder / "questions.jsonl", [question(i) for i in range(n)])
+
+
+def choice_questions(folder: Path, n: int = 24) -> Path:
+    rows = [
+        {
+            "question": f"what is thing {i}",
+            "answers": [
+                {"text": f"right {i}", "correct": True, "choice": "A"},
+                {"text": f"wrong {i}", "correct": False, "choice": "B"},
+                {"text": f"odd {i}", "correct": False, "choice": "C"},
+                {"text": "None of the above", "correct": False, "choice": "D"},
+                {"text": "I don't know", "correct": False, "choice": "E"},
+            ],
+        }
+        for i in range(n)
+    ]
+    return jsonl(folder / "choices.jsonl", rows)
