@@ -14,8 +14,10 @@ TRUSTASSAY_SHARED, else ../shared.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,8 +25,16 @@ from benchmarks.fewl import chale, halueval, truthfulqa
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.metrics.fewl.neighbours import nearest
 
+Known = TypeVar("Known")
+_making = Lock()
+"""Models are called in threads: what they know is made once."""
 QUESTIONS = int(os.environ.get("CHALE_QUESTIONS", "300"))
 WRONG = 5
+
+
+def _once(made: Callable[[], Known]) -> Known:
+    with _making:
+        return made()
 
 
 def _question(prompt: str) -> str:
@@ -53,52 +63,52 @@ def _one_line(question: str) -> str:
 
 def mixed1(prompt: str) -> str:
     """Answer a question of CHALE, right in one of ten cases."""
-    return _chale()[_question(prompt)]["reference 1"]
+    return _once(_chale)[_question(prompt)]["reference 1"]
 
 
 def mixed3(prompt: str) -> str:
     """Answer a question of CHALE, right in three of ten cases."""
-    return _chale()[_question(prompt)]["reference 2"]
+    return _once(_chale)[_question(prompt)]["reference 2"]
 
 
 def mixed5(prompt: str) -> str:
     """Answer a question of CHALE, right in five of ten cases."""
-    return _chale()[_question(prompt)]["reference 3"]
+    return _once(_chale)[_question(prompt)]["reference 3"]
 
 
 def mixed7(prompt: str) -> str:
     """Answer a question of CHALE, right in seven of ten cases."""
-    return _chale()[_question(prompt)]["reference 4"]
+    return _once(_chale)[_question(prompt)]["reference 4"]
 
 
 def mixed9(prompt: str) -> str:
     """Answer a question of CHALE, right in nine of ten cases."""
-    return _chale()[_question(prompt)]["reference 5"]
+    return _once(_chale)[_question(prompt)]["reference 5"]
 
 
 def ada(prompt: str) -> str:
     """Answer a question of TruthfulQA as GPT-3 ada did."""
-    return _truthfulqa()[_question(prompt)]["ada"]
+    return _once(_truthfulqa)[_question(prompt)]["ada"]
 
 
 def babbage(prompt: str) -> str:
     """Answer a question of TruthfulQA as GPT-3 babbage did."""
-    return _truthfulqa()[_question(prompt)]["babbage"]
+    return _once(_truthfulqa)[_question(prompt)]["babbage"]
 
 
 def curie(prompt: str) -> str:
     """Answer a question of TruthfulQA as GPT-3 curie did."""
-    return _truthfulqa()[_question(prompt)]["curie"]
+    return _once(_truthfulqa)[_question(prompt)]["curie"]
 
 
 def davinci(prompt: str) -> str:
     """Answer a question of TruthfulQA as GPT-3 davinci did."""
-    return _truthfulqa()[_question(prompt)]["davinci"]
+    return _once(_truthfulqa)[_question(prompt)]["davinci"]
 
 
 def knowledge(prompt: str) -> str:
     """Answer a question of HaluEval with its passage."""
-    return _knowledge()[_question(prompt)]
+    return _once(_knowledge)[_question(prompt)]
 
 
 @cache
@@ -117,7 +127,7 @@ def _wrong() -> Mapping[str, tuple[str, ...]]:
 
 def pairs(prompt: str) -> str:
     """Reply with wrong answers to a question of CHALE, each with a plain denial."""
-    known = _wrong()
+    known = _once(_wrong)
     question = next(q for q in sorted(known, key=len, reverse=True) if q in prompt)
     return "\n".join(
         f"{n}. Wrong Answer: {text}\n{n}. Non-Wrong Answer: It is not {text}"
