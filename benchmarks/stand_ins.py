@@ -6,7 +6,8 @@
 No reference answers were published with CHALE. Here five references answer its questions with
 probability .1, .3, .5, .7 and .9 by the right short answer, else by that of the nearest question,
 as in ``benchmarks.fewl``; CHALE_QUESTIONS says of how many questions (300). ``ada``, ``babbage``,
-``curie`` and ``davinci`` give the answers of these models to TruthfulQA's questions. ``pairs``
+``curie`` and ``davinci`` give the answers of these models to TruthfulQA's questions, ``flan``,
+``llama`` and ``gpt`` those of TrustScore's systems, ``knowledge`` HaluEval's passage. ``pairs``
 makes CHALE's wrong answers of the five nearest questions' answers. Data are found by
 TRUSTASSAY_SHARED, else ../shared.
 """
@@ -21,7 +22,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from benchmarks.fewl import chale, halueval, truthfulqa
+from benchmarks.fewl import chale, halueval, trustscore, truthfulqa
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.metrics.fewl.neighbours import nearest
 
@@ -109,6 +110,29 @@ def davinci(prompt: str) -> str:
 def knowledge(prompt: str) -> str:
     """Answer a question of HaluEval with its passage."""
     return _once(_knowledge)[_question(prompt)]
+
+
+@cache
+def _trustscore() -> Mapping[str, Mapping[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for one in trustscore(None):
+        found.setdefault(_one_line(one["question"]), {})[one["model"]] = one["response"]
+    return found
+
+
+def flan(prompt: str) -> str:
+    """Answer a question of TrustScore's set as its flan did."""
+    return _once(_trustscore)[_question(prompt)]["flan"]
+
+
+def llama(prompt: str) -> str:
+    """Answer a question of TrustScore's set as its llama did."""
+    return _once(_trustscore)[_question(prompt)]["llama"]
+
+
+def gpt(prompt: str) -> str:
+    """Answer a question of TrustScore's set as its gpt did."""
+    return _once(_trustscore)[_question(prompt)]["gpt"]
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.support import jsonl
+from tests.support import command, jsonl, killed_at_work, run_command
 from tests.workflows.experiments.material import choice_questions, question, questions, scripted
 from trustassay.cli.main import app
 
@@ -45,7 +45,7 @@ def test_pairs_of_the_best_answer_and_the_first_wrong_one(
     tmp_path: Path, experiment: Experiment
 ) -> None:
     source, options = questions(tmp_path), scripted(tmp_path)
-    command: list[str | Path] = [
+    arguments: list[str | Path] = [
         "fewl-pairs",
         source,
         *options,
@@ -54,8 +54,8 @@ def test_pairs_of_the_best_answer_and_the_first_wrong_one(
         "--out",
         "out",
     ]
-    command += ["--generator", "python:scripted:pairs", "--json"]
-    done = experiment(*command)
+    arguments += ["--generator", "python:scripted:pairs", "--json"]
+    done = experiment(*arguments)
     assert done.exit_code == 0, done.stderr
     rows = rows_of(done.stdout)
     won = {name: row["right > wrong"] for name, row in rows.items()}
@@ -79,7 +79,7 @@ def test_pairs_of_the_best_answer_and_the_first_wrong_one(
     assert (tmp_path / "pairs.asked").read_text().count("x") == 24
     page = (tmp_path / "out" / "experiment.md").read_text()
     assert "| uniform, no penalty, eq1, tv | 50.0" in page
-    again = experiment(*command)
+    again = experiment(*arguments)
     assert again.stdout == done.stdout
     assert (tmp_path / "half.asked").read_text() == asked
 
@@ -90,7 +90,7 @@ def test_the_best_answer_must_be_the_highest_of_all(tmp_path: Path, experiment: 
     rows[1] |= {"answers": [["mostly", "right 1"]], "Best Answer": "right 1"}
     rows[2]["incorrect_answers"] = ["Right 2", "odd 2"]  # the same words as the best answer
     source, options = jsonl(tmp_path / "questions.jsonl", rows), scripted(tmp_path)
-    command: list[str | Path] = [
+    arguments: list[str | Path] = [
         "fewl-best",
         source,
         *options,
@@ -98,7 +98,7 @@ def test_the_best_answer_must_be_the_highest_of_all(tmp_path: Path, experiment: 
         *HALF,
         "--json",
     ]
-    done = experiment(*command, "--out", "out")
+    done = experiment(*arguments, "--out", "out")
     assert done.exit_code == 0, done.stderr
     found = {name: row["best answer highest"] for name, row in rows_of(done.stdout).items()}
     assert found["single, no penalty, tv"]["count"] == 24
@@ -127,14 +127,14 @@ def test_labelled_answers_are_held_against_each_other_by_kind(
         "halu": [f"wrong {i}" for i in range(20)],
     }
     (tmp_path / "chale.json").write_text(json.dumps(columns))
-    command: list[str | Path] = [
+    arguments: list[str | Path] = [
         "fewl-pairs",
         "chale.json",
         *scripted(tmp_path),
         *HALF,
         "--json",
     ]
-    done = experiment(*command, "--limit", "10", "--out", "out")
+    done = experiment(*arguments, "--limit", "10", "--out", "out")
     assert done.exit_code == 0, done.stderr
     row = rows_of(done.stdout)["single, no penalty, tv"]
     # Of questions 0, 2, .. the reference says what is wrong; the half answer is as far from it.
@@ -148,7 +148,7 @@ def test_labelled_answers_are_held_against_each_other_by_kind(
 
 def test_a_reference_that_fails_leaves_answers_out(tmp_path: Path, experiment: Experiment) -> None:
     source, options = questions(tmp_path, 6), scripted(tmp_path)
-    command: list[str | Path] = [
+    arguments: list[str | Path] = [
         "fewl-pairs",
         source,
         *options,
@@ -156,7 +156,7 @@ def test_a_reference_that_fails_leaves_answers_out(tmp_path: Path, experiment: E
         "out",
         "--json",
     ]
-    done = experiment(*command, "--reference", "python:scripted:some")
+    done = experiment(*arguments, "--reference", "python:scripted:some")
     assert done.exit_code == 1, done.stderr
     found = json.loads(done.stdout)
     assert set(found["left_out"]) == {"q3-1", "q3-2"}
@@ -330,8 +330,8 @@ def test_experts_are_told_apart_by_wrong_and_corrected_answers(
     tmp_path: Path, experiment: Experiment
 ) -> None:
     source, options = questions(tmp_path), scripted(tmp_path)
-    command = ["fewl-experts", source, *options, *HALF, *TRUE, "--json", "--out", "out"]
-    done = experiment(*command, "--generator", "python:scripted:pairs")
+    arguments = ["fewl-experts", source, *options, *HALF, *TRUE, "--json", "--out", "out"]
+    done = experiment(*arguments, "--generator", "python:scripted:pairs")
     assert done.exit_code == 0, done.stderr
     rows = rows_of(done.stdout)
     assert rows["true"]["told apart"] == {"mean": 1.0, "quartiles": [1.0, 1.0, 1.0]}
@@ -350,7 +350,7 @@ def test_experts_are_told_apart_by_wrong_and_corrected_answers(
     assert "none can weigh more than 0.881" in said
     page = (tmp_path / "out" / "experiment.html").read_text()
     assert page.count("<svg") == 2 * 5
-    lacking = experiment(*command[:2], *options, *TRUE, "--out", "lacking")
+    lacking = experiment(*arguments[:2], *options, *TRUE, "--out", "lacking")
     assert lacking.exit_code == 2
     assert "wrong_answers: is missing (expected answers, or --generator)" in lacking.stderr
 
@@ -446,3 +446,21 @@ def test_a_judge_says_which_neighbours_answers_are_right(
     wrong = experiment("fewl-neighbours", source, *NEAR, "--of", "everybody")
     assert wrong.exit_code == 2
     assert "of: expected best or references, got 'everybody'" in wrong.stderr
+
+
+@pytest.mark.slow
+def test_a_killed_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
+    source, options = questions(tmp_path, 40), scripted(tmp_path)
+    arguments = ["experiment", "fewl-pairs", str(source), *options, "--json"]
+    arguments += ["--reference", "slow=python:scripted:slow"]
+    whole = run_command(*arguments, "--out", "whole", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    asked = tmp_path / "slow.asked"
+    asked.unlink()
+    killed_at_work(command(*arguments, "--out", "out"), asked, cwd=tmp_path)
+    before = asked.read_text().count("x")
+    assert before < 40
+    again = run_command(*arguments, "--out", "out", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == whole.stdout
+    assert asked.read_text().count("x") < before + 40  # what was stored is not asked again
