@@ -240,8 +240,8 @@ def _judged_by(table: Mapping[str, Sequence[float]]) -> str | None:
 def _notes(
     n: int, tables: Mapping[str, Mapping[str, Sequence[float]]], setup: Setup, agrees: float
 ) -> list[str]:
-    def order(key: str) -> str:
-        means = {name: float(np.mean(table[key])) for name, table in tables.items()}
+    def order(key: str, sign: int = 1) -> str:
+        means = {name: sign * float(np.mean(table[key])) for name, table in tables.items()}
         return " > ".join(sorted(means, key=means.__getitem__, reverse=True))
 
     notes = [
@@ -249,6 +249,7 @@ def _notes(
         "A pair is told apart where the corrected answer is nearer than the wrong one; a reference "
         f"agrees from a similarity of {agrees:g}.",
         f"By expertise: {order('expertise')}.",
+        f"By wrong answers that they do not agree with: {order('agrees_with_wrong', -1)}.",
     ]
     kinds = {_judged_by(table) for table in tables.values()}
     if len(kinds) == 1 and (key := kinds.pop()) is not None:

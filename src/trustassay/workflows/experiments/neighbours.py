@@ -155,7 +155,9 @@ async def neighbours(
         raise InputError("no question has a neighbour with an answer")
     right, wrong, failed = await _judged(answered, judge, rubric, out, setup)
     kept = [one for one in answered if one.sample.id not in failed]
-    return _result(kept, right, wrong, left_out | failed, setup, {"judge": str(judge), "of": of})
+    return _result(
+        kept, right, wrong, left_out | failed, setup, {"judge": str(judge or "none"), "of": of}
+    )
 
 
 def _answered(
@@ -237,9 +239,10 @@ def _result(
     several = len(counts) - 1
     told = ", ".join(f"{k}: {n:,}" for k, n in enumerate(counts) if n)
     notes = [
-        f"{sum(counts):,} questions. By the number of right answers among up to {several}: {told}.",
+        f"{counts[0]:,} of {sum(counts):,} questions have no right answer among those to their "
+        f"neighbours. Questions by the number of right ones, of {several}: {told}.",
         "Right and wrong by the judge's verdict."
-        if settings["judge"] != "None"
+        if settings["judge"] != "none"
         else "Right and wrong as the input lists answers, in the same words: others are neither, "
         "so both shares are lower bounds.",
     ]
@@ -280,7 +283,11 @@ def _result(
 
 
 def _share(own: Sequence[_Answered], which: set[str], seed: int) -> Cell:
-    held = np.array([[float(one.sample.id in which) for one in own]])
+    """Return the mean share of a question's answers that are in a set, over the questions."""
+    by_question: dict[str, list[float]] = {}
+    for one in own:
+        by_question.setdefault(one.sample.question, []).append(float(one.sample.id in which))
+    held = np.array([[sum(each) / len(each) for each in by_question.values()]])
     return shares(held, np.zeros_like(held), seed, "neighbours")[0]
 
 

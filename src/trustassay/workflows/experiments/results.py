@@ -15,7 +15,7 @@ from trustassay.files import whole
 from trustassay.report.experiments import Drawings, ExperimentPage, write_experiment_page
 from trustassay.report.pages import Row as TableRow
 from trustassay.statistics.bootstrap import percentile_interval, resampled_means
-from trustassay.statistics.intervals import FEWEST
+from trustassay.statistics.intervals import FEWEST, mean_interval
 from trustassay.statistics.randomness import generator
 
 __all__ = ["REPLICATES", "Cell", "Result", "Row", "shares"]
@@ -147,7 +147,9 @@ def shares(
         purpose: of the draws; all rows are drawn with the same units.
         count: write how many units are won, too.
 
-    Fewer than :data:`~trustassay.statistics.intervals.FEWEST` units have no interval.
+    Fewer than :data:`~trustassay.statistics.intervals.FEWEST` units have no interval; that of units
+    which are all won, or all lost, is computed
+    (:func:`~trustassay.statistics.intervals.mean_interval`).
     """
     n = won.shape[1]
     if not n:
@@ -156,15 +158,19 @@ def shares(
     drawn = np.concatenate(list(resampled_means(won, rng, REPLICATES)))
     cells = []
     for place, (wins, ties) in enumerate(zip(won.mean(axis=1), tied.mean(axis=1), strict=True)):
-        interval = percentile_interval(100 * drawn[:, place]) if n >= FEWEST else None
+        interval = None
+        if n >= FEWEST:
+            alike = won[place].min() == won[place].max()  # no draw differs then
+            exact = mean_interval(float(wins), 0.0, n) if alike else None
+            interval = percentile_interval(drawn[:, place]) if exact is None else exact
+            interval = None if interval is None else (100 * interval[0], 100 * interval[1])
         value, tie = 100 * float(wins), 100 * float(ties)
-        text = f"{value:.1f}"
         values: dict[str, Any] = {"value": value, "interval": interval, "ties": tie, "n": n}
+        within = f"{interval[0]:.1f} to {interval[1]:.1f}" if interval else ""
+        text = f"{value:.1f}" + (f" ({within})" if within else "")
         if count:
             values["count"] = round(float(won[place].sum()), 6)
-            text = f"{values['count']:g} of {n} ({text} %)"
-        if interval is not None:
-            text += f" ({interval[0]:.1f} to {interval[1]:.1f})"
+            text = f"{values['count']:g} of {n} ({value:.1f} %{', ' if within else ''}{within})"
         if tie:
             text += f", ties {tie:.1f}"
         cells.append(Cell(text, values))
