@@ -146,6 +146,15 @@ def test_labelled_answers_are_held_against_each_other_by_kind(
     assert row["right > halu"]["interval"] is None  # of fewer than 20
 
 
+def test_faulty_records_are_skipped_and_counted(tmp_path: Path, experiment: Experiment) -> None:
+    rows = [question(0), {"question": ""}, {"question": "q", "response": "r"}, question(1)]
+    source, options = jsonl(tmp_path / "input.jsonl", rows), scripted(tmp_path)
+    done = experiment("fewl-pairs", source, *options, *TRUE, "--skip-bad", "--json", "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    assert rows_of(done.stdout)["single, no penalty, tv"]["right > wrong"]["n"] == 2
+    assert "2 faulty records are skipped." in json.loads(done.stdout)["notes"]
+
+
 def test_a_reference_that_fails_leaves_answers_out(tmp_path: Path, experiment: Experiment) -> None:
     source, options = questions(tmp_path, 6), scripted(tmp_path)
     arguments: list[str | Path] = [
@@ -191,6 +200,8 @@ def test_what_cannot_be_done_is_said_before_anything_is_asked(
     assert "incorrect_answers: is missing" in refused("fewl-pairs", without, *TRUE)
     answered = [{"question": "q", "response": "r"}]
     assert "label: is missing" in refused("fewl-best", answered, *TRUE)
+    mixed = [*plain, {"question": "q", "response": "r"}]
+    assert "label: is missing" in refused("fewl-pairs", mixed, *TRUE)
     right = [{"question": "q", "response": "r", "label": 1}]
     assert "no question has a right and a wrong answer" in refused("fewl-pairs", right, *TRUE)
     assert "absent.jsonl" in refused("fewl-pairs", None, *TRUE)
@@ -256,6 +267,15 @@ def test_two_models_answers_are_ordered_as_by_truthfulqa(
     assert row["good v. poor"]["interval"] is not None
     assert row["tables"] == [5]
     assert rows["length: the shorter"]["good v. poor"]["value"] == 0
+
+
+def test_a_model_without_any_score_is_named(tmp_path: Path, experiment: Experiment) -> None:
+    source, options = models_answers(tmp_path), scripted(tmp_path)
+    reference = ["--reference", "poor=python:scripted:true"]  # no model is its own reference
+    done = experiment("fewl-rank", source, *options, *reference, "--json", "--out", "out")
+    assert done.exit_code == 1, done.stderr
+    assert rows_of(done.stdout)["single, no penalty, tv"]["order"]["order"] == ["good", "fair"]
+    assert "No answer has a score of: poor." in done.stderr
 
 
 def test_rankings_say_what_they_lack(tmp_path: Path, experiment: Experiment) -> None:

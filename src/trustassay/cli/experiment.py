@@ -393,9 +393,9 @@ def five_choice(  # noqa: PLR0913 - one argument an option
         settings = {"model": model, "outputs": outputs, "reference": reference, "seed": seed}
         settings |= {"shuffle": shuffle, **dataclasses.asdict(records)}
         folder = out or _default_folder("five-choice", source, settings)
-        work = asking.five_choice
-        result = run_anywhere(lambda: work(source, folder, asked, _read(records)))
-        show_result(result, folder, as_json=as_json)
+        work, read = asking.five_choice, _read(records)
+        result = run_anywhere(lambda: work(source, folder, asked, read))
+        show_result(result.with_skipped(len(read.skipped)), folder, as_json=as_json)
 
 
 def _carry_out(  # noqa: PLR0913 - what every command has
@@ -418,9 +418,9 @@ def _carry_out(  # noqa: PLR0913 - what every command has
 
     settings = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
     folder = out or _default_folder(name, source, settings | others)
-    setup = references.setup(_options(seed, spending))
-    result = run_anywhere(lambda: experiment(source, folder, setup, _read(records)))
-    show_result(result, folder, as_json=as_json)
+    setup, read = references.setup(_options(seed, spending)), _read(records)
+    result = run_anywhere(lambda: experiment(source, folder, setup, read))
+    show_result(result.with_skipped(len(read.skipped)), folder, as_json=as_json)
 
 
 def _options(seed: int, spending: Spending) -> RunOptions:

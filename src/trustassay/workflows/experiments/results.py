@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,6 +81,11 @@ class Result:
             "notes": list(self.notes),
             "left_out": dict(self.left_out),
         }
+
+    def with_skipped(self, count: int) -> Result:
+        """Return the result with the number of faulty records that were skipped."""
+        said = f"{count:,} faulty records are skipped."
+        return replace(self, notes=[*self.notes, said]) if count else self
 
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Return the headings and the rows as people read them."""
