@@ -155,6 +155,23 @@ def test_faulty_records_are_skipped_and_counted(tmp_path: Path, experiment: Expe
     assert "2 faulty records are skipped." in json.loads(done.stdout)["notes"]
 
 
+def test_answers_without_references_are_refused_or_left_out(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    rows = [question(n, references={"one": f"right {n}"} if n else {}) for n in range(4)]
+    source, options = jsonl(tmp_path / "input.jsonl", rows), scripted(tmp_path)
+    done = experiment("fewl-pairs", source, *options, "--out", "refused")
+    assert done.exit_code == 2
+    assert "references: is missing" in done.stderr
+    done = experiment("fewl-pairs", source, *options, "--skip-bad", "--json", "--out", "out")
+    assert done.exit_code == 1, done.stderr
+    assert set(json.loads(done.stdout)["left_out"]) == {"q0-1", "q0-2"}
+    assert rows_of(done.stdout)["single, no penalty, tv"]["right > wrong"]["n"] == 3
+    near = ["--neighbours", "2", "--of", "references", "--skip-bad", "--json", "--out", "near"]
+    done = experiment("fewl-neighbours", source, *options[2:], *near)
+    assert set(json.loads(done.stdout)["left_out"]) == {"q0"}
+
+
 def test_a_reference_that_fails_leaves_answers_out(tmp_path: Path, experiment: Experiment) -> None:
     source, options = questions(tmp_path, 6), scripted(tmp_path)
     arguments: list[str | Path] = [

@@ -389,7 +389,7 @@ def five_choice(  # noqa: PLR0913 - one argument an option
         files = {name: Path(path) for name, _, path in (one.partition("=") for one in outputs)}
         if not all(name and path.name for name, path in files.items()):
             raise ValueError("--outputs: expected NAME=FILE")
-        asked = asking.Asked(model, files, reference, shuffle, _options(seed, spending))
+        asked = asking.Asked(model, files, reference, shuffle, _options(seed, spending, records))
         settings = {"model": model, "outputs": outputs, "reference": reference, "seed": seed}
         settings |= {"shuffle": shuffle, **dataclasses.asdict(records)}
         folder = out or _default_folder("five-choice", source, settings)
@@ -418,15 +418,16 @@ def _carry_out(  # noqa: PLR0913 - what every command has
 
     settings = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
     folder = out or _default_folder(name, source, settings | others)
-    setup, read = references.setup(_options(seed, spending)), _read(records)
+    setup, read = references.setup(_options(seed, spending, records)), _read(records)
     result = run_anywhere(lambda: experiment(source, folder, setup, read))
     show_result(result.with_skipped(len(read.skipped)), folder, as_json=as_json)
 
 
-def _options(seed: int, spending: Spending) -> RunOptions:
+def _options(seed: int, spending: Spending, records: Records) -> RunOptions:
     from trustassay.runs.options import run_options
 
-    return run_options(seed=seed, progress=True, **spending.keywords())
+    skip = records.skip_bad
+    return run_options(seed=seed, skip_bad=skip, progress=True, **spending.keywords())
 
 
 def _read(records: Records) -> ReadRecords:

@@ -28,7 +28,7 @@ from trustassay.statistics.intervals import FEWEST, t_interval
 from trustassay.statistics.ranking import truth_of
 from trustassay.together import all_of
 from trustassay.workflows.experiments.answers import Records, read_records
-from trustassay.workflows.experiments.measuring import Setup, execute_run, load_models
+from trustassay.workflows.experiments.measuring import FAULTY, Setup, execute_run, load_models
 from trustassay.workflows.experiments.results import Cell, Result, Row
 
 __all__ = ["RATINGS", "experts"]
@@ -151,7 +151,8 @@ async def experts(
     named = {"references": references, "generator": generator, "similarity": similarity}
     folder = RunFolder(out / "compared")
     found = await execute_run(list(questions.values()), metric, named, folder, setup.options)
-    left_out = {k: one.error or one.reason for k, one in found.items() if one.score is None}
+    left_out = {one.id: FAULTY for one in questions.values() if one.id not in found}
+    left_out |= {k: one.error or one.reason for k, one in found.items() if one.score is None}
     rows = [one.evidence for one in found.values() if one.score is not None]
     if not rows:
         raise InputError(

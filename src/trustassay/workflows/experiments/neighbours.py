@@ -27,7 +27,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
 from trustassay.words import plain_words
 from trustassay.workflows.experiments.answers import Records, best_answer, read_records
-from trustassay.workflows.experiments.measuring import Setup, execute_run, load_models
+from trustassay.workflows.experiments.measuring import FAULTY, Setup, execute_run, load_models
 from trustassay.workflows.experiments.results import Cell, Result, Row, shares
 
 __all__ = ["neighbours"]
@@ -149,7 +149,8 @@ async def neighbours(
     named = {"references": references, "embedder": setup.embedder}
     folder = RunFolder(out / "neighbours")
     found = await execute_run(list(questions.values()), metric, named, folder, setup.options)
-    left_out = {k: one.error or one.reason for k, one in found.items() if one.score is None}
+    left_out = {one.id: FAULTY for one in questions.values() if one.id not in found}
+    left_out |= {k: one.error or one.reason for k, one in found.items() if one.score is None}
     answered = list(_answered(questions, found, of))
     if not answered:
         raise InputError("no question has a neighbour with an answer")
@@ -166,6 +167,8 @@ def _answered(
     """Return each answer to a neighbour as an answer to the question."""
     answers = []
     for sample in questions.values():
+        if sample.id not in found:
+            continue
         for rank, row in enumerate(found[sample.id].evidence, 1):
             other = questions[row["question"].strip()]
             texts = [best_answer(other)] if of == "best" else row["answers"]
