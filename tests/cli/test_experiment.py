@@ -228,6 +228,7 @@ def models_answers(folder: Path, **others: Any) -> Path:
     )
 
 
+@pytest.mark.slow
 def test_models_are_ranked_by_every_variant(tmp_path: Path, experiment: Experiment) -> None:
     source, options = models_answers(tmp_path), scripted(tmp_path)
     done = experiment("fewl-rank", source, *options, *TRUE, *HALF, "--json", "--out", "out")
