@@ -305,3 +305,16 @@ def test_a_killed_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
     assert again.stdout == whole.stdout
     assert asked.read_text().count("x") < before + 40  # what was stored is not asked again
+
+
+def test_one_model_asked_for_several_answers_is_several_references(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    source, options = questions(tmp_path, 4), scripted(tmp_path)
+    arguments = ["fewl-pairs", source, *options, "--reference", "one=python:scripted:several"]
+    done = experiment(*arguments, "--answers", "3", "--json", "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    rows = rows_of(done.stdout)
+    assert rows["single, no penalty, tv"]["right > wrong"]["value"] == 100  # the first is right
+    assert rows["uniform, no penalty, eq1, tv"]["right > wrong"]["value"] == 0  # the others not
+    assert "References: one, one 2, one 3." in done.stderr

@@ -70,6 +70,11 @@ async def slow(prompt):
     return f"right {number(prompt)}"
 
 
+def several(prompt):
+    n = number(prompt)
+    return f"1. right {n}\\n2. wrong {n}\\n3. wrong {n} indeed"
+
+
 def first(prompt):
     noted("first")
     return "A"
