@@ -17,6 +17,7 @@ from trustassay.cli import (
     dataset,
     demo,
     distractors,
+    experiment,
     generate,
     isotropy,
     models,
@@ -54,6 +55,7 @@ app.command("annotate")(annotate.annotate)
 app.command("agree")(agree.agree)
 app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
+app.add_typer(experiment.app, name="experiment")
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)

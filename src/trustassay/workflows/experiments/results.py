@@ -1,0 +1,182 @@
+"""The table of an experiment: as JSON, as Markdown, and as rows for a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.files import whole
+from trustassay.report.experiments import Drawings, ExperimentPage, write_experiment_page
+from trustassay.report.pages import Row as TableRow
+from trustassay.statistics.bootstrap import percentile_interval, resampled_means
+from trustassay.statistics.intervals import FEWEST, mean_interval
+from trustassay.statistics.randomness import generator
+
+__all__ = ["REPLICATES", "Cell", "Result", "Row", "shares"]
+
+REPLICATES = 2000
+Floats = NDArray[np.float64]
+
+
+class Cell(NamedTuple):
+    """A figure: as people read it, and the numbers behind it."""
+
+    text: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table. ``about`` says in JSON what it is; ``cells`` stand as the columns;
+    ``tables`` are those of the paper that have it.
+    """
+
+    name: str
+    cells: Sequence[Cell]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    tables: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of an experiment.
+
+    notes: sentences on what the table holds, and what it lacks. left_out: why samples do not
+    count, by id. settings: what was chosen. drawings: of its page, where it has one.
+    """
+
+    experiment: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    drawings: Sequence[Drawings] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "experiment": self.experiment,
+            "title": self.title,
+            "settings": dict(self.settings),
+            "rows": [
+                {
+                    "name": row.name,
+                    **row.about,
+                    "tables": list(row.tables),
+                    **{
+                        column: dict(cell.values)
+                        for column, cell in zip(self.columns, row.cells, strict=True)
+                    },
+                }
+                for row in self.rows
+            ],
+            "notes": list(self.notes),
+            "left_out": dict(self.left_out),
+        }
+
+    def with_skipped(self, count: int) -> Result:
+        """Return the result with the number of faulty records that were skipped."""
+        said = f"{count:,} faulty records are skipped."
+        return replace(self, notes=[*self.notes, said]) if count else self
+
+    def texts(self) -> tuple[list[str], list[list[str]]]:
+        """Return the headings and the rows as people read them."""
+        told = any(row.tables for row in self.rows)
+        head = ["", *self.columns, *(["paper's tables"] if told else [])]
+        body = []
+        for row in self.rows:
+            own = [", ".join(map(str, row.tables))] if told else []
+            body.append([row.name, *(cell.text for cell in row.cells), *own])
+        return head, body
+
+    def markdown(self) -> str:
+        """Return a page of the table."""
+        head, body = self.texts()
+        lines = [f"# {_plain(self.title)}", ""]
+        lines += [_line(head), _line(["---"] * len(head)), *map(_line, body), ""]
+        lines += [f"- {_plain(note)}" for note in self.notes]
+        return "\n".join(lines) + "\n"
+
+    def write(self, folder: Path) -> None:
+        """Write ``experiment.json``, ``experiment.md``, and the page where there are drawings."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        for name, content in (("experiment.json", text), ("experiment.md", self.markdown())):
+            with whole(folder / name) as file:
+                file.write(content.encode())
+        if self.drawings:
+            write_experiment_page(self._page(), folder / "experiment.html")
+
+    def _page(self) -> ExperimentPage:
+        head, body = self.texts()
+        return ExperimentPage(
+            title=self.title,
+            experiment=self.experiment,
+            facts={name: str(value) for name, value in self.settings.items()},
+            headline=self.notes[0],
+            warnings=[],
+            notes=self.notes[1:],
+            figures=self.drawings,
+            columns=head[1:],
+            rows=[TableRow(name, cells) for name, *cells in body],
+        )
+
+
+def _plain(text: str) -> str:
+    """Return text in one line in which nothing is markup."""
+    escaped = " ".join(text.split())
+    for sign in "\\`*_<>[]|#":
+        escaped = escaped.replace(sign, f"\\{sign}")
+    return escaped
+
+
+def _line(cells: Sequence[str]) -> str:
+    shown = (cell if cell == "---" else _plain(cell) for cell in cells)
+    return f"| {' | '.join(shown)} |"
+
+
+def shares(
+    won: Floats, tied: Floats, seed: int, purpose: str, *, count: bool = False
+) -> list[Cell]:
+    """Return, for each row, the share of units that it wins, with its interval and its ties.
+
+    Args:
+        won, tied: shape (r, n) of r rows and n units, from 0 to 1.
+        purpose: of the draws; all rows are drawn with the same units.
+        count: write how many units are won, too.
+
+    Fewer than :data:`~trustassay.statistics.intervals.FEWEST` units have no interval; that of units
+    which are all won, or all lost, is computed
+    (:func:`~trustassay.statistics.intervals.mean_interval`).
+    """
+    n = won.shape[1]
+    if not n:
+        return [Cell("–", {"value": None, "n": 0})] * len(won)
+    rng = generator(seed, "experiment", purpose)
+    drawn = np.concatenate(list(resampled_means(won, rng, REPLICATES)))
+    cells = []
+    for place, (wins, ties) in enumerate(zip(won.mean(axis=1), tied.mean(axis=1), strict=True)):
+        interval = None
+        if n >= FEWEST:
+            alike = won[place].min() == won[place].max()  # no draw differs then
+            exact = mean_interval(float(wins), 0.0, n) if alike else None
+            interval = percentile_interval(drawn[:, place]) if exact is None else exact
+            interval = None if interval is None else (100 * interval[0], 100 * interval[1])
+        value, tie = 100 * float(wins), 100 * float(ties)
+        values: dict[str, Any] = {"value": value, "interval": interval, "ties": tie, "n": n}
+        within = f"{interval[0]:.1f} to {interval[1]:.1f}" if interval else ""
+        text = f"{value:.1f}" + (f" ({within})" if within else "")
+        if count:
+            values["count"] = round(float(won[place].sum()), 6)
+            text = f"{values['count']:g} of {n} ({value:.1f} %{', ' if within else ''}{within})"
+        if tie:
+            text += f", ties {tie:.1f}"
+        cells.append(Cell(text, values))
+    return cells
