@@ -476,7 +476,7 @@ class Models(Protocol):
 
     def choose(
         self,
-        text: str,
+        text: str | Sequence[Message],
         options: Sequence[str],
         /,
         *,
