@@ -24,6 +24,7 @@ from trustassay.cli import (
     rescore,
     rubric,
     score,
+    select,
     watch,
 )
 from trustassay.cli.interrupting import INTERRUPTED
@@ -52,6 +53,7 @@ app.command("compare")(compare.compare)
 app.command("agree")(agree.agree)
 app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
+app.add_typer(select.app, name="select")
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)
