@@ -129,7 +129,8 @@ def interval(
 
     Percentile bootstrap: whole questions are drawn anew, which is the multinomial of the table.
     Draws of a figure that is 0 or 100 are all the same; then it is the exact interval of a share,
-    of the questions that decide it. ``None`` where the figure is undefined.
+    of the questions that decide it. ``None`` where the figure is undefined, or has no scatter, as
+    the choices of a judge who always prefers the same answer in both orders.
     """
     t = np.asarray(table, dtype=float)
     value, n = float(figure(t)), int(t.sum())
@@ -142,7 +143,8 @@ def interval(
         low, high = binomial_interval(deciding * value / 100, deciding)
         return 100 * low, 100 * high
     drawn = rng.multinomial(n, t.ravel() / n, size=REPLICATES).reshape(-1, 4, 4)
-    return percentile_interval(figure(drawn.astype(float)))
+    found = percentile_interval(figure(drawn.astype(float)))
+    return None if found is None or found[0] == found[1] else found
 
 
 def _one(row: int, column: int) -> Floats:

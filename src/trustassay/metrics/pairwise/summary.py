@@ -84,6 +84,8 @@ def summarise(metric: Metric, assessments: Collection[Assessment], seed: int) ->
             without[key] = reason
         elif found := maths.interval(figure, table, generator(seed, "pairwise", key)):
             intervals[key] = found
+        else:
+            without[key] = "every question says the same"
     return Summary(
         {key: values[key] for key in FIGURES},
         n,

@@ -9,7 +9,6 @@ from trustassay.workflows.select.choosing import (
     choose_targets,
     icl_prompt,
     nearest_examples,
-    question_key,
     split,
 )
 from trustassay.workflows.select.icl import IclOptions, Prompts, select_icl
@@ -29,7 +28,6 @@ __all__ = [
     "choose_targets",
     "icl_prompt",
     "nearest_examples",
-    "question_key",
     "read_answers",
     "select_icl",
     "select_sft",

@@ -15,8 +15,8 @@ from trustassay.errors import RunFolderError, UnknownNameError, did_you_mean
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.infos import metric_infos
-from trustassay.sample import Sample
-from trustassay.workflows.select.choosing import Candidate, Question, question_key
+from trustassay.sample import Sample, question_key
+from trustassay.workflows.select.choosing import Candidate, Question
 
 __all__ = ["LABEL", "SCORE", "SINGLE", "Answers", "Candidate", "Question", "read_answers"]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trustassay.metrics.fewl.neighbours import nearest
 from trustassay.prompts import Prompt
-from trustassay.sample import Sample
+from trustassay.sample import Sample, question_key
 
 __all__ = [
     "Candidate",
@@ -30,7 +30,6 @@ __all__ = [
     "choose_targets",
     "icl_prompt",
     "nearest_examples",
-    "question_key",
     "shipped_prompt",
     "split",
     "tied",
@@ -88,11 +87,6 @@ class Example:
         }
 
 
-def question_key(text: str) -> str:
-    """Return what is the same for equal questions: white space and case do not count."""
-    return " ".join(text.split()).casefold()
-
-
 def best(question: Question, way: str) -> Candidate:
     """Return the candidate with the highest value, the first of equal ones."""
     return max(question.candidates, key=lambda one: one.values[way])
@@ -128,8 +122,8 @@ def nearest_examples(
 ) -> list[list[Example]]:
     """Return the k examples nearest to each question that is asked, nearest first, by cosine.
 
-    Never one whose question is the asked one, by :func:`question_key`; so fewer than k where there
-    are no more.
+    Never one whose question is the asked one, by :func:`~trustassay.sample.question_key`; so fewer
+    than k where there are no more.
 
     Args:
         asked_vectors, example_vectors: unit vectors of the questions, shapes (n, d) and (m, d).

@@ -27,7 +27,7 @@ from trustassay.prompts import Prompt
 from trustassay.runs.folder import RunFolder, encoded_sample
 from trustassay.runs.intake import take_in
 from trustassay.runs.stages import unanswered
-from trustassay.sample import Sample
+from trustassay.sample import Sample, question_key
 from trustassay.workflows.select.answers import SCORE, SINGLE, Answers, read_answers
 from trustassay.workflows.select.choosing import (
     EXAMPLES,
@@ -36,7 +36,6 @@ from trustassay.workflows.select.choosing import (
     choose_examples,
     icl_prompt,
     nearest_examples,
-    question_key,
     shipped_prompt,
     tied,
 )
