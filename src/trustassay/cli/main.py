@@ -25,6 +25,7 @@ from trustassay.cli import (
     rubric,
     score,
     select,
+    tune,
     watch,
 )
 from trustassay.cli.interrupting import INTERRUPTED
@@ -54,6 +55,7 @@ app.command("agree")(agree.agree)
 app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
 app.add_typer(select.app, name="select")
+app.command("tune")(tune.tune)
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)
