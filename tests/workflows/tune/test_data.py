@@ -46,7 +46,7 @@ def test_all_faults_are_told_with_their_lines(tmp_path: Path) -> None:
     text = str(error.value)
     assert "6 faulty lines" in text
     for number, words in (
-        (2, " is not JSON"),
+        (2, "line: is not JSON"),
         (4, "messages: is missing"),
         (5, "messages[1].content: expected text"),
         (6, "messages: expected the user's turn and the assistant's answer at the end"),

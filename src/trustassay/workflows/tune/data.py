@@ -73,7 +73,7 @@ def _read(line: str) -> Conversation | list[Problem]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return [Problem("", f"is not JSON: {error}")]
+        return [Problem("line", f"is not JSON: {error}")]
     messages = record.get("messages") if isinstance(record, Mapping) else None
     if not isinstance(messages, list) or not messages:
         return [Problem("messages", "is missing (expected a list of role and content)")]
