@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from tests.lazily import needed
-from trustassay.statistics.ranking import ordered_alike, rank_models, truth_of
+from trustassay.statistics.correlation import kendall_tau_b, spearman
+from trustassay.statistics.ranking import (
+    _rank_correlations,
+    ordered_alike,
+    rank_models,
+    truth_of,
+)
 
 stats = needed("scipy.stats")
 
@@ -133,3 +139,18 @@ def test_truth_of_an_answer_is_the_tqa_metric() -> None:
     assert truth_of([0.2, 0.7], [0.4, 0.1]) == pytest.approx(0.3)
     with pytest.raises(ValueError, match="at least"):
         truth_of([0.2], [])
+
+
+def test_rank_correlations_of_many_samples_are_those_of_each() -> None:
+    """With ties, and where one is constant."""
+    rng = np.random.default_rng(3)
+    x, y = rng.integers(0, 4, (2, 60, 5)).astype(float)
+    x[0] = 1.0
+    tau, rho = _rank_correlations(x, y)
+    for place, (a, b) in enumerate(zip(x, y, strict=True)):
+        for found, expected in ((tau, kendall_tau_b(a, b)), (rho, spearman(a, b))):
+            if expected is None:
+                assert np.isnan(found[place])
+            else:
+                assert found[place] == pytest.approx(expected, abs=1e-12)
+    assert np.isnan(tau[0])

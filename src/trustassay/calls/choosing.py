@@ -13,7 +13,7 @@ from trustassay.capabilities import Choice, Message, Models, Reply
 from trustassay.errors import BackendError
 from trustassay.together import all_of
 
-__all__ = ["choose", "letter_of"]
+__all__ = ["choose", "chosen", "letter_of"]
 
 LETTERS = ascii_uppercase
 HALF = 0.5
@@ -89,10 +89,19 @@ async def choose(
     told = _first_token(reply, letters) if by == "auto" else []
     if sum(map(math.isfinite, told)) > 1:
         return _likeliest(told, "logprobs", reply.text)
-    index = _repeated(reply.text, options)
-    if index is None and (letter := letter_of(reply.text, letters)):
+    return Choice(chosen(reply.text, options), "letter", (), reply.text)
+
+
+def chosen(text: str, options: Sequence[str]) -> int | None:
+    """Return the option that a reply repeats word for word, else that whose letter it names.
+
+    ``None`` if it does neither. Options are shown as A, B, C, ...
+    """
+    index = _repeated(text, options)
+    letters = LETTERS[: len(options)]
+    if index is None and (letter := letter_of(text, letters)):
         index = letters.index(letter)
-    return Choice(index, "letter", (), reply.text)
+    return index
 
 
 def letter_of(text: str, letters: str) -> str | None:

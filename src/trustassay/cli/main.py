@@ -16,6 +16,7 @@ from trustassay.cli import (
     dataset,
     demo,
     distractors,
+    experiment,
     generate,
     isotropy,
     models,
@@ -56,6 +57,7 @@ app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
 app.add_typer(select.app, name="select")
 app.command("tune")(tune.tune)
+app.add_typer(experiment.app, name="experiment")
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)

@@ -122,6 +122,7 @@ def _haltt4llm(record: Record) -> Sequence[Record]:
         return ()
     shown = [(one["text"], one["correct"]) for one in choices if str(one["text"]).strip()]
     right = [text for text, correct in shown if correct]
+    marked = [place for place, one in enumerate(choices) if one["correct"]]
     return [
         {
             **_rest(record, "answers"),
@@ -132,6 +133,7 @@ def _haltt4llm(record: Record) -> Sequence[Record]:
                 if not correct and str(text).strip().casefold() not in _NO_STATEMENT
             ],
             "choices": [one["text"] for one in choices],
+            **({"right_choice": marked[0]} if len(marked) == 1 else {}),
         }
     ]
 

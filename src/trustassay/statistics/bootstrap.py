@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BootstrapSums", "percentile_interval"]
+__all__ = ["BootstrapSums", "percentile_interval", "resampled_means"]
 
 Floats = NDArray[np.float64]
 
 CHUNK = 4096
+DRAWN_AT_ONCE = 4_000_000
+"""Numbers of the largest matrix of draws that is held."""
 
 
 class BootstrapSums:
@@ -79,6 +83,24 @@ class BootstrapSums:
             counts[replicate] = np.bincount(picks, minlength=size)
         self.total += block.sum(axis=0)
         self.resampled += counts @ block
+
+
+def resampled_means(
+    rows: Floats, rng: np.random.Generator, replicates: int = 1000
+) -> Iterator[Floats]:
+    """Yield the means of rows over units drawn with replacement, the same units for all rows.
+
+    Args:
+        rows: shape (r, n), of n units, at least one.
+
+    Yields arrays of shape (b, r); B, the replicates, are those of all together.
+    """
+    n = rows.shape[1]
+    at_once = max(1, DRAWN_AT_ONCE // n)
+    for start in range(0, replicates, at_once):
+        size = min(at_once, replicates - start)
+        counts = rng.multinomial(n, np.full(n, 1 / n), size=size)
+        yield counts @ rows.T / n
 
 
 def percentile_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float] | None:

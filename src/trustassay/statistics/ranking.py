@@ -6,14 +6,13 @@ to the answers of a question cancels out (the paired bootstrap, Efron 1979).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import percentile_interval
+from trustassay.statistics.bootstrap import percentile_interval, resampled_means
 from trustassay.statistics.correlation import kendall_tau_b, spearman
 from trustassay.statistics.intervals import FEWEST
 
@@ -22,8 +21,6 @@ __all__ = ["Agreement", "Difference", "RankedModels", "ordered_alike", "rank_mod
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 REPLICATES = 2000
-DRAWN_AT_ONCE = 4_000_000
-"""Numbers of the largest matrix of draws that is held."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ def rank_models(
     order = np.argsort(-sign * s.mean(axis=1), kind="stable")
     s = s[order]
     both = s if t is None else np.concatenate([s, t[order]])
-    drawn = np.concatenate(list(_resampled_means(both, rng, replicates)))
+    drawn = np.concatenate(list(resampled_means(both, rng, replicates)))
     m = len(s)
     means, drawn_means = s.mean(axis=1), drawn[:, :m]
     agreement = None
@@ -127,16 +124,6 @@ def rank_models(
         true_means,
         agreement,
     )
-
-
-def _resampled_means(rows: Floats, rng: np.random.Generator, replicates: int) -> Iterator[Floats]:
-    """Yield means over questions drawn with replacement, shape (b, rows), b draws at a time."""
-    n = rows.shape[1]
-    at_once = max(1, DRAWN_AT_ONCE // n)
-    for start in range(0, replicates, at_once):
-        size = min(at_once, replicates - start)
-        counts = rng.multinomial(n, np.full(n, 1 / n), size=size)
-        yield counts @ rows.T / n
 
 
 def _difference(i: int, j: int, means: Floats, drawn: Floats, *, enough: bool) -> Difference:
@@ -163,17 +150,31 @@ def _rank_probabilities(drawn: Floats) -> Floats:
 
 
 def _agreement(means: Floats, truth: Floats, drawn: Floats, drawn_truth: Floats) -> Agreement:
-    def interval(measure: object) -> Interval | None:
-        assert callable(measure)
-        found = [measure(a, b) for a, b in zip(drawn, drawn_truth, strict=True)]
-        return percentile_interval([np.nan if one is None else one for one in found])
-
+    tau, rho = _rank_correlations(drawn, drawn_truth)
     return Agreement(
         kendall_tau_b(means, truth),
         spearman(means, truth),
-        interval(kendall_tau_b),
-        interval(spearman),
+        percentile_interval(tau),
+        percentile_interval(rho),
     )
+
+
+def _rank_correlations(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return Kendall's tau-b and Spearman's rho of each row of two samples, shape (B, M) each.
+
+    As :func:`~trustassay.statistics.correlation.kendall_tau_b` and ``spearman``, for many small
+    samples at once; NaN where they are not defined.
+    """
+    signs = [np.sign(one[:, :, None] - one[:, None, :]) for one in (x, y)]
+    tau = _cosine(*(one.reshape(len(one), -1) for one in signs))
+    ranks = [one.sum(axis=2) / 2 for one in signs]  # less their mean, and ties share theirs
+    return tau, _cosine(ranks[0], ranks[1])
+
+
+def _cosine(a: Floats, b: Floats) -> Floats:
+    below = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+    undefined = np.full(len(a), np.nan)
+    return np.asarray(np.divide((a * b).sum(axis=1), below, out=undefined, where=below > 0))
 
 
 def ordered_alike(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:

@@ -1,0 +1,125 @@
+"""Stand-ins for reference models and a generator, for the experiments on public data.
+
+    trustassay experiment fewl-best TruthfulQA_817_original.csv \\
+        --reference davinci=python:benchmarks.stand_ins:davinci
+
+No reference answers were published with CHALE. Here five references answer its questions with
+probability .1, .3, .5, .7 and .9 by the right short answer, else by that of the nearest question,
+as in ``benchmarks.fewl``; CHALE_QUESTIONS says of how many questions (300). ``ada``, ``babbage``,
+``curie`` and ``davinci`` give the answers of these models to TruthfulQA's questions. ``pairs``
+makes CHALE's wrong answers of the five nearest questions' answers. Data are found by
+TRUSTASSAY_SHARED, else ../shared.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+
+from benchmarks.fewl import chale, halueval, truthfulqa
+from trustassay.backends.embedded import EmbeddedEmbedder
+from trustassay.metrics.fewl.neighbours import nearest
+
+QUESTIONS = int(os.environ.get("CHALE_QUESTIONS", "300"))
+WRONG = 5
+
+
+def _question(prompt: str) -> str:
+    """Return the last question of a prompt."""
+    return prompt.rsplit("Question: ", 1)[1].splitlines()[0].strip()
+
+
+@cache
+def _chale() -> Mapping[str, Mapping[str, str]]:
+    return {_one_line(one["question"]): one["references"] for one in chale(QUESTIONS, "mixed")}
+
+
+@cache
+def _truthfulqa() -> Mapping[str, Mapping[str, str]]:
+    return {_one_line(one["question"]): one["references"] for one in truthfulqa(None)}
+
+
+@cache
+def _knowledge() -> Mapping[str, str]:
+    return {_one_line(one["question"]): one["references"]["knowledge"] for one in halueval(None)}
+
+
+def _one_line(question: str) -> str:
+    return question.splitlines()[0].strip()
+
+
+def mixed1(prompt: str) -> str:
+    """Answer a question of CHALE, right in one of ten cases."""
+    return _chale()[_question(prompt)]["reference 1"]
+
+
+def mixed3(prompt: str) -> str:
+    """Answer a question of CHALE, right in three of ten cases."""
+    return _chale()[_question(prompt)]["reference 2"]
+
+
+def mixed5(prompt: str) -> str:
+    """Answer a question of CHALE, right in five of ten cases."""
+    return _chale()[_question(prompt)]["reference 3"]
+
+
+def mixed7(prompt: str) -> str:
+    """Answer a question of CHALE, right in seven of ten cases."""
+    return _chale()[_question(prompt)]["reference 4"]
+
+
+def mixed9(prompt: str) -> str:
+    """Answer a question of CHALE, right in nine of ten cases."""
+    return _chale()[_question(prompt)]["reference 5"]
+
+
+def ada(prompt: str) -> str:
+    """Answer a question of TruthfulQA as GPT-3 ada did."""
+    return _truthfulqa()[_question(prompt)]["ada"]
+
+
+def babbage(prompt: str) -> str:
+    """Answer a question of TruthfulQA as GPT-3 babbage did."""
+    return _truthfulqa()[_question(prompt)]["babbage"]
+
+
+def curie(prompt: str) -> str:
+    """Answer a question of TruthfulQA as GPT-3 curie did."""
+    return _truthfulqa()[_question(prompt)]["curie"]
+
+
+def davinci(prompt: str) -> str:
+    """Answer a question of TruthfulQA as GPT-3 davinci did."""
+    return _truthfulqa()[_question(prompt)]["davinci"]
+
+
+def knowledge(prompt: str) -> str:
+    """Answer a question of HaluEval with its passage."""
+    return _knowledge()[_question(prompt)]
+
+
+@cache
+def _wrong() -> Mapping[str, tuple[str, ...]]:
+    """Return the right short answers of each question's nearest questions: wrong ones for it."""
+    rows = [one for one in chale(QUESTIONS, "short") if one["label"]]
+    questions = [one["question"] for one in rows]
+    vectors = EmbeddedEmbedder().vectors(questions)
+    near = nearest(vectors, vectors, WRONG, max_similarity=0.8, itself=np.arange(len(rows))).places
+    short = [one["references"]["reference 1"] for one in rows]
+    return {
+        _one_line(question): tuple(short[place] for place in places if place >= 0)
+        for question, places in zip(questions, near, strict=True)
+    }
+
+
+def pairs(prompt: str) -> str:
+    """Reply with wrong answers to a question of CHALE, each with a plain denial."""
+    known = _wrong()
+    question = next(q for q in sorted(known, key=len, reverse=True) if q in prompt)
+    return "\n".join(
+        f"{n}. Wrong Answer: {text}\n{n}. Non-Wrong Answer: It is not {text}"
+        for n, text in enumerate(known[question], 1)
+    )

@@ -1,0 +1,356 @@
+"""``trustassay experiment``: the experiments of papers, each a command of the group."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import Records, Spending, with_options
+from trustassay.cli.streams import one_line, print_json, say
+from trustassay.cli.tables import show_table
+
+if TYPE_CHECKING:
+    from trustassay.runs.options import RunOptions
+    from trustassay.workflows.experiments.answers import Records as ReadRecords
+    from trustassay.workflows.experiments.measuring import Setup
+    from trustassay.workflows.experiments.results import Result
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True)
+
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="INPUT",
+        help="Answers or questions, as of score; CHALE, TruthfulQA, HaluEval and haltt4llm as "
+        "published.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Optional[Path],  # noqa: UP045 - typer reads it
+    typer.Option(
+        help="The folder of the experiment: its table, and the runs behind it.", show_default=False
+    ),
+]
+
+
+@dataclass(frozen=True)
+class References:
+    """Who is asked, and by what answers are compared."""
+
+    reference: Annotated[
+        list[str],
+        typer.Option(
+            help="A model whose answers are compared, a URI as for score --model. May be given "
+            "more than once. Without one the input has `references`.",
+            metavar="[NAME=]URI",
+            show_default=False,
+        ),
+    ] = field(default_factory=list)
+    answers: Annotated[
+        int, typer.Option(help="Different answers that each reference is asked for.", min=1)
+    ] = 1
+    generator: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="A model that writes wrong and corrected answers, where the input has none.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ] = None
+    pairs: Annotated[
+        int, typer.Option(help="Wrong and corrected answers that count for a question.", min=1)
+    ] = 25
+    embedder: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="The embedding model by which neighbours are found: embedded (the default), "
+            "openai:MODEL[@BASE_URL], hf:ID-or-path.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ] = None
+    similarity: Annotated[
+        list[str],
+        typer.Option(
+            help="A similarity, as of score; each gives a block of rows. May be given more than "
+            "once.",
+            metavar="URI",
+        ),
+    ] = field(default_factory=lambda: ["cosine"])
+    neighbours: Annotated[int, typer.Option(help="Questions behind a penalty.", min=1)] = 10
+    max_similarity: Annotated[
+        float, typer.Option(help="Cosine from which questions are too alike to be neighbours.")
+    ] = 0.8
+    weight_temperature: Annotated[
+        float, typer.Option(help="Divides the expertise before its exponential is taken.")
+    ] = 1.0
+    single: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="The reference that counts where one alone does. Default: the first one.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None
+
+    def setup(self, options: RunOptions) -> Setup:
+        """Return them as an experiment uses them; raises ValueError for what cannot be."""
+        from trustassay.metrics.fewl import Fewl
+        from trustassay.workflows.experiments.measuring import Setup
+
+        return Setup(
+            references=self.reference,
+            generator=self.generator,
+            embedder=self.embedder,
+            similarities=tuple(dict.fromkeys(self.similarity)),
+            metric=Fewl(
+                temperature=self.weight_temperature,
+                neighbours=self.neighbours,
+                max_similarity=self.max_similarity,
+                pairs=self.pairs,
+                answers=self.answers,
+            ),
+            single=self.single,
+            options=options,
+        )
+
+
+@app.callback()
+def group() -> None:
+    """Repeat an experiment of a paper on your data and with your models.
+
+    What is asked is asked once and stored; the same command goes on after an interruption.
+
+    \b
+    trustassay experiment fewl-pairs chale.json --reference openai:gpt-4o-mini --answers 5 \\
+        --generator openai:gpt-4o-mini
+    """
+
+
+@app.command("fewl-pairs")
+@with_options
+def fewl_pairs(
+    source: Source,
+    *,
+    references: References,
+    records: Records,
+    spending: Spending,
+    out: Out = None,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Hold right answers against wrong ones: the paper's Tables 1, 2, 8, 10, 11, 12 in one.
+
+    \b
+    trustassay experiment fewl-pairs chale.json --reference openai:gpt-4o-mini --answers 5
+    trustassay experiment fewl-pairs qa_data.json --reference openai:gpt-4o-mini \\
+        --generator openai:gpt-4o-mini --similarity cosine --similarity novel
+    """
+    with errors_for_people():
+        from trustassay.workflows.experiments.fewl import pairs
+
+        _carry_out("fewl-pairs", pairs, source, references, records, spending, out, seed, as_json)
+
+
+@app.command("fewl-best")
+@with_options
+def fewl_best(
+    source: Source,
+    *,
+    references: References,
+    records: Records,
+    spending: Spending,
+    out: Out = None,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Count the questions whose best answer scores highest of all: the paper's Tables 3 and 9.
+
+    \b
+    trustassay experiment fewl-best TruthfulQA.csv --reference openai:gpt-4o-mini --answers 5
+    """
+    with errors_for_people():
+        from trustassay.workflows.experiments.fewl import best
+
+        _carry_out("fewl-best", best, source, references, records, spending, out, seed, as_json)
+
+
+@app.command("fewl-rank")
+@with_options
+def fewl_rank(
+    source: Source,
+    *,
+    references: References,
+    records: Records,
+    spending: Spending,
+    out: Out = None,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Rank models by mean score, against true accuracy where there are labels: Table 4.
+
+    Models are told apart by the field `model`.
+
+    \b
+    trustassay experiment fewl-rank answers.jsonl --reference openai:gpt-4o-mini
+    """
+    with errors_for_people():
+        from trustassay.workflows.experiments.models import rank
+
+        _carry_out("fewl-rank", rank, source, references, records, spending, out, seed, as_json)
+
+
+@app.command("fewl-samples")
+@with_options
+def fewl_samples(
+    source: Source,
+    *,
+    references: References,
+    records: Records,
+    spending: Spending,
+    out: Out = None,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Order two models' answers to each question, against TruthfulQA's metric: Table 5.
+
+    Answers have `model`, `answers` and `incorrect_answers`.
+
+    \b
+    trustassay experiment fewl-samples answers.jsonl --reference openai:gpt-4o
+    """
+    with errors_for_people():
+        from trustassay.workflows.experiments.models import samples
+
+        _carry_out(
+            "fewl-samples", samples, source, references, records, spending, out, seed, as_json
+        )
+
+
+@app.command("five-choice")
+@with_options
+def five_choice(  # noqa: PLR0913 - one argument an option
+    source: Source,
+    *,
+    model: Annotated[
+        list[str],
+        typer.Option(
+            help="A model that answers, a URI as for score. May be given more than once.",
+            metavar="[NAME=]URI",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    outputs: Annotated[
+        list[str],
+        typer.Option(
+            help="Results that haltt4llm published for a model. May be given more than once.",
+            metavar="NAME=FILE",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    reference: Annotated[
+        list[str],
+        typer.Option(
+            help="A model whose answers become the references in answers.jsonl; without one each "
+            "model has the others.",
+            metavar="[NAME=]URI",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Show the choices in a random order.")
+    ] = False,
+    records: Records,
+    spending: Spending,
+    out: Out = None,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Put questions with choices to models and grade them: the true accuracies of Table 4.
+
+    Graded by ours, which reads any reply, and by haltt4llm's rules. answers.jsonl, beside the
+    table, is an input of fewl-rank.
+
+    \b
+    trustassay experiment five-choice truthfulqa_trivia_questions.json \\
+        --model openai:gpt-4o-mini --shuffle
+    """
+    with errors_for_people():
+        from trustassay.event_loop import run_anywhere
+        from trustassay.workflows.experiments import five_choice as asking
+
+        files = {name: Path(path) for name, _, path in (one.partition("=") for one in outputs)}
+        if not all(name and path.name for name, path in files.items()):
+            raise ValueError("--outputs: expected NAME=FILE")
+        asked = asking.Asked(model, files, reference, shuffle, _options(seed, spending))
+        settings = {"model": model, "outputs": outputs, "reference": reference, "seed": seed}
+        settings |= {"shuffle": shuffle, **dataclasses.asdict(records)}
+        folder = out or _default_folder("five-choice", source, settings)
+        work = asking.five_choice
+        result = run_anywhere(lambda: work(source, folder, asked, _read(records)))
+        show_result(result, folder, as_json=as_json)
+
+
+def _carry_out(  # noqa: PLR0913 - what every command has
+    name: str,
+    experiment: Callable[[Path, Path, Setup, ReadRecords], Coroutine[Any, Any, Result]],
+    source: Path,
+    references: References,
+    records: Records,
+    spending: Spending,
+    out: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Carry out an experiment with FEWL's variants, and show its table."""
+    from trustassay.event_loop import run_anywhere
+
+    settings = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
+    folder = out or _default_folder(name, source, settings)
+    setup = references.setup(_options(seed, spending))
+    result = run_anywhere(lambda: experiment(source, folder, setup, _read(records)))
+    show_result(result, folder, as_json=as_json)
+
+
+def _options(seed: int, spending: Spending) -> RunOptions:
+    from trustassay.runs.options import run_options
+
+    return run_options(seed=seed, progress=True, **spending.keywords())
+
+
+def _read(records: Records) -> ReadRecords:
+    from trustassay.workflows.experiments.answers import Records as ReadRecords
+
+    return ReadRecords(**(records.read()))
+
+
+def _default_folder(name: str, source: Path, settings: Mapping[str, Any]) -> Path:
+    from trustassay.runs.naming import default_folder
+
+    found = default_folder(source, experiment=name, **settings)
+    return found.with_name(f"{name}-{found.name}")
+
+
+def show_result(result: Result, folder: Path, *, as_json: bool) -> None:
+    """Print a result, write it into its folder; exit with status 1 if samples are left out."""
+    result.write(folder)
+    headings, rows = result.texts()
+    say(one_line(result.title))
+    show_table(headings, rows, (), wide=True)
+    for note in result.notes:
+        say(one_line(note))
+    say(f"table:  {folder / 'experiment.md'}")
+    if as_json:
+        print_json(result.to_dict())
+    if result.left_out:
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""Experiments of papers as commands: what is asked is asked once, and every variant is scored."""

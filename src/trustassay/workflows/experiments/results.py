@@ -1,0 +1,152 @@
+"""The table of an experiment: as JSON, as Markdown, and as rows for a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.files import whole
+from trustassay.statistics.bootstrap import percentile_interval, resampled_means
+from trustassay.statistics.intervals import FEWEST
+from trustassay.statistics.randomness import generator
+
+__all__ = ["REPLICATES", "Cell", "Result", "Row", "shares"]
+
+REPLICATES = 2000
+Floats = NDArray[np.float64]
+
+
+class Cell(NamedTuple):
+    """A figure: as people read it, and the numbers behind it."""
+
+    text: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table. ``about`` says in JSON what it is; ``cells`` stand as the columns;
+    ``tables`` are those of the paper that have it.
+    """
+
+    name: str
+    cells: Sequence[Cell]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    tables: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of an experiment.
+
+    notes: sentences on what the table holds, and what it lacks. left_out: why samples do not
+    count, by id. settings: what was chosen.
+    """
+
+    experiment: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "experiment": self.experiment,
+            "title": self.title,
+            "settings": dict(self.settings),
+            "rows": [
+                {
+                    "name": row.name,
+                    **row.about,
+                    "tables": list(row.tables),
+                    **{
+                        column: dict(cell.values)
+                        for column, cell in zip(self.columns, row.cells, strict=True)
+                    },
+                }
+                for row in self.rows
+            ],
+            "notes": list(self.notes),
+            "left_out": dict(self.left_out),
+        }
+
+    def texts(self) -> tuple[list[str], list[list[str]]]:
+        """Return the headings and the rows as people read them."""
+        told = any(row.tables for row in self.rows)
+        head = ["", *self.columns, *(["paper's tables"] if told else [])]
+        body = []
+        for row in self.rows:
+            own = [", ".join(map(str, row.tables))] if told else []
+            body.append([row.name, *(cell.text for cell in row.cells), *own])
+        return head, body
+
+    def markdown(self) -> str:
+        """Return a page of the table."""
+        head, body = self.texts()
+        lines = [f"# {_plain(self.title)}", ""]
+        lines += [_line(head), _line(["---"] * len(head)), *map(_line, body), ""]
+        lines += [f"- {_plain(note)}" for note in self.notes]
+        return "\n".join(lines) + "\n"
+
+    def write(self, folder: Path) -> None:
+        """Write ``experiment.json`` and ``experiment.md``, each whole or not at all."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        for name, content in (("experiment.json", text), ("experiment.md", self.markdown())):
+            with whole(folder / name) as file:
+                file.write(content.encode())
+
+
+def _plain(text: str) -> str:
+    """Return text in one line in which nothing is markup."""
+    escaped = " ".join(text.split())
+    for sign in "\\`*_<>[]|#":
+        escaped = escaped.replace(sign, f"\\{sign}")
+    return escaped
+
+
+def _line(cells: Sequence[str]) -> str:
+    shown = (cell if cell == "---" else _plain(cell) for cell in cells)
+    return f"| {' | '.join(shown)} |"
+
+
+def shares(
+    won: Floats, tied: Floats, seed: int, purpose: str, *, count: bool = False
+) -> list[Cell]:
+    """Return, for each row, the share of units that it wins, with its interval and its ties.
+
+    Args:
+        won, tied: shape (r, n) of r rows and n units, from 0 to 1.
+        purpose: of the draws; all rows are drawn with the same units.
+        count: write how many units are won, too.
+
+    Fewer than :data:`~trustassay.statistics.intervals.FEWEST` units have no interval.
+    """
+    n = won.shape[1]
+    if not n:
+        return [Cell("–", {"value": None, "n": 0})] * len(won)
+    rng = generator(seed, "experiment", purpose)
+    drawn = np.concatenate(list(resampled_means(won, rng, REPLICATES)))
+    cells = []
+    for place, (wins, ties) in enumerate(zip(won.mean(axis=1), tied.mean(axis=1), strict=True)):
+        interval = percentile_interval(100 * drawn[:, place]) if n >= FEWEST else None
+        value, tie = 100 * float(wins), 100 * float(ties)
+        text = f"{value:.1f}"
+        values: dict[str, Any] = {"value": value, "interval": interval, "ties": tie, "n": n}
+        if count:
+            values["count"] = round(float(won[place].sum()), 6)
+            text = f"{values['count']:g} of {n} ({text} %)"
+        if interval is not None:
+            text += f" ({interval[0]:.1f} to {interval[1]:.1f})"
+        if tie:
+            text += f", ties {tie:.1f}"
+        cells.append(Cell(text, values))
+    return cells
