@@ -292,12 +292,12 @@ def five_choice(  # noqa: PLR0913 - one argument an option
         files = {name: Path(path) for name, _, path in (one.partition("=") for one in outputs)}
         if not all(name and path.name for name, path in files.items()):
             raise ValueError("--outputs: expected NAME=FILE")
-        asked = asking.Asked(model, files, reference, shuffle, _options(seed, spending))
+        asked = asking.Asked(model, files, reference, shuffle, run_options_of(seed, spending))
         settings = {"model": model, "outputs": outputs, "reference": reference, "seed": seed}
         settings |= {"shuffle": shuffle, **dataclasses.asdict(records)}
-        folder = out or _default_folder("five-choice", source, settings)
+        folder = out or default_folder_of("five-choice", source, settings)
         work = asking.five_choice
-        result = run_anywhere(lambda: work(source, folder, asked, _read(records)))
+        result = run_anywhere(lambda: work(source, folder, asked, read_of(records)))
         show_result(result, folder, as_json=as_json)
 
 
@@ -316,25 +316,25 @@ def _carry_out(  # noqa: PLR0913 - what every command has
     from trustassay.event_loop import run_anywhere
 
     settings = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
-    folder = out or _default_folder(name, source, settings)
-    setup = references.setup(_options(seed, spending))
-    result = run_anywhere(lambda: experiment(source, folder, setup, _read(records)))
+    folder = out or default_folder_of(name, source, settings)
+    setup = references.setup(run_options_of(seed, spending))
+    result = run_anywhere(lambda: experiment(source, folder, setup, read_of(records)))
     show_result(result, folder, as_json=as_json)
 
 
-def _options(seed: int, spending: Spending) -> RunOptions:
+def run_options_of(seed: int, spending: Spending) -> RunOptions:
     from trustassay.runs.options import run_options
 
     return run_options(seed=seed, progress=True, **spending.keywords())
 
 
-def _read(records: Records) -> ReadRecords:
+def read_of(records: Records) -> ReadRecords:
     from trustassay.workflows.experiments.answers import Records as ReadRecords
 
     return ReadRecords(**(records.read()))
 
 
-def _default_folder(name: str, source: Path, settings: Mapping[str, Any]) -> Path:
+def default_folder_of(name: str, source: Path, settings: Mapping[str, Any]) -> Path:
     from trustassay.runs.naming import default_folder
 
     found = default_folder(source, experiment=name, **settings)

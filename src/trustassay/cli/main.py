@@ -17,6 +17,7 @@ from trustassay.cli import (
     demo,
     distractors,
     experiment,
+    experiment_learning,
     generate,
     isotropy,
     models,
@@ -57,6 +58,8 @@ app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
 app.add_typer(select.app, name="select")
 app.command("tune")(tune.tune)
+experiment.app.command("fewl-icl")(experiment_learning.fewl_icl)
+experiment.app.command("fewl-sft")(experiment_learning.fewl_sft)
 app.add_typer(experiment.app, name="experiment")
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)

@@ -123,9 +123,9 @@ def test_from_the_command_line_nothing_is_reported_to_anybody(
     asked = jsonl(tmp_path / "asked.jsonl", [{"question": "q", "own_prompt": "the cat"}])
     arguments = [
         ["tune", data, "--model", model, "--steps", "2", "--out", tmp_path / "tuned"],
-        ["generate", asked, "--model", f"hf:{tmp_path / 'tuned'}", "--out", tmp_path / "a.jsonl"]
-        + ["--max-tokens", "20"],
+        ["generate", asked, "--model", f"hf:{tmp_path / 'tuned'}", "--out", tmp_path / "a.jsonl"],
     ]
+    arguments[1] += ["--max-tokens", "20"]
     written = json.dumps([[str(one) for one in each] for each in arguments])
     (tmp_path / "commands.json").write_text(written)
     done = subprocess.run(

@@ -40,7 +40,15 @@ from trustassay.workflows.select.choosing import (
     tied,
 )
 
-__all__ = ["IclOptions", "Prompts", "select_icl"]
+__all__ = [
+    "IclOptions",
+    "Prompts",
+    "question_of",
+    "question_vectors",
+    "read_questions",
+    "select_icl",
+    "with_prompt",
+]
 
 AT_ONCE = 1024
 """Questions that are embedded together."""
@@ -135,13 +143,11 @@ async def _select(
         tied(one, options.by) for one in answers.questions if question_key(one.text) in kept
     )
     if questions is None:
-        asked = [_question_of(sample) for sample in answers.asked]
+        asked = [question_of(sample) for sample in answers.asked]
     else:
-        asked, found.repeated = await _read_questions(questions, options)
-    backends = Backends.of(embed=await asyncio.to_thread(resolve.embedder, embedder))
-    check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
+        asked, found.repeated = await read_questions(questions, options)
     texts = [*(sample.question for sample in asked), *(one.question for one in examples)]
-    vectors = await _vectors(texts, backends, options)
+    vectors = await question_vectors(texts, embedder, options)
     near = nearest_examples(
         [sample.question for sample in asked],
         vectors[: len(asked)],
@@ -153,12 +159,13 @@ async def _select(
     with whole(out) as file:
         for sample, shown in zip(asked, near, strict=True):
             found.short += len(shown) < options.examples
-            file.write(encoded_sample(_with_prompt(sample, shown, template)))
+            file.write(encoded_sample(with_prompt(sample, shown, template)))
             found.prompts += 1
     return found
 
 
-def _with_prompt(sample: Sample, shown: Sequence[Example], template: Prompt) -> Sample:
+def with_prompt(sample: Sample, shown: Sequence[Example], template: Prompt | None = None) -> Sample:
+    """Return a question with the prompt that shows examples; ``generate`` sends it as it is."""
     own = {
         "examples": [one.to_dict() for one in shown],
         OWN_PROMPT: icl_prompt(sample.question, shown, template, sample),
@@ -166,12 +173,12 @@ def _with_prompt(sample: Sample, shown: Sequence[Example], template: Prompt) -> 
     return replace(sample, metadata={**sample.metadata, **own})
 
 
-def _question_of(sample: Sample) -> Sample:
+def question_of(sample: Sample) -> Sample:
     """Return the question alone, with what is known of it; the rest described one answer."""
     return replace(sample, response=None, model=None, label=None, resamples=(), metadata={})
 
 
-async def _read_questions(path: Path, options: IclOptions) -> tuple[list[Sample], int]:
+async def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample], int]:
     """Return the questions of a file, each once, and how many came again."""
     with TemporaryDirectory(prefix="trustassay-") as place:
         folder = RunFolder(Path(place))
@@ -183,8 +190,16 @@ async def _read_questions(path: Path, options: IclOptions) -> tuple[list[Sample]
     return list(found.values()), len(samples) - len(found)
 
 
-async def _vectors(texts: Sequence[str], backends: Backends, options: IclOptions) -> Vectors:
-    """Return the unit vectors of texts, shape (n, d); equal texts are embedded once."""
+async def question_vectors(
+    texts: Sequence[str], embedder: resolve.EmbedderChoice, options: IclOptions
+) -> Vectors:
+    """Return the unit vectors of texts, shape (n, d); equal texts are embedded once.
+
+    Raises:
+        BackendError, UnknownNameError: no such embedder, or its key is missing.
+    """
+    backends = Backends.of(embed=await asyncio.to_thread(resolve.embedder, embedder))
+    check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
     rows = []
     async with open_calls(backends, options.calls) as gatherers:
         models = cast(Models, SampleModels(gatherers))

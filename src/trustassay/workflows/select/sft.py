@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from trustassay.workflows.select.choosing import (
     tied,
 )
 
-__all__ = ["QUESTIONS", "TEST", "TRAIN", "Targets", "select_sft"]
+__all__ = ["QUESTIONS", "TEST", "TRAIN", "Targets", "select_sft", "write_targets"]
 
 TRAIN, TEST, QUESTIONS = "train.jsonl", "test.jsonl", "test_questions.jsonl"
 
@@ -61,13 +61,18 @@ def select_sft(
     """
     answers = read_answers(run, [by], metric=metric)
     train, test = split(choose_targets(answers.questions, by), test_share, seed)
+    write_targets(out, train, test)
+    ties = sum(tied(question, by) for question in answers.questions)
+    return Targets(answers, len(train), len(test), ties)
+
+
+def write_targets(out: Path, train: Sequence[Example], test: Sequence[Example]) -> None:
+    """Write the three files of :func:`select_sft` into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     _write(out / TRAIN, map(chat_record, train))
     _write(out / TEST, map(chat_record, test))
     with whole(out / QUESTIONS) as file:
         file.writelines(map(_question, test))
-    ties = sum(tied(question, by) for question in answers.questions)
-    return Targets(answers, len(train), len(test), ties)
 
 
 def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
