@@ -48,7 +48,7 @@ def inputs(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_the_win_rate_of_two_files(inputs: tuple[Path, Path], tmp_path: Path) -> None:
-    arguments = ["compare", *inputs, "--judge", "python:judges:longer", "--json"]
+    arguments: list[str | Path] = ["compare", *inputs, "--judge", "python:judges:longer", "--json"]
     done = run_command(*arguments, "--out", "page.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -89,7 +89,7 @@ def test_bad_inputs(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     twice = jsonl(tmp_path / "twice.jsonl", [{"question": "Q?", "response": r} for r in "xy"])
     blank = jsonl(tmp_path / "blank.jsonl", [{"question": "What is 1?", "response": " "}])
     judge = ["--judge", "python:judges:first"]
-    for arguments, words in (
+    cases: list[tuple[list[str | Path], str]] = [
         ([one, strange, *judge], "have no question in common (42 and 1 questions)"),
         ([twice, one, *judge], "has several answers"),
         ([one, blank, *judge], "none of 1 questions has an answer in both"),
@@ -98,7 +98,8 @@ def test_bad_inputs(inputs: tuple[Path, Path], tmp_path: Path) -> None:
         ([one, other, *judge, "--metric", "x"], "a judge compares answers"),
         ([one, other, "--limit", "3"], "--limit: has an effect with --judge alone"),
         ([one, other, *judge, "--prompt", tmp_path / "no.jinja"], "no.jinja"),
-    ):
+    ]
+    for arguments, words in cases:
         done = run_command("compare", *arguments, cwd=tmp_path)
         assert done.returncode == 2, (arguments, done.stderr)
         assert words in " ".join(done.stderr.split())
@@ -140,7 +141,17 @@ def test_killed_it_goes_on_and_asks_nothing_twice(
 ) -> None:
     server.change(latency_ms=50)
     uri = f"openai:judge@{server.base_url}?concurrency=4"
-    arguments = ["compare", *inputs, "--judge", uri, "--run", "run", "--cache", "off", "--json"]
+    arguments: list[str | Path] = [
+        "compare",
+        *inputs,
+        "--judge",
+        uri,
+        "--run",
+        "run",
+        "--cache",
+        "off",
+        "--json",
+    ]
     process = subprocess.Popen(
         command(*arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

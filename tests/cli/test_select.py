@@ -181,7 +181,7 @@ def test_from_answers_to_prompts_that_generate_sends(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "answers.jsonl", answers())
     embedder = quick_embedder(tmp_path)
     metric = ["--metric", "fewl:form=agreement,penalty=none", "--similarity", "novel"]
-    arguments = [source, *metric, *embedder, "--run", "run", "--json"]
+    arguments: list[str | Path] = [source, *metric, *embedder, "--run", "run", "--json"]
     done = run_command("select", "icl", *arguments, "--out", "p.jsonl", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -69,7 +69,7 @@ def test_nothing_won_or_lost_has_no_rate() -> None:
 
 
 @given(TABLES)
-def test_the_other_side_of_every_figure(table: np.ndarray) -> None:  # type: ignore[type-arg]
+def test_the_other_side_of_every_figure(table: np.ndarray) -> None:
     """With the answers exchanged wins are losses; shares sum to 100; all counts are kept."""
     other = table.T
     if maths.wins(table) + maths.losses(table):

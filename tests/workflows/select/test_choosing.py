@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,7 +30,7 @@ TIED = question("tied", ("x", 0.5, 0.2), ("y", 0.5, 0.3))
 EQUAL = question("equal", ("z", 0.9, 0.1), (" z ", 0.1, 0.9))
 
 
-def unit(*rows: tuple[float, ...]) -> np.ndarray:  # type: ignore[type-arg]
+def unit(*rows: tuple[float, ...]) -> Any:
     found = np.array(rows, dtype=np.float32)
     return found / np.linalg.norm(found, axis=1, keepdims=True)
 

@@ -157,7 +157,7 @@ def test_what_cannot_be_tuned(model: Path, data: Path, tmp_path: Path) -> None:
         tune(data, str(model), tmp_path / "full")
     for options in ({"steps": 0}, {"epochs": -1.0}, {"learning_rate": float("nan")}, {"seed": -1}):
         with pytest.raises(ValueError, match=next(iter(options))):
-            TuneOptions(**options)  # type: ignore[arg-type]
+            TuneOptions(**options)
 
 
 def test_without_the_extra_it_says_what_to_install(

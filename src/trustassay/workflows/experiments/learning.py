@@ -179,7 +179,10 @@ def _scored(
     run_anywhere(run)
     single = SINGLE if setup.single is None else f"{SINGLE}:{setup.single}"
     found = read_answers(out / "scores", [SCORE, single, LABEL], metric=Fewl.name)
-    notes = [f"FEWL with the weights `{metric.weights}` and the similarity {setup.similarities[0]}"]
+    notes = [
+        f"FEWL of the form `{metric.form}` with the weights `{metric.weights}` and the similarity "
+        f"{setup.similarities[0]}"
+    ]
     notes.append(f"the baseline is likeness to {found.reference} alone, without penalty")
     lost = sum(found.without.values())
     if lost or found.alone:
