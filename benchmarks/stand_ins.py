@@ -6,7 +6,8 @@
 No reference answers were published with CHALE. Here five references answer its questions with
 probability .1, .3, .5, .7 and .9 by the right short answer, else by that of the nearest question,
 as in ``benchmarks.fewl``; CHALE_QUESTIONS says of how many questions (300). ``ada``, ``babbage``,
-``curie`` and ``davinci`` give the answers of these models to TruthfulQA's questions. ``pairs``
+``curie`` and ``davinci`` give the answers of these models to TruthfulQA's questions, ``flan``,
+``llama`` and ``gpt`` those of TrustScore's systems, ``knowledge`` HaluEval's passage. ``pairs``
 makes CHALE's wrong answers of the five nearest questions' answers. Data are found by
 TRUSTASSAY_SHARED, else ../shared.
 """
@@ -14,17 +15,27 @@ TRUSTASSAY_SHARED, else ../shared.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 
-from benchmarks.fewl import chale, halueval, truthfulqa
+from benchmarks.fewl import chale, halueval, trustscore, truthfulqa
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.metrics.fewl.neighbours import nearest
 
+Known = TypeVar("Known")
+_making = Lock()
+"""Models are called in threads: what they know is made once."""
 QUESTIONS = int(os.environ.get("CHALE_QUESTIONS", "300"))
 WRONG = 5
+
+
+def _once(made: Callable[[], Known]) -> Known:
+    with _making:
+        return made()
 
 
 def _question(prompt: str) -> str:
@@ -53,52 +64,75 @@ def _one_line(question: str) -> str:
 
 def mixed1(prompt: str) -> str:
     """Answer a question of CHALE, right in one of ten cases."""
-    return _chale()[_question(prompt)]["reference 1"]
+    return _once(_chale)[_question(prompt)]["reference 1"]
 
 
 def mixed3(prompt: str) -> str:
     """Answer a question of CHALE, right in three of ten cases."""
-    return _chale()[_question(prompt)]["reference 2"]
+    return _once(_chale)[_question(prompt)]["reference 2"]
 
 
 def mixed5(prompt: str) -> str:
     """Answer a question of CHALE, right in five of ten cases."""
-    return _chale()[_question(prompt)]["reference 3"]
+    return _once(_chale)[_question(prompt)]["reference 3"]
 
 
 def mixed7(prompt: str) -> str:
     """Answer a question of CHALE, right in seven of ten cases."""
-    return _chale()[_question(prompt)]["reference 4"]
+    return _once(_chale)[_question(prompt)]["reference 4"]
 
 
 def mixed9(prompt: str) -> str:
     """Answer a question of CHALE, right in nine of ten cases."""
-    return _chale()[_question(prompt)]["reference 5"]
+    return _once(_chale)[_question(prompt)]["reference 5"]
 
 
 def ada(prompt: str) -> str:
     """Answer a question of TruthfulQA as GPT-3 ada did."""
-    return _truthfulqa()[_question(prompt)]["ada"]
+    return _once(_truthfulqa)[_question(prompt)]["ada"]
 
 
 def babbage(prompt: str) -> str:
     """Answer a question of TruthfulQA as GPT-3 babbage did."""
-    return _truthfulqa()[_question(prompt)]["babbage"]
+    return _once(_truthfulqa)[_question(prompt)]["babbage"]
 
 
 def curie(prompt: str) -> str:
     """Answer a question of TruthfulQA as GPT-3 curie did."""
-    return _truthfulqa()[_question(prompt)]["curie"]
+    return _once(_truthfulqa)[_question(prompt)]["curie"]
 
 
 def davinci(prompt: str) -> str:
     """Answer a question of TruthfulQA as GPT-3 davinci did."""
-    return _truthfulqa()[_question(prompt)]["davinci"]
+    return _once(_truthfulqa)[_question(prompt)]["davinci"]
 
 
 def knowledge(prompt: str) -> str:
     """Answer a question of HaluEval with its passage."""
-    return _knowledge()[_question(prompt)]
+    return _once(_knowledge)[_question(prompt)]
+
+
+@cache
+def _trustscore() -> Mapping[str, Mapping[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for one in trustscore(None):
+        found.setdefault(_one_line(one["question"]), {})[one["model"]] = one["response"]
+    return found
+
+
+def flan(prompt: str) -> str:
+    """Answer a question of TrustScore's set as its flan did."""
+    return _once(_trustscore)[_question(prompt)]["flan"]
+
+
+def llama(prompt: str) -> str:
+    """Answer a question of TrustScore's set as its llama did."""
+    return _once(_trustscore)[_question(prompt)]["llama"]
+
+
+def gpt(prompt: str) -> str:
+    """Answer a question of TrustScore's set as its gpt did."""
+    return _once(_trustscore)[_question(prompt)]["gpt"]
 
 
 @cache
@@ -117,7 +151,7 @@ def _wrong() -> Mapping[str, tuple[str, ...]]:
 
 def pairs(prompt: str) -> str:
     """Reply with wrong answers to a question of CHALE, each with a plain denial."""
-    known = _wrong()
+    known = _once(_wrong)
     question = next(q for q in sorted(known, key=len, reverse=True) if q in prompt)
     return "\n".join(
         f"{n}. Wrong Answer: {text}\n{n}. Non-Wrong Answer: It is not {text}"

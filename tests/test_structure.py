@@ -57,7 +57,7 @@ ALLOWED: dict[str, set[str]] = {
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
-    | {"runs"},
+    | {"runs", "together", "words"},
     "api": VALUES | METRIC | {"backends", "calls", "runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "metric", "sample", "workflows"},
     "cli": VALUES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.support import jsonl
+from tests.support import command, jsonl, killed_at_work, run_command
 from tests.workflows.experiments.material import choice_questions, question, questions, scripted
 from trustassay.cli.main import app
 
@@ -22,6 +23,7 @@ Experiment = Callable[..., Result]
 def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """The command in this process, in a folder whose modules are imported anew."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     for module in ("scripted", "quick"):
         monkeypatch.delitem(sys.modules, module, raising=False)
 
@@ -43,7 +45,7 @@ def test_pairs_of_the_best_answer_and_the_first_wrong_one(
     tmp_path: Path, experiment: Experiment
 ) -> None:
     source, options = questions(tmp_path), scripted(tmp_path)
-    command: list[str | Path] = [
+    arguments: list[str | Path] = [
         "fewl-pairs",
         source,
         *options,
@@ -52,8 +54,8 @@ def test_pairs_of_the_best_answer_and_the_first_wrong_one(
         "--out",
         "out",
     ]
-    command += ["--generator", "python:scripted:pairs", "--json"]
-    done = experiment(*command)
+    arguments += ["--generator", "python:scripted:pairs", "--json"]
+    done = experiment(*arguments)
     assert done.exit_code == 0, done.stderr
     rows = rows_of(done.stdout)
     won = {name: row["right > wrong"] for name, row in rows.items()}
@@ -77,7 +79,7 @@ def test_pairs_of_the_best_answer_and_the_first_wrong_one(
     assert (tmp_path / "pairs.asked").read_text().count("x") == 24
     page = (tmp_path / "out" / "experiment.md").read_text()
     assert "| uniform, no penalty, eq1, tv | 50.0" in page
-    again = experiment(*command)
+    again = experiment(*arguments)
     assert again.stdout == done.stdout
     assert (tmp_path / "half.asked").read_text() == asked
 
@@ -88,7 +90,7 @@ def test_the_best_answer_must_be_the_highest_of_all(tmp_path: Path, experiment: 
     rows[1] |= {"answers": [["mostly", "right 1"]], "Best Answer": "right 1"}
     rows[2]["incorrect_answers"] = ["Right 2", "odd 2"]  # the same words as the best answer
     source, options = jsonl(tmp_path / "questions.jsonl", rows), scripted(tmp_path)
-    command: list[str | Path] = [
+    arguments: list[str | Path] = [
         "fewl-best",
         source,
         *options,
@@ -96,7 +98,7 @@ def test_the_best_answer_must_be_the_highest_of_all(tmp_path: Path, experiment: 
         *HALF,
         "--json",
     ]
-    done = experiment(*command, "--out", "out")
+    done = experiment(*arguments, "--out", "out")
     assert done.exit_code == 0, done.stderr
     found = {name: row["best answer highest"] for name, row in rows_of(done.stdout).items()}
     assert found["single, no penalty, tv"]["count"] == 24
@@ -125,14 +127,14 @@ def test_labelled_answers_are_held_against_each_other_by_kind(
         "halu": [f"wrong {i}" for i in range(20)],
     }
     (tmp_path / "chale.json").write_text(json.dumps(columns))
-    command: list[str | Path] = [
+    arguments: list[str | Path] = [
         "fewl-pairs",
         "chale.json",
         *scripted(tmp_path),
         *HALF,
         "--json",
     ]
-    done = experiment(*command, "--limit", "10", "--out", "out")
+    done = experiment(*arguments, "--limit", "10", "--out", "out")
     assert done.exit_code == 0, done.stderr
     row = rows_of(done.stdout)["single, no penalty, tv"]
     # Of questions 0, 2, .. the reference says what is wrong; the half answer is as far from it.
@@ -146,7 +148,7 @@ def test_labelled_answers_are_held_against_each_other_by_kind(
 
 def test_a_reference_that_fails_leaves_answers_out(tmp_path: Path, experiment: Experiment) -> None:
     source, options = questions(tmp_path, 6), scripted(tmp_path)
-    command: list[str | Path] = [
+    arguments: list[str | Path] = [
         "fewl-pairs",
         source,
         *options,
@@ -154,7 +156,7 @@ def test_a_reference_that_fails_leaves_answers_out(tmp_path: Path, experiment: E
         "out",
         "--json",
     ]
-    done = experiment(*command, "--reference", "python:scripted:some")
+    done = experiment(*arguments, "--reference", "python:scripted:some")
     assert done.exit_code == 1, done.stderr
     found = json.loads(done.stdout)
     assert set(found["left_out"]) == {"q3-1", "q3-2"}
@@ -322,3 +324,143 @@ def test_nobody_asked_and_questions_without_choices(tmp_path: Path, experiment: 
     done = experiment("five-choice", plain, "--model", "python:scripted:half")
     assert done.exit_code == 2
     assert "choices: expected 2 to 26 texts" in done.stderr
+
+
+def test_experts_are_told_apart_by_wrong_and_corrected_answers(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    source, options = questions(tmp_path), scripted(tmp_path)
+    arguments = ["fewl-experts", source, *options, *HALF, *TRUE, "--json", "--out", "out"]
+    done = experiment(*arguments, "--generator", "python:scripted:pairs")
+    assert done.exit_code == 0, done.stderr
+    rows = rows_of(done.stdout)
+    assert rows["true"]["told apart"] == {"mean": 1.0, "quartiles": [1.0, 1.0, 1.0]}
+    assert rows["half"]["told apart"]["mean"] == 0.5
+    assert rows["half"]["agrees with wrong"]["mean"] == 0.5
+    assert rows["true"]["agrees with corrected"]["mean"] == 1.0
+    # Expertise is 2/3 of who is right, else -2/3: of two weights the larger is 1 / (1 + e^(-4/3)).
+    other = 1 / (1 + math.exp(4 / 3))
+    assert rows["half"]["weight"]["mean"] == pytest.approx((0.5 + other) / 2, abs=1e-5)
+    assert rows["true"]["heaviest"]["count"] == 24
+    assert rows["half"]["heaviest"]["count"] == 12
+    assert rows["half"]["rating"]["by"] == "nearer_to_right"
+    assert rows["half"]["rating"]["mean"] == 0.5
+    said = " ".join(done.stderr.split())
+    assert "By expertise: true > half." in said
+    assert "none can weigh more than 0.881" in said
+    page = (tmp_path / "out" / "experiment.html").read_text()
+    assert page.count("<svg") == 2 * 5
+    lacking = experiment(*arguments[:2], *options, *TRUE, "--out", "lacking")
+    assert lacking.exit_code == 2
+    assert "wrong_answers: is missing (expected answers, or --generator)" in lacking.stderr
+
+
+def test_ratings_of_the_input_stand_beside_expertise(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    rows = [
+        question(
+            n,
+            references={"<b>one": f"right {n}", "two": f"wrong {n}"},
+            wrong_answers=[f"wrong {n}"],
+            corrected_answers=[f"right {n}"],
+            reference_ratings={"<b>one": 2 - n % 2, "two": 0},
+        )
+        for n in range(20)
+    ]
+    source = jsonl(tmp_path / "rated.jsonl", rows)
+    done = experiment("fewl-experts", source, *scripted(tmp_path), "--json", "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    found = rows_of(done.stdout)
+    assert found["<b>one"]["rating"]["mean"] == 1.5
+    assert found["two"]["rating"]["by"] == "rating"
+    page = (tmp_path / "out" / "experiment.html").read_text()
+    assert "&lt;b&gt;one" in page
+    assert "<b>one" not in page
+    assert "\\<b\\>one" in (tmp_path / "out" / "experiment.md").read_text()
+
+
+def neighbouring(folder: Path) -> Path:
+    """Questions 0 to 3 share an answer, and a wrong one is the right one of all others."""
+    return jsonl(
+        folder / "near.jsonl",
+        [
+            question(
+                n,
+                answers=[["Right 3!" if n < 4 else f"right {n}"]],
+                incorrect_answers=[f"right {10 if n < 4 else 3}"],
+            )
+            for n in range(20)
+        ],
+    )
+
+
+NEAR = ["--neighbours", "19", "--embedder", "python:quick:embedder", "--max-similarity", "1"]
+
+
+def test_neighbours_answers_count_as_the_input_lists_them(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    source = neighbouring(tmp_path)
+    scripted(tmp_path)
+    done = experiment("fewl-neighbours", source, *NEAR, "--json", "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    rows = rows_of(done.stdout)
+    # All 19 others are neighbours. Each of four has three others of its answer.
+    assert rows["all"]["right, %"]["value"] == pytest.approx(100 * 12 / 380)
+    # "right 10" is wrong of four questions, "right 3" of sixteen, which see it four times.
+    assert rows["all"]["wrong, %"]["value"] == pytest.approx(100 * (4 + 64) / 380)
+    assert rows["neighbour 19"]["n"] == 20
+    cosines = [
+        rows[f"neighbour {rank}"]["cosine of the questions"]["mean"] for rank in range(1, 20)
+    ]
+    assert cosines == sorted(cosines, reverse=True)
+    assert "0: 16, 3: 4" in " ".join(done.stderr.split())
+    page = (tmp_path / "out" / "experiment.html").read_text()
+    assert "80% have none" in page
+    assert page.count("<svg") == 2
+
+
+def test_a_judge_says_which_neighbours_answers_are_right(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    source = neighbouring(tmp_path)
+    scripted(tmp_path)
+    judged = ["--judge", "python:scripted:yes_to_three", "--json", "--out"]
+    done = experiment("fewl-neighbours", source, *NEAR, *judged, "out")
+    assert done.exit_code == 0, done.stderr
+    asked = (tmp_path / "judge.asked").read_text()
+    # The gold answer stands in the prompt, too: the judge says yes to all of four questions.
+    found = rows_of(done.stdout)["all"]
+    assert found["right, %"]["value"] == 0  # "Right 3!" has a capital letter
+    assert found["wrong, %"]["value"] == 100
+    again = experiment("fewl-neighbours", source, *NEAR, *judged, "out")
+    assert again.stdout == done.stdout
+    assert (tmp_path / "judge.asked").read_text() == asked
+    said = experiment(
+        "fewl-neighbours", source, *NEAR, *judged, "other", "--of", "references", *TRUE
+    )
+    assert said.exit_code == 0, said.stderr
+    # The reference says "right 3" of question 3, which all others see.
+    assert rows_of(said.stdout)["all"]["right, %"]["value"] == pytest.approx(100 * 19 / 380)
+    wrong = experiment("fewl-neighbours", source, *NEAR, "--of", "everybody")
+    assert wrong.exit_code == 2
+    assert "of: expected best or references, got 'everybody'" in wrong.stderr
+
+
+@pytest.mark.slow
+def test_a_killed_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
+    source, options = questions(tmp_path, 40), scripted(tmp_path)
+    arguments = ["experiment", "fewl-pairs", str(source), *options, "--json"]
+    arguments += ["--reference", "slow=python:scripted:slow"]
+    whole = run_command(*arguments, "--out", "whole", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    asked = tmp_path / "slow.asked"
+    asked.unlink()
+    killed_at_work(command(*arguments, "--out", "out"), asked, cwd=tmp_path)
+    before = asked.read_text().count("x")
+    assert before < 40
+    again = run_command(*arguments, "--out", "out", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == whole.stdout
+    assert asked.read_text().count("x") < before + 40  # what was stored is not asked again

@@ -237,6 +237,103 @@ def fewl_samples(
         )
 
 
+@app.command("fewl-experts")
+@with_options
+def fewl_experts(  # noqa: PLR0913 - one argument an option
+    source: Source,
+    *,
+    agrees: Annotated[
+        float,
+        typer.Option(help="Similarity from which a reference says the same as another answer."),
+    ] = 0.8,
+    references: References,
+    records: Records,
+    spending: Spending,
+    out: Out = None,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Tell how many of the pairs each reference tells apart, and how weights are spread.
+
+    Figures 3 and 4 and appendix C.5; by the first --similarity. The input may hold
+    `reference_ratings`, {name: number}, of each question.
+
+    \b
+    trustassay experiment fewl-experts TruthfulQA.csv --reference openai:gpt-4o \\
+        --reference openai:gpt-4o-mini --generator openai:gpt-4o-mini
+    """
+    with errors_for_people():
+        from functools import partial
+
+        from trustassay.workflows.experiments.experts import experts
+
+        _carry_out(
+            "fewl-experts",
+            partial(experts, agrees=agrees),
+            source,
+            references,
+            records,
+            spending,
+            out,
+            seed,
+            as_json,
+            agrees=agrees,
+        )
+
+
+@app.command("fewl-neighbours")
+@with_options
+def fewl_neighbours(  # noqa: PLR0913 - one argument an option
+    source: Source,
+    *,
+    judge: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="A model that judges whether a neighbour's answer is right of the question. "
+            "Without one, answers count that the input itself calls right or wrong, word for word.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ] = None,
+    rubric: Annotated[
+        str, typer.Option(help="How the judge judges: a rubric's name or file, of two levels.")
+    ] = "verdict",
+    of: Annotated[
+        str, typer.Option(help="Whose answers to the neighbours: best (the input's) or references.")
+    ] = "best",
+    references: References,
+    records: Records,
+    spending: Spending,
+    out: Out = None,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Judge answers to neighbouring questions as answers to the question itself: Figure 2.
+
+    \b
+    trustassay experiment fewl-neighbours TruthfulQA.csv --judge openai:gpt-4o
+    """
+    with errors_for_people():
+        from functools import partial
+
+        from trustassay.workflows.experiments.neighbours import neighbours
+
+        _carry_out(
+            "fewl-neighbours",
+            partial(neighbours, judge=judge, rubric=rubric, of=of),
+            source,
+            references,
+            records,
+            spending,
+            out,
+            seed,
+            as_json,
+            judge=judge,
+            rubric=rubric,
+            of=of,
+        )
+
+
 @app.command("five-choice")
 @with_options
 def five_choice(  # noqa: PLR0913 - one argument an option
@@ -292,12 +389,12 @@ def five_choice(  # noqa: PLR0913 - one argument an option
         files = {name: Path(path) for name, _, path in (one.partition("=") for one in outputs)}
         if not all(name and path.name for name, path in files.items()):
             raise ValueError("--outputs: expected NAME=FILE")
-        asked = asking.Asked(model, files, reference, shuffle, run_options_of(seed, spending))
+        asked = asking.Asked(model, files, reference, shuffle, _options(seed, spending))
         settings = {"model": model, "outputs": outputs, "reference": reference, "seed": seed}
         settings |= {"shuffle": shuffle, **dataclasses.asdict(records)}
-        folder = out or default_folder_of("five-choice", source, settings)
+        folder = out or _default_folder("five-choice", source, settings)
         work = asking.five_choice
-        result = run_anywhere(lambda: work(source, folder, asked, read_of(records)))
+        result = run_anywhere(lambda: work(source, folder, asked, _read(records)))
         show_result(result, folder, as_json=as_json)
 
 
@@ -311,30 +408,34 @@ def _carry_out(  # noqa: PLR0913 - what every command has
     out: Path | None,
     seed: int,
     as_json: bool,
+    **others: Any,
 ) -> None:
-    """Carry out an experiment with FEWL's variants, and show its table."""
+    """Carry out an experiment on FEWL, and show its table.
+
+    ``others`` are settings that give it a default folder of its own.
+    """
     from trustassay.event_loop import run_anywhere
 
     settings = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
-    folder = out or default_folder_of(name, source, settings)
-    setup = references.setup(run_options_of(seed, spending))
-    result = run_anywhere(lambda: experiment(source, folder, setup, read_of(records)))
+    folder = out or _default_folder(name, source, settings | others)
+    setup = references.setup(_options(seed, spending))
+    result = run_anywhere(lambda: experiment(source, folder, setup, _read(records)))
     show_result(result, folder, as_json=as_json)
 
 
-def run_options_of(seed: int, spending: Spending) -> RunOptions:
+def _options(seed: int, spending: Spending) -> RunOptions:
     from trustassay.runs.options import run_options
 
     return run_options(seed=seed, progress=True, **spending.keywords())
 
 
-def read_of(records: Records) -> ReadRecords:
+def _read(records: Records) -> ReadRecords:
     from trustassay.workflows.experiments.answers import Records as ReadRecords
 
     return ReadRecords(**(records.read()))
 
 
-def default_folder_of(name: str, source: Path, settings: Mapping[str, Any]) -> Path:
+def _default_folder(name: str, source: Path, settings: Mapping[str, Any]) -> Path:
     from trustassay.runs.naming import default_folder
 
     found = default_folder(source, experiment=name, **settings)
@@ -350,6 +451,8 @@ def show_result(result: Result, folder: Path, *, as_json: bool) -> None:
     for note in result.notes:
         say(one_line(note))
     say(f"table:  {folder / 'experiment.md'}")
+    if result.drawings:
+        say(f"page:   {folder / 'experiment.html'}")
     if as_json:
         print_json(result.to_dict())
     if result.left_out:

@@ -140,8 +140,13 @@ def _carry_out(  # noqa: PLR0913 - what both commands have
     seed: int,
     as_json: bool,
 ) -> None:
+    from trustassay.runs.naming import default_folder
+    from trustassay.runs.options import run_options
+    from trustassay.workflows.experiments.answers import Records as ReadRecords
+
     own = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
-    folder = out or experiment.default_folder_of(name, source, {**own, **settings})
-    setup = references.setup(experiment.run_options_of(seed, spending))
-    result = work(source, folder, setup, experiment.read_of(records), asked)
+    found = default_folder(source, experiment=name, **own, **settings)
+    folder = out or found.with_name(f"{name}-{found.name}")
+    setup = references.setup(run_options(seed=seed, progress=True, **spending.keywords()))
+    result = work(source, folder, setup, ReadRecords(**records.read()), asked)
     experiment.show_result(result, folder, as_json=as_json)

@@ -24,6 +24,7 @@ __all__ = [
     "Mark",
     "Ratings",
     "bars_svg",
+    "box_svg",
     "curves_svg",
     "interval_svg",
     "line_text",
@@ -98,6 +99,21 @@ def interval_svg(interval: tuple[float, float], at: float, label: str) -> Markup
         low, HEIGHT / 4, max(high - low, 0.5), HEIGHT / 2
     )
     return _stretched("ridge", label, [bar, _line(Mark("mean", at))])
+
+
+def box_svg(five: Sequence[float], label: str) -> Markup:
+    """Draw least, quartiles and largest: a line, a box on it, and the median as a mark.
+
+    All five are shares of the width, in rising order.
+    """
+    least, low, middle, high, largest = (WIDTH * min(1.0, max(0.0, one)) for one in five)
+    whiskers = Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
+        least, HEIGHT / 2 - 2, max(largest - least, 0.5), 4
+    )
+    box = Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
+        low, HEIGHT / 5, max(high - low, 0.5), 3 * HEIGHT / 5
+    )
+    return _stretched("ridge", label, [whiskers, box, _line(Mark("mean", middle / WIDTH))])
 
 
 def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[Mark] = ()) -> Markup:

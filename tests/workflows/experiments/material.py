@@ -8,10 +8,12 @@ from typing import Any
 from tests.support import QUICK, jsonl
 
 SCRIPTED = """
+import asyncio
 import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
+TURN = asyncio.Semaphore(1)
 
 
 def noted(name):
@@ -54,6 +56,14 @@ def pairs(prompt):
 def yes_to_three(prompt):
     noted("judge")
     return "Verdict: yes" if "right 3" in prompt else "Verdict: no"
+
+
+async def slow(prompt):
+    # one at a time, so that some are stored while others wait
+    async with TURN:
+        await asyncio.sleep(0.05)
+        noted("slow")
+    return f"right {number(prompt)}"
 
 
 def first(prompt):

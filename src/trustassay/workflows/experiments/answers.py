@@ -12,7 +12,7 @@ from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Problem, Sample
 
-__all__ = ["Answer", "Records", "answers_of", "read_records"]
+__all__ = ["Answer", "Records", "answers_of", "best_answer", "read_records"]
 
 BEST_ANSWER = ("Best Answer", "best_answer")
 """Names of TruthfulQA's best answer in its two files."""
@@ -133,8 +133,7 @@ def _lacks_answers(sample: Sample) -> tuple[Problem, ...]:
 def _spread(sample: Sample, number: int, *, every: bool) -> list[Answer]:
     """Return a question's answers as samples: the best one first, then right, then wrong ones."""
     right = [alias for aliases in sample.answers for alias in aliases]
-    best = next((v for key in BEST_ANSWER if (v := _text(sample.metadata.get(key)))), right[0])
-    texts = [(best, "best", True)]
+    texts = [(best_answer(sample), "best", True)]
     texts += [(text, "right", True) for text in right if every]
     texts += [(text, "wrong", False) for text in sample.incorrect_answers[: None if every else 1]]
     kept = {text.strip().casefold(): (text, kind, good) for text, kind, good in reversed(texts)}
@@ -154,6 +153,12 @@ def _spread(sample: Sample, number: int, *, every: bool) -> list[Answer]:
         )
         for place, (text, kind, good) in enumerate(reversed(kept.values()), 1)
     ]
+
+
+def best_answer(sample: Sample) -> str:
+    """Return TruthfulQA's best answer, else the first right one; there is one at least."""
+    named = (_text(sample.metadata.get(key)) for key in BEST_ANSWER)
+    return next(filter(None, named), sample.answers[0][0])
 
 
 def _text(value: Any) -> str:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.files import whole
+from trustassay.report.experiments import Drawings, ExperimentPage, write_experiment_page
+from trustassay.report.pages import Row as TableRow
 from trustassay.statistics.bootstrap import percentile_interval, resampled_means
 from trustassay.statistics.intervals import FEWEST
 from trustassay.statistics.randomness import generator
@@ -46,7 +48,7 @@ class Result:
     """What came of an experiment.
 
     notes: sentences on what the table holds, and what it lacks. left_out: why samples do not
-    count, by id. settings: what was chosen.
+    count, by id. settings: what was chosen. drawings: of its page, where it has one.
     """
 
     experiment: str
@@ -56,6 +58,7 @@ class Result:
     notes: Sequence[str] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    drawings: Sequence[Drawings] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -98,11 +101,27 @@ class Result:
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write ``experiment.json`` and ``experiment.md``, each whole or not at all."""
+        """Write ``experiment.json``, ``experiment.md``, and the page where there are drawings."""
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         for name, content in (("experiment.json", text), ("experiment.md", self.markdown())):
             with whole(folder / name) as file:
                 file.write(content.encode())
+        if self.drawings:
+            write_experiment_page(self._page(), folder / "experiment.html")
+
+    def _page(self) -> ExperimentPage:
+        head, body = self.texts()
+        return ExperimentPage(
+            title=self.title,
+            experiment=self.experiment,
+            facts={name: str(value) for name, value in self.settings.items()},
+            headline=self.notes[0],
+            warnings=[],
+            notes=self.notes[1:],
+            figures=self.drawings,
+            columns=head[1:],
+            rows=[TableRow(name, cells) for name, *cells in body],
+        )
 
 
 def _plain(text: str) -> str:
