@@ -59,7 +59,8 @@ def test_the_win_rate_of_two_files(inputs: tuple[Path, Path], tmp_path: Path) ->
     words = " ".join(done.stderr.split())
     assert "one.jsonl wins 75.0 %" in words
     assert "(30 won, 10 lost, 0 dropped)" in words
-    assert "a middling" in (tmp_path / "page.html").read_text("utf-8")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "a middling" in page and "one.jsonl against other.jsonl" in page
     again = run_command(*arguments, cwd=tmp_path)
     assert json.loads(again.stdout) == found
     runs = list((tmp_path / "trustassay-runs").iterdir())

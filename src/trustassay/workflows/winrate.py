@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,15 @@ from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import settle
 from trustassay.sample import Sample, question_key
 
-__all__ = ["Pairs", "WinRate", "WinRateOptions", "pair_answers", "plan_win_rate", "win_rate"]
+__all__ = [
+    "PairedSamples",
+    "Pairs",
+    "WinRate",
+    "WinRateOptions",
+    "pair_answers",
+    "plan_win_rate",
+    "win_rate",
+]
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,14 @@ class WinRateOptions:
     calls: CallOptions = field(default_factory=CallOptions)
 
 
+class PairedSamples(list[Sample]):
+    """Samples with the name under which their run is recorded."""
+
+    def __init__(self, samples: Iterable[Sample], name: str) -> None:
+        super().__init__(samples)
+        self.name = name
+
+
 @dataclass(frozen=True)
 class Pairs:
     """The questions that both inputs answered, in the order of the first.
@@ -55,7 +71,7 @@ class Pairs:
     blank: questions of both to which one has no answer.
     """
 
-    samples: Sequence[Sample]
+    samples: PairedSamples
     only_first: int
     only_second: int
     blank: int
@@ -172,11 +188,15 @@ async def _pairs(first: Source, second: Source, options: WinRateOptions) -> Pair
             f"{len(others):,} questions); expected answers to the same questions, whose texts "
             "may differ in case and white space alone"
         )
-    samples = [
-        _pair(ones[key], others[key])
-        for key in shared
-        if ones[key].answered and others[key].answered
-    ]
+    names = [Path(_name(one)).name for one in (first, second)]
+    samples = PairedSamples(
+        (
+            _pair(ones[key], others[key])
+            for key in shared
+            if ones[key].answered and others[key].answered
+        ),
+        " against ".join(names),
+    )
     if not samples:
         raise ValueError(f"{both}: none of {len(shared):,} questions has an answer in both")
     limited = options.limit is not None
