@@ -138,3 +138,4 @@ def test_published_judgements_in_both_orders() -> None:
     assert (table[0, 0], table[1, 1]) == (17, 0)
     assert float(maths.win_rate(table)) == pytest.approx(52.8, abs=0.05)
     assert maths.shares(table).tolist() == [23.75, 21.25, 55.0]
+    assert float(maths.first_chosen(table)) == pytest.approx(71.65, abs=0.01)

@@ -186,7 +186,8 @@ def _scored(
     notes.append(f"the baseline is likeness to {found.reference} alone, without penalty")
     lost = sum(found.without.values())
     if lost or found.alone:
-        notes.append(f"left out: {lost:,} values, {found.alone:,} questions with too few answers")
+        words = f"{lost:,} values that answers lack, {found.alone:,} questions with too few answers"
+        notes.append(f"left out: {words}")
     return found, {"baseline": single, "FEWL": SCORE, "labels": LABEL}, notes
 
 

@@ -101,12 +101,12 @@ def _commonest_reference(folder: RunFolder, metric: str) -> str:
 
 def _similarities(assessment: Assessment) -> Mapping[str, float]:
     """Return the likeness to each reference, as the evidence of ``fewl`` has it; total."""
-    found = {}
+    found: dict[str, float] = {}
     for row in assessment.evidence:
         if isinstance(row, Mapping):
             name, value = row.get("reference"), row.get("similarity")
             if isinstance(name, str) and isinstance(value, int | float):
-                found[name] = float(value)
+                found.setdefault(name, float(value))  # of equal names the first counts
     return found
 
 

@@ -273,6 +273,7 @@ def _quiet() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
+            warnings.filterwarnings("ignore", message="fan_in_fan_out")  # which peft sets itself
             yield
     finally:
         told.set_verbosity(level)
