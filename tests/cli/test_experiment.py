@@ -1,44 +1,23 @@
-"""``trustassay experiment`` through the command line."""
+"""``trustassay experiment`` through the command line: FEWL's variants."""
 
 from __future__ import annotations
 
 import json
-import math
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from tests.support import command, jsonl, killed_at_work, run_command
-from tests.workflows.experiments.material import choice_questions, question, questions, scripted
-from trustassay.cli.main import app
-
-Experiment = Callable[..., Result]
-
-
-@pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Experiment:
-    """The command in this process, in a folder whose modules are imported anew."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    for module in ("scripted", "quick"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-
-    def run(*arguments: str | Path) -> Result:
-        return CliRunner().invoke(app, ["experiment", *map(str, arguments)])
-
-    return run
-
-
-def rows_of(stdout: str) -> dict[str, dict[str, Any]]:
-    return {row["name"]: row for row in json.loads(stdout)["rows"]}
-
-
-TRUE = ["--reference", "true=python:scripted:true"]
-HALF = ["--reference", "half=python:scripted:half"]
+from tests.workflows.experiments.material import (
+    HALF,
+    TRUE,
+    Experiment,
+    question,
+    questions,
+    rows_of,
+    scripted,
+)
 
 
 def test_pairs_of_the_best_answer_and_the_first_wrong_one(
@@ -146,6 +125,32 @@ def test_labelled_answers_are_held_against_each_other_by_kind(
     assert row["right > halu"]["interval"] is None  # of fewer than 20
 
 
+def test_faulty_records_are_skipped_and_counted(tmp_path: Path, experiment: Experiment) -> None:
+    rows = [question(0), {"question": ""}, {"question": "q", "response": "r"}, question(1)]
+    source, options = jsonl(tmp_path / "input.jsonl", rows), scripted(tmp_path)
+    done = experiment("fewl-pairs", source, *options, *TRUE, "--skip-bad", "--json", "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    assert rows_of(done.stdout)["single, no penalty, tv"]["right > wrong"]["n"] == 2
+    assert "2 faulty records are skipped." in json.loads(done.stdout)["notes"]
+
+
+def test_answers_without_references_are_refused_or_left_out(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    rows = [question(n, references={"one": f"right {n}"} if n else {}) for n in range(4)]
+    source, options = jsonl(tmp_path / "input.jsonl", rows), scripted(tmp_path)
+    done = experiment("fewl-pairs", source, *options, "--out", "refused")
+    assert done.exit_code == 2
+    assert "references: is missing" in done.stderr
+    done = experiment("fewl-pairs", source, *options, "--skip-bad", "--json", "--out", "out")
+    assert done.exit_code == 1, done.stderr
+    assert set(json.loads(done.stdout)["left_out"]) == {"q0-1", "q0-2"}
+    assert rows_of(done.stdout)["single, no penalty, tv"]["right > wrong"]["n"] == 3
+    near = ["--neighbours", "2", "--of", "references", "--skip-bad", "--json", "--out", "near"]
+    done = experiment("fewl-neighbours", source, *options[2:], *near)
+    assert set(json.loads(done.stdout)["left_out"]) == {"q0"}
+
+
 def test_a_reference_that_fails_leaves_answers_out(tmp_path: Path, experiment: Experiment) -> None:
     source, options = questions(tmp_path, 6), scripted(tmp_path)
     arguments: list[str | Path] = [
@@ -191,6 +196,8 @@ def test_what_cannot_be_done_is_said_before_anything_is_asked(
     assert "incorrect_answers: is missing" in refused("fewl-pairs", without, *TRUE)
     answered = [{"question": "q", "response": "r"}]
     assert "label: is missing" in refused("fewl-best", answered, *TRUE)
+    mixed = [*plain, {"question": "q", "response": "r"}]
+    assert "label: is missing" in refused("fewl-pairs", mixed, *TRUE)
     right = [{"question": "q", "response": "r", "label": 1}]
     assert "no question has a right and a wrong answer" in refused("fewl-pairs", right, *TRUE)
     assert "absent.jsonl" in refused("fewl-pairs", None, *TRUE)
@@ -258,6 +265,15 @@ def test_two_models_answers_are_ordered_as_by_truthfulqa(
     assert rows["length: the shorter"]["good v. poor"]["value"] == 0
 
 
+def test_a_model_without_any_score_is_named(tmp_path: Path, experiment: Experiment) -> None:
+    source, options = models_answers(tmp_path), scripted(tmp_path)
+    reference = ["--reference", "poor=python:scripted:true"]  # no model is its own reference
+    done = experiment("fewl-rank", source, *options, *reference, "--json", "--out", "out")
+    assert done.exit_code == 1, done.stderr
+    assert rows_of(done.stdout)["single, no penalty, tv"]["order"]["order"] == ["good", "fair"]
+    assert "No answer has a score of: poor." in done.stderr
+
+
 def test_rankings_say_what_they_lack(tmp_path: Path, experiment: Experiment) -> None:
     options = scripted(tmp_path)
     alone = jsonl(tmp_path / "one.jsonl", [question(1, response="r", model="m")])
@@ -270,182 +286,6 @@ def test_rankings_say_what_they_lack(tmp_path: Path, experiment: Experiment) -> 
     done = experiment("fewl-samples", jsonl(tmp_path / "x.jsonl", both), *options, *TRUE)
     assert done.exit_code == 2
     assert "incorrect_answers: is missing" in done.stderr
-
-
-ASKED = ["--model", "knows=python:scripted:half", "--model", "first=python:scripted:first"]
-
-
-def test_questions_with_choices_are_asked_and_graded(
-    tmp_path: Path, experiment: Experiment
-) -> None:
-    source = choice_questions(tmp_path)
-    scripted(tmp_path)
-    mumbling = ["--model", "python:scripted:mumbling"]
-    done = experiment("five-choice", source, *ASKED, *mumbling, "--out", "out", "--json")
-    assert done.exit_code == 0, done.stderr
-    rows = rows_of(done.stdout)
-    assert rows["chance"]["right"]["value"] == pytest.approx(20)
-    assert rows["knows"]["right"]["count"] == 12
-    assert rows["knows"]["letters"] == {"A": 12, "B": 12}
-    assert rows["first"]["right"]["count"] == 24  # the first choice is right throughout
-    assert rows["first"]["right (published)"]["count"] == 0  # no space before the letter
-    assert rows["scripted:mumbling"]["unreadable"]["count"] == 24
-    assert (tmp_path / "first.asked").read_text().count("x") == 24
-    again = experiment("five-choice", source, *ASKED, *mumbling, "--out", "out", "--json")
-    assert again.stdout == done.stdout
-    assert (tmp_path / "first.asked").read_text().count("x") == 24
-
-
-def test_shuffled_choices_show_who_takes_the_first(tmp_path: Path, experiment: Experiment) -> None:
-    source, options = choice_questions(tmp_path), scripted(tmp_path)
-    shuffled = [source, *ASKED, "--shuffle", "--json", "--out"]
-    done = experiment("five-choice", *shuffled, "out")
-    assert done.exit_code == 0, done.stderr
-    rows = rows_of(done.stdout)
-    assert rows["knows"]["right"]["count"] == 12
-    assert 0 < rows["first"]["right"]["count"] < 12
-    assert len(rows["knows"]["letters"]) == 5
-    other = rows_of(experiment("five-choice", *shuffled, "other", "--seed", "1").stdout)
-    assert other["knows"]["letters"] != rows["knows"]["letters"]
-    same = rows_of(experiment("five-choice", *shuffled, "same").stdout)
-    assert same["knows"]["letters"] == rows["knows"]["letters"]
-    # What they chose can be ranked: each has the other as its reference.
-    ranked = experiment("fewl-rank", "out/answers.jsonl", *options, "--json", "--out", "ranked")
-    assert ranked.exit_code == 1, ranked.stderr  # "I don't know" is no reference
-    assert "refused to answer" in ranked.stderr
-    assert "knows" in rows_of(ranked.stdout)["true accuracy"]
-
-
-def test_nobody_asked_and_questions_without_choices(tmp_path: Path, experiment: Experiment) -> None:
-    done = experiment("five-choice", choice_questions(tmp_path))
-    assert done.exit_code == 2
-    assert "nobody answers; expected --model" in done.stderr
-    plain = questions(tmp_path, 2)
-    done = experiment("five-choice", plain, "--model", "python:scripted:half")
-    assert done.exit_code == 2
-    assert "choices: expected 2 to 26 texts" in done.stderr
-
-
-def test_experts_are_told_apart_by_wrong_and_corrected_answers(
-    tmp_path: Path, experiment: Experiment
-) -> None:
-    source, options = questions(tmp_path), scripted(tmp_path)
-    arguments = ["fewl-experts", source, *options, *HALF, *TRUE, "--json", "--out", "out"]
-    done = experiment(*arguments, "--generator", "python:scripted:pairs")
-    assert done.exit_code == 0, done.stderr
-    rows = rows_of(done.stdout)
-    assert rows["true"]["told apart"] == {"mean": 1.0, "quartiles": [1.0, 1.0, 1.0]}
-    assert rows["half"]["told apart"]["mean"] == 0.5
-    assert rows["half"]["agrees with wrong"]["mean"] == 0.5
-    assert rows["true"]["agrees with corrected"]["mean"] == 1.0
-    # Expertise is 2/3 of who is right, else -2/3: of two weights the larger is 1 / (1 + e^(-4/3)).
-    other = 1 / (1 + math.exp(4 / 3))
-    assert rows["half"]["weight"]["mean"] == pytest.approx((0.5 + other) / 2, abs=1e-5)
-    assert rows["true"]["heaviest"]["count"] == 24
-    assert rows["half"]["heaviest"]["count"] == 12
-    assert rows["half"]["rating"]["by"] == "nearer_to_right"
-    assert rows["half"]["rating"]["mean"] == 0.5
-    said = " ".join(done.stderr.split())
-    assert "By expertise: true > half." in said
-    assert "none can weigh more than 0.881" in said
-    page = (tmp_path / "out" / "experiment.html").read_text()
-    assert page.count("<svg") == 2 * 5
-    lacking = experiment(*arguments[:2], *options, *TRUE, "--out", "lacking")
-    assert lacking.exit_code == 2
-    assert "wrong_answers: is missing (expected answers, or --generator)" in lacking.stderr
-
-
-def test_ratings_of_the_input_stand_beside_expertise(
-    tmp_path: Path, experiment: Experiment
-) -> None:
-    rows = [
-        question(
-            n,
-            references={"<b>one": f"right {n}", "two": f"wrong {n}"},
-            wrong_answers=[f"wrong {n}"],
-            corrected_answers=[f"right {n}"],
-            reference_ratings={"<b>one": 2 - n % 2, "two": 0},
-        )
-        for n in range(20)
-    ]
-    source = jsonl(tmp_path / "rated.jsonl", rows)
-    done = experiment("fewl-experts", source, *scripted(tmp_path), "--json", "--out", "out")
-    assert done.exit_code == 0, done.stderr
-    found = rows_of(done.stdout)
-    assert found["<b>one"]["rating"]["mean"] == 1.5
-    assert found["two"]["rating"]["by"] == "rating"
-    page = (tmp_path / "out" / "experiment.html").read_text()
-    assert "&lt;b&gt;one" in page
-    assert "<b>one" not in page
-    assert "\\<b\\>one" in (tmp_path / "out" / "experiment.md").read_text()
-
-
-def neighbouring(folder: Path) -> Path:
-    """Questions 0 to 3 share an answer, and a wrong one is the right one of all others."""
-    return jsonl(
-        folder / "near.jsonl",
-        [
-            question(
-                n,
-                answers=[["Right 3!" if n < 4 else f"right {n}"]],
-                incorrect_answers=[f"right {10 if n < 4 else 3}"],
-            )
-            for n in range(20)
-        ],
-    )
-
-
-NEAR = ["--neighbours", "19", "--embedder", "python:quick:embedder", "--max-similarity", "1"]
-
-
-def test_neighbours_answers_count_as_the_input_lists_them(
-    tmp_path: Path, experiment: Experiment
-) -> None:
-    source = neighbouring(tmp_path)
-    scripted(tmp_path)
-    done = experiment("fewl-neighbours", source, *NEAR, "--json", "--out", "out")
-    assert done.exit_code == 0, done.stderr
-    rows = rows_of(done.stdout)
-    # All 19 others are neighbours. Each of four has three others of its answer.
-    assert rows["all"]["right, %"]["value"] == pytest.approx(100 * 12 / 380)
-    # "right 10" is wrong of four questions, "right 3" of sixteen, which see it four times.
-    assert rows["all"]["wrong, %"]["value"] == pytest.approx(100 * (4 + 64) / 380)
-    assert rows["neighbour 19"]["n"] == 20
-    cosines = [
-        rows[f"neighbour {rank}"]["cosine of the questions"]["mean"] for rank in range(1, 20)
-    ]
-    assert cosines == sorted(cosines, reverse=True)
-    assert "0: 16, 3: 4" in " ".join(done.stderr.split())
-    page = (tmp_path / "out" / "experiment.html").read_text()
-    assert "80% have none" in page
-    assert page.count("<svg") == 2
-
-
-def test_a_judge_says_which_neighbours_answers_are_right(
-    tmp_path: Path, experiment: Experiment
-) -> None:
-    source = neighbouring(tmp_path)
-    scripted(tmp_path)
-    judged = ["--judge", "python:scripted:yes_to_three", "--json", "--out"]
-    done = experiment("fewl-neighbours", source, *NEAR, *judged, "out")
-    assert done.exit_code == 0, done.stderr
-    asked = (tmp_path / "judge.asked").read_text()
-    # The gold answer stands in the prompt, too: the judge says yes to all of four questions.
-    found = rows_of(done.stdout)["all"]
-    assert found["right, %"]["value"] == 0  # "Right 3!" has a capital letter
-    assert found["wrong, %"]["value"] == 100
-    again = experiment("fewl-neighbours", source, *NEAR, *judged, "out")
-    assert again.stdout == done.stdout
-    assert (tmp_path / "judge.asked").read_text() == asked
-    said = experiment(
-        "fewl-neighbours", source, *NEAR, *judged, "other", "--of", "references", *TRUE
-    )
-    assert said.exit_code == 0, said.stderr
-    # The reference says "right 3" of question 3, which all others see.
-    assert rows_of(said.stdout)["all"]["right, %"]["value"] == pytest.approx(100 * 19 / 380)
-    wrong = experiment("fewl-neighbours", source, *NEAR, "--of", "everybody")
-    assert wrong.exit_code == 2
-    assert "of: expected best or references, got 'everybody'" in wrong.stderr
 
 
 @pytest.mark.slow

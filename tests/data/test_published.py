@@ -125,7 +125,11 @@ def test_haltt4llm_says_which_choices_are_right() -> None:
     assert found.incorrect_answers == ("All",)
     assert found.metadata["choices"] == ["Nothing", "All", "None of the above", "I don't know"]
     blank = {**row, "answers": [{"text": "", "correct": True}, {"text": "All", "correct": False}]}
-    assert samples([blank])[0].answers == ()
+    (without,) = samples([blank])
+    assert without.answers == ()
+    assert (found.metadata["right_choice"], without.metadata["right_choice"]) == (0, 0)
+    row["answers"][1]["correct"] = True  # type: ignore[index]
+    assert "right_choice" not in samples([row])[0].metadata
 
 
 def test_a_record_of_this_project_is_left_alone() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -13,6 +12,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Records, Spending, with_options
+from trustassay.cli.references import References
 from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
@@ -41,88 +41,6 @@ Out = Annotated[
         help="The folder of the experiment: its table, and the runs behind it.", show_default=False
     ),
 ]
-
-
-@dataclass(frozen=True)
-class References:
-    """Who is asked, and by what answers are compared."""
-
-    reference: Annotated[
-        list[str],
-        typer.Option(
-            help="A model whose answers are compared, a URI as for score --model. May be given "
-            "more than once. Without one the input has `references`.",
-            metavar="[NAME=]URI",
-            show_default=False,
-        ),
-    ] = field(default_factory=list)
-    answers: Annotated[
-        int, typer.Option(help="Different answers that each reference is asked for.", min=1)
-    ] = 1
-    generator: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="A model that writes wrong and corrected answers, where the input has none.",
-            metavar="URI",
-            show_default=False,
-        ),
-    ] = None
-    pairs: Annotated[
-        int, typer.Option(help="Wrong and corrected answers that count for a question.", min=1)
-    ] = 25
-    embedder: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="The embedding model by which neighbours are found: embedded (the default), "
-            "openai:MODEL[@BASE_URL], hf:ID-or-path.",
-            metavar="URI",
-            show_default=False,
-        ),
-    ] = None
-    similarity: Annotated[
-        list[str],
-        typer.Option(
-            help="A similarity, as of score; each gives a block of rows. May be given more than "
-            "once.",
-            metavar="URI",
-        ),
-    ] = field(default_factory=lambda: ["cosine"])
-    neighbours: Annotated[int, typer.Option(help="Questions behind a penalty.", min=1)] = 10
-    max_similarity: Annotated[
-        float, typer.Option(help="Cosine from which questions are too alike to be neighbours.")
-    ] = 0.8
-    weight_temperature: Annotated[
-        float, typer.Option(help="Divides the expertise before its exponential is taken.")
-    ] = 1.0
-    single: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="The reference that counts where one alone does. Default: the first one.",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None
-
-    def setup(self, options: RunOptions) -> Setup:
-        """Return them as an experiment uses them; raises ValueError for what cannot be."""
-        from trustassay.metrics.fewl import Fewl
-        from trustassay.workflows.experiments.measuring import Setup
-
-        return Setup(
-            references=self.reference,
-            generator=self.generator,
-            embedder=self.embedder,
-            similarities=tuple(dict.fromkeys(self.similarity)),
-            metric=Fewl(
-                temperature=self.weight_temperature,
-                neighbours=self.neighbours,
-                max_similarity=self.max_similarity,
-                pairs=self.pairs,
-                answers=self.answers,
-            ),
-            single=self.single,
-            options=options,
-        )
 
 
 @app.callback()
@@ -389,13 +307,13 @@ def five_choice(  # noqa: PLR0913 - one argument an option
         files = {name: Path(path) for name, _, path in (one.partition("=") for one in outputs)}
         if not all(name and path.name for name, path in files.items()):
             raise ValueError("--outputs: expected NAME=FILE")
-        asked = asking.Asked(model, files, reference, shuffle, _options(seed, spending))
+        asked = asking.Asked(model, files, reference, shuffle, _options(seed, spending, records))
         settings = {"model": model, "outputs": outputs, "reference": reference, "seed": seed}
         settings |= {"shuffle": shuffle, **dataclasses.asdict(records)}
         folder = out or _default_folder("five-choice", source, settings)
-        work = asking.five_choice
-        result = run_anywhere(lambda: work(source, folder, asked, _read(records)))
-        show_result(result, folder, as_json=as_json)
+        work, read = asking.five_choice, _read(records)
+        result = run_anywhere(lambda: work(source, folder, asked, read))
+        show_result(result.with_skipped(len(read.skipped)), folder, as_json=as_json)
 
 
 def _carry_out(  # noqa: PLR0913 - what every command has
@@ -418,15 +336,16 @@ def _carry_out(  # noqa: PLR0913 - what every command has
 
     settings = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
     folder = out or _default_folder(name, source, settings | others)
-    setup = references.setup(_options(seed, spending))
-    result = run_anywhere(lambda: experiment(source, folder, setup, _read(records)))
-    show_result(result, folder, as_json=as_json)
+    setup, read = references.setup(_options(seed, spending, records)), _read(records)
+    result = run_anywhere(lambda: experiment(source, folder, setup, read))
+    show_result(result.with_skipped(len(read.skipped)), folder, as_json=as_json)
 
 
-def _options(seed: int, spending: Spending) -> RunOptions:
+def _options(seed: int, spending: Spending, records: Records) -> RunOptions:
     from trustassay.runs.options import run_options
 
-    return run_options(seed=seed, progress=True, **spending.keywords())
+    skip = records.skip_bad
+    return run_options(seed=seed, skip_bad=skip, progress=True, **spending.keywords())
 
 
 def _read(records: Records) -> ReadRecords:

@@ -12,6 +12,7 @@ import typer
 from trustassay.cli import common, experiment
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Records, Spending, with_options
+from trustassay.cli.references import References
 
 if TYPE_CHECKING:
     from trustassay.workflows.experiments.learning import Asked
@@ -43,7 +44,7 @@ def fewl_icl(  # noqa: PLR0913 - one argument an option
     ] = None,
     examples: Annotated[int, typer.Option(help="Examples in a prompt.", min=1)] = 5,
     max_tokens: common.MaxTokens = 300,
-    references: experiment.References,
+    references: References,
     records: Records,
     spending: Spending,
     out: experiment.Out = None,
@@ -93,7 +94,7 @@ def fewl_sft(  # noqa: PLR0913
     ] = None,
     test_share: Annotated[float, typer.Option(help="Share of the questions to test with.")] = 0.2,
     max_tokens: common.MaxTokens = 300,
-    references: experiment.References,
+    references: References,
     records: Records,
     spending: Spending,
     out: experiment.Out = None,
@@ -133,7 +134,7 @@ def _carry_out(  # noqa: PLR0913 - what both commands have
     asked: Asked,
     settings: dict[str, str],
     source: Path,
-    references: experiment.References,
+    references: References,
     records: Records,
     spending: Spending,
     out: Path | None,
@@ -147,6 +148,8 @@ def _carry_out(  # noqa: PLR0913 - what both commands have
     own = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
     found = default_folder(source, experiment=name, **own, **settings)
     folder = out or found.with_name(f"{name}-{found.name}")
-    setup = references.setup(run_options(seed=seed, progress=True, **spending.keywords()))
-    result = work(source, folder, setup, ReadRecords(**records.read()), asked)
-    experiment.show_result(result, folder, as_json=as_json)
+    skip = records.skip_bad
+    options = run_options(seed=seed, skip_bad=skip, progress=True, **spending.keywords())
+    read = ReadRecords(**records.read())
+    result = work(source, folder, references.setup(options), read, asked)
+    experiment.show_result(result.with_skipped(len(read.skipped)), folder, as_json=as_json)

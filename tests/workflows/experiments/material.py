@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from typer.testing import Result
 
 from tests.support import QUICK, jsonl
 
@@ -83,6 +87,8 @@ def alike(first, second):
     return len(one & other) / len(one | other)
 """
 
+Experiment = Callable[..., Result]
+
 SIMILARITY = ["--similarity", "python:scripted:alike"]
 EMBEDDER = ["--embedder", "python:quick:embedder"]
 
@@ -123,3 +129,11 @@ def choice_questions(folder: Path, n: int = 24) -> Path:
         for i in range(n)
     ]
     return jsonl(folder / "choices.jsonl", rows)
+
+
+TRUE = ["--reference", "true=python:scripted:true"]
+HALF = ["--reference", "half=python:scripted:half"]
+
+
+def rows_of(stdout: str) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in json.loads(stdout)["rows"]}

@@ -15,6 +15,7 @@ from trustassay.metrics.fewl import Fewl
 from trustassay.runs.options import run_options
 from trustassay.sample import Sample
 from trustassay.workflows.experiments.measuring import Measured, Setup, measure
+from trustassay.workflows.experiments.results import shares
 from trustassay.workflows.experiments.variants import Numbers, Variant, scores_of, variants_of
 
 N, TOLERANCE = 6, 1e-12
@@ -117,3 +118,17 @@ def test_a_second_measurement_goes_on_from_the_first(tmp_path: Path) -> None:
     one, other = (next(iter(m.numbers.values())) for m in (first, again))
     assert (one.similarity == other.similarity).all()
     assert (one.random.values == other.random.values).all()
+
+
+def test_shares_have_intervals_even_where_no_draw_differs() -> None:
+    won = np.array([[1.0] * 30, [0.0] * 30, [1.0, 0.0] * 15])
+    every, none, half = shares(won, 1 - won, seed=0, purpose="test")
+    assert every.values["interval"][0] == pytest.approx(100 * 0.05 ** (1 / 30))
+    assert none.values["interval"] == pytest.approx((0, 100 * (1 - 0.05 ** (1 / 30))))
+    low, high = half.values["interval"]
+    assert 30 < low < 40
+    assert 60 < high < 70
+    assert every.text == "100.0 (90.5 to 100.0)"
+    assert none.values["ties"] == 100
+    few = shares(won[:, :19], won[:, :19], seed=0, purpose="test")
+    assert few[2].values["interval"] is None

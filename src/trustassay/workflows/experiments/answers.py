@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,21 @@ BEST_ANSWER = ("Best Answer", "best_answer")
 
 @dataclass(frozen=True)
 class Records:
-    """Which part of an input is read; ``limit`` counts questions, not answers."""
+    """Which part of an input is read; ``limit`` counts questions, not answers.
+
+    ``skipped`` gathers the faulty records that were skipped.
+    """
 
     limit: int | None = None
     fields: Mapping[str, str] | None = None
     skip_bad: bool = False
+    skipped: list[Fault] = field(default_factory=list)
+
+    def refuse(self, faults: Sequence[Fault]) -> None:
+        """Raise :class:`BadInputError` for faulty records, or note that they are skipped."""
+        if faults and not self.skip_bad:
+            raise BadInputError(faults, len(faults))
+        self.skipped.extend(faults)
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,7 @@ def read_records(source: Path, records: Records) -> list[Sample]:
         if records.limit is not None and len(questions) > records.limit:
             break
         samples.append(_with_own_id(found, taken))
-    _refuse(faults, records)
+    records.refuse(faults)
     if not samples:
         raise InputError(f"{source}: no usable sample in the input")
     return samples
@@ -74,11 +84,6 @@ def _with_own_id(found: Located, taken: Counter[str]) -> Sample:
     if found.has_id or taken[sample.id] == 1:
         return sample
     return replace(sample, id=f"{sample.id}-{taken[sample.id]}")
-
-
-def _refuse(faults: Sequence[Fault], records: Records) -> None:
-    if faults and not records.skip_bad:
-        raise BadInputError(faults, len(faults))
 
 
 def answers_of(samples: Iterable[Sample], records: Records, *, every: bool) -> list[Answer]:
@@ -110,7 +115,7 @@ def answers_of(samples: Iterable[Sample], records: Records, *, every: bool) -> l
             right = sample.label > 0
             named = kind if isinstance(kind, str) else ("right" if right else "wrong")
             found.append(Answer(sample, number, named, right, best=right))
-    _refuse(faults, records)
+    records.refuse(faults)
     found = _one_best(found)
     with_right = {one.question for one in found if one.right}
     if not with_right & {one.question for one in found if not one.right}:

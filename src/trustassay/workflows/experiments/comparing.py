@@ -18,7 +18,7 @@ __all__ = ["INTERVALS", "LENGTH", "Scored", "Unit", "outcome_rows", "result_of",
 
 Floats = NDArray[np.float64]
 LENGTH = "length: the shorter"
-INTERVALS = f"Intervals: 95 %, of {REPLICATES:,} draws of questions. A tie is not a win."
+INTERVALS = f"Intervals: 95 %, of {REPLICATES:,} draws of questions. A tie is no win."
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from trustassay.statistics.intervals import FEWEST, t_interval
 from trustassay.statistics.ranking import truth_of
 from trustassay.together import all_of
 from trustassay.workflows.experiments.answers import Records, read_records
-from trustassay.workflows.experiments.measuring import Setup, execute_run, load_models
+from trustassay.workflows.experiments.measuring import FAULTY, Setup, execute_run, load_models
 from trustassay.workflows.experiments.results import Cell, Result, Row
 
 __all__ = ["RATINGS", "experts"]
@@ -151,7 +151,8 @@ async def experts(
     named = {"references": references, "generator": generator, "similarity": similarity}
     folder = RunFolder(out / "compared")
     found = await execute_run(list(questions.values()), metric, named, folder, setup.options)
-    left_out = {k: one.error or one.reason for k, one in found.items() if one.score is None}
+    left_out = {one.id: FAULTY for one in questions.values() if one.id not in found}
+    left_out |= {k: one.error or one.reason for k, one in found.items() if one.score is None}
     rows = [one.evidence for one in found.values() if one.score is not None]
     if not rows:
         raise InputError(
@@ -240,8 +241,8 @@ def _judged_by(table: Mapping[str, Sequence[float]]) -> str | None:
 def _notes(
     n: int, tables: Mapping[str, Mapping[str, Sequence[float]]], setup: Setup, agrees: float
 ) -> list[str]:
-    def order(key: str) -> str:
-        means = {name: float(np.mean(table[key])) for name, table in tables.items()}
+    def order(key: str, sign: int = 1) -> str:
+        means = {name: sign * float(np.mean(table[key])) for name, table in tables.items()}
         return " > ".join(sorted(means, key=means.__getitem__, reverse=True))
 
     notes = [
@@ -249,6 +250,7 @@ def _notes(
         "A pair is told apart where the corrected answer is nearer than the wrong one; a reference "
         f"agrees from a similarity of {agrees:g}.",
         f"By expertise: {order('expertise')}.",
+        f"By wrong answers that they do not agree with: {order('agrees_with_wrong', -1)}.",
     ]
     kinds = {_judged_by(table) for table in tables.values()}
     if len(kinds) == 1 and (key := kinds.pop()) is not None:

@@ -22,7 +22,6 @@ from trustassay.files import whole
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.prompts import Prompt
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import BadInputError
 from trustassay.runs.options import RunOptions
 from trustassay.runs.settling import named_models
 from trustassay.sample import Sample
@@ -194,8 +193,7 @@ def _notes(asked: Asked, out: Path, n: int, left_out: Mapping[str, str]) -> list
 def _choices(questions: Sequence[Sample], records: Records) -> dict[str, Choices]:
     found = {one.id: choices_of(one) for one in questions}
     faults = [one for one in found.values() if isinstance(one, Fault)]
-    if faults and not records.skip_bad:
-        raise BadInputError(faults, len(faults))
+    records.refuse(faults)
     kept = {name: one for name, one in found.items() if isinstance(one, Choices)}
     if not kept:
         raise InputError("no question has choices")

@@ -26,7 +26,11 @@ from trustassay.runs.settling import named_models, settle
 from trustassay.sample import Sample
 from trustassay.workflows.experiments.variants import Numbers, Penalty
 
-__all__ = ["Measured", "Setup", "execute_run", "load_models", "measure"]
+__all__ = ["FAULTY", "Measured", "Setup", "execute_run", "load_models", "measure"]
+
+
+FAULTY = "is skipped as faulty"
+"""Why a sample without references, say, is left out where faulty ones are skipped."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +113,9 @@ async def measure(samples: Sequence[Sample], setup: Setup, out: Path) -> Measure
         folder = RunFolder(out / f"{place}-nearest")
         runs[similarity] = folder.path
         first = await execute_run(samples, base, asked | named, folder, options)
+        faulty = {one.id: FAULTY for one in samples if one.id not in first}
         samples, reasons = _scored(folder, first, setup.single)
-        left_out |= reasons
+        left_out |= faulty | reasons
         if not samples:
             raise InputError(
                 f"no answer could be scored; the first: {next(iter(reasons.values()))}"

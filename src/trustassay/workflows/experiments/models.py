@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from trustassay.data.reading import Fault, InputError
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import BadInputError
 from trustassay.sample import Problem, Sample, is_blank
 from trustassay.statistics.randomness import generator
 from trustassay.statistics.ranking import RankedModels, rank_models, truth_of
@@ -75,6 +74,8 @@ async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         f"chance the order is the true one once in {ways:,} times.",
         INTERVALS,
     ]
+    if lost := sorted({one.model or "" for one in read} - set(table.models)):
+        notes.append(f"No answer has a score of: {', '.join(lost)}.")
     if truth is None:
         notes.append("No true accuracy: not all answers have a label.")
     columns = [*table.models, "order", "Kendall's tau", "Spearman's rho"]
@@ -176,8 +177,7 @@ def _refuse(read: Sequence[Sample], fields: Sequence[str], records: Records) -> 
         ]
         if problems:
             faults.append(Fault(f"sample {sample.id}", tuple(problems)))
-    if faults and not records.skip_bad:
-        raise BadInputError(faults, len(faults))
+    records.refuse(faults)
 
 
 @dataclass(frozen=True)

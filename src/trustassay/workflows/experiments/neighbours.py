@@ -27,7 +27,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
 from trustassay.words import plain_words
 from trustassay.workflows.experiments.answers import Records, best_answer, read_records
-from trustassay.workflows.experiments.measuring import Setup, execute_run, load_models
+from trustassay.workflows.experiments.measuring import FAULTY, Setup, execute_run, load_models
 from trustassay.workflows.experiments.results import Cell, Result, Row, shares
 
 __all__ = ["neighbours"]
@@ -149,13 +149,16 @@ async def neighbours(
     named = {"references": references, "embedder": setup.embedder}
     folder = RunFolder(out / "neighbours")
     found = await execute_run(list(questions.values()), metric, named, folder, setup.options)
-    left_out = {k: one.error or one.reason for k, one in found.items() if one.score is None}
+    left_out = {one.id: FAULTY for one in questions.values() if one.id not in found}
+    left_out |= {k: one.error or one.reason for k, one in found.items() if one.score is None}
     answered = list(_answered(questions, found, of))
     if not answered:
         raise InputError("no question has a neighbour with an answer")
     right, wrong, failed = await _judged(answered, judge, rubric, out, setup)
     kept = [one for one in answered if one.sample.id not in failed]
-    return _result(kept, right, wrong, left_out | failed, setup, {"judge": str(judge), "of": of})
+    return _result(
+        kept, right, wrong, left_out | failed, setup, {"judge": str(judge or "none"), "of": of}
+    )
 
 
 def _answered(
@@ -164,6 +167,8 @@ def _answered(
     """Return each answer to a neighbour as an answer to the question."""
     answers = []
     for sample in questions.values():
+        if sample.id not in found:
+            continue
         for rank, row in enumerate(found[sample.id].evidence, 1):
             other = questions[row["question"].strip()]
             texts = [best_answer(other)] if of == "best" else row["answers"]
@@ -237,9 +242,10 @@ def _result(
     several = len(counts) - 1
     told = ", ".join(f"{k}: {n:,}" for k, n in enumerate(counts) if n)
     notes = [
-        f"{sum(counts):,} questions. By the number of right answers among up to {several}: {told}.",
+        f"{counts[0]:,} of {sum(counts):,} questions have no right answer among those to their "
+        f"neighbours. Questions by the number of right ones, of {several}: {told}.",
         "Right and wrong by the judge's verdict."
-        if settings["judge"] != "None"
+        if settings["judge"] != "none"
         else "Right and wrong as the input lists answers, in the same words: others are neither, "
         "so both shares are lower bounds.",
     ]
@@ -280,7 +286,11 @@ def _result(
 
 
 def _share(own: Sequence[_Answered], which: set[str], seed: int) -> Cell:
-    held = np.array([[float(one.sample.id in which) for one in own]])
+    """Return the mean share of a question's answers that are in a set, over the questions."""
+    by_question: dict[str, list[float]] = {}
+    for one in own:
+        by_question.setdefault(one.sample.question, []).append(float(one.sample.id in which))
+    held = np.array([[sum(each) / len(each) for each in by_question.values()]])
     return shares(held, np.zeros_like(held), seed, "neighbours")[0]
 
 

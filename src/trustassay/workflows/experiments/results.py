@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from trustassay.files import whole
 from trustassay.report.experiments import Drawings, ExperimentPage, write_experiment_page
 from trustassay.report.pages import Row as TableRow
 from trustassay.statistics.bootstrap import percentile_interval, resampled_means
-from trustassay.statistics.intervals import FEWEST
+from trustassay.statistics.intervals import FEWEST, mean_interval
 from trustassay.statistics.randomness import generator
 
 __all__ = ["REPLICATES", "Cell", "Result", "Row", "shares"]
@@ -82,6 +82,11 @@ class Result:
             "left_out": dict(self.left_out),
         }
 
+    def with_skipped(self, count: int) -> Result:
+        """Return the result with the number of faulty records that were skipped."""
+        said = f"{count:,} faulty records are skipped."
+        return replace(self, notes=[*self.notes, said]) if count else self
+
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Return the headings and the rows as people read them."""
         told = any(row.tables for row in self.rows)
@@ -147,7 +152,9 @@ def shares(
         purpose: of the draws; all rows are drawn with the same units.
         count: write how many units are won, too.
 
-    Fewer than :data:`~trustassay.statistics.intervals.FEWEST` units have no interval.
+    Fewer than :data:`~trustassay.statistics.intervals.FEWEST` units have no interval; that of units
+    which are all won, or all lost, is computed
+    (:func:`~trustassay.statistics.intervals.mean_interval`).
     """
     n = won.shape[1]
     if not n:
@@ -156,15 +163,19 @@ def shares(
     drawn = np.concatenate(list(resampled_means(won, rng, REPLICATES)))
     cells = []
     for place, (wins, ties) in enumerate(zip(won.mean(axis=1), tied.mean(axis=1), strict=True)):
-        interval = percentile_interval(100 * drawn[:, place]) if n >= FEWEST else None
+        interval = None
+        if n >= FEWEST:
+            alike = won[place].min() == won[place].max()  # no draw differs then
+            exact = mean_interval(float(wins), 0.0, n) if alike else None
+            interval = percentile_interval(drawn[:, place]) if exact is None else exact
+            interval = None if interval is None else (100 * interval[0], 100 * interval[1])
         value, tie = 100 * float(wins), 100 * float(ties)
-        text = f"{value:.1f}"
         values: dict[str, Any] = {"value": value, "interval": interval, "ties": tie, "n": n}
+        within = f"{interval[0]:.1f} to {interval[1]:.1f}" if interval else ""
+        text = f"{value:.1f}" + (f" ({within})" if within else "")
         if count:
             values["count"] = round(float(won[place].sum()), 6)
-            text = f"{values['count']:g} of {n} ({text} %)"
-        if interval is not None:
-            text += f" ({interval[0]:.1f} to {interval[1]:.1f})"
+            text = f"{values['count']:g} of {n} ({value:.1f} %{', ' if within else ''}{within})"
         if tie:
             text += f", ties {tie:.1f}"
         cells.append(Cell(text, values))
