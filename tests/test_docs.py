@@ -52,7 +52,7 @@ def test_commands_in_the_documentation_exist() -> None:
         named = [command]
         if command == "dataset":  # a group; where it names no command, trust-eval is meant
             named.append(rest[0] if rest[0] == "mixedqa" else "trust-eval")
-        if command in ("rubric", "experiment"):
+        if command in ("rubric", "experiment", "select"):
             named.append(rest[0])
         help_text = CliRunner().invoke(app, [*named, "--help"], env={"COLUMNS": "200"})
         assert help_text.exit_code == 0, line

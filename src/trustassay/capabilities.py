@@ -483,7 +483,7 @@ class Models(Protocol):
 
     def choose(
         self,
-        text: str,
+        text: str | Sequence[Message],
         options: Sequence[str],
         /,
         *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import jinja2
 
-__all__ = ["Prompt", "PromptError"]
+__all__ = ["Prompt", "PromptError", "fence"]
 
 _VERSION = re.compile(r"\{#-?\s*version\s+(\S+?)\s*-?#\}")
 
@@ -73,3 +74,9 @@ def _environment() -> jinja2.Environment:
     return ImmutableSandboxedEnvironment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
+
+
+def fence(texts: Iterable[str]) -> str:
+    """Return a run of signs that is longer than any in the texts: none of them can end itself."""
+    longest = max((len(run) for text in texts for run in re.findall("=+", text)), default=0)
+    return "=" * max(5, longest + 1)

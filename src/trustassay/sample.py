@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Document", "Problem", "Sample", "SampleError", "clean", "is_blank"]
+__all__ = ["Document", "Problem", "Sample", "SampleError", "clean", "is_blank", "question_key"]
 
 
 class Problem(NamedTuple):
@@ -364,6 +364,11 @@ def clean(text: str) -> str:
 def is_blank(text: str) -> bool:
     """Return whether a text has no visible characters: only white space, control characters etc."""
     return not any(c.isprintable() and not c.isspace() for c in text)
+
+
+def question_key(text: str) -> str:
+    """Return what is the same for equal questions: white space and case do not count."""
+    return " ".join(text.split()).casefold()
 
 
 def _rows_of_columns(value: Mapping[str, Any]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from trustassay.answering import STYLES, Answering
@@ -23,7 +25,7 @@ def test_auto_takes_documents_where_there_are_some() -> None:
     assert answering.request(WITH).prompt == "rag-refusal/1"
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", [style for style in STYLES if style != "own"])
 def test_every_style_ends_where_the_answer_begins(style: str) -> None:
     asked = text(Answering(style, examples=[SHOWN]), WITH)
     assert asked.endswith("Answer:")
@@ -34,6 +36,26 @@ def test_every_style_ends_where_the_answer_begins(style: str) -> None:
 def test_closed_book_shows_four_examples_of_its_own() -> None:
     assert text(Answering("closed-book"), PLAIN).count("Question:") == 5
     assert text(Answering("closed-book", examples=[SHOWN]), PLAIN).count("Question:") == 2
+
+
+def test_a_prompt_of_its_own_is_sent_as_it_stands() -> None:
+    own = Sample("o", "Who?", documents=WITH.documents, metadata={"own_prompt": "Say who: {{ x }}"})
+    for answering in (Answering(), Answering("own")):
+        assert text(answering, own) == "Say who: {{ x }}"
+        assert answering.request(own).prompt == "own"
+    assert "Who?" in text(Answering("closed-book"), own)
+    (problem,) = Answering("own").problems(PLAIN)
+    assert problem.field == "own_prompt"
+    blank = Sample("o", "Who?", metadata={"own_prompt": " "})
+    assert Answering().request(blank).prompt == "closed-book/1"
+
+
+def test_the_users_template_wins_over_a_prompt_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.jinja").write_text("Now: {{ question }}")
+    own = Sample("o", "Who?", metadata={"own_prompt": "Say who"})
+    assert text(Answering(prompt=tmp_path / "mine.jinja"), own) == "Now: Who?"
+    with pytest.raises(ValueError, match="takes no --prompt"):
+        Answering("own", prompt=tmp_path / "mine.jinja")
 
 
 def test_a_style_that_needs_documents_says_so() -> None:

@@ -126,6 +126,9 @@ def test_the_demo_opens_no_socket_and_leaves_nothing_at_home(tmp_path: Path) -> 
     assert (found.addresses, found.families) == (set(), set())
 
 
+METRIC = "fewl:form=agreement,penalty=none"
+
+
 def inputs(folder: Path) -> None:
     """Write the files that :func:`commands` names."""
     answered = [record(i) for i in range(4)]
@@ -135,6 +138,12 @@ def inputs(folder: Path) -> None:
     jsonl(folder / "questions.jsonl", asked)
     rows = [{**row, "response": "It is so.", "resamples": ["It is so.", "No."]} for row in asked]
     jsonl(folder / "resampled.jsonl", rows)
+    several = [
+        {**row, "id": f"{row['id']}-{text}", "response": text, "references": {"one": "the town"}}
+        for row in asked
+        for text in ("the town", "nobody")
+    ]
+    jsonl(folder / "several.jsonl", several)
     jsonl(folder / "gold.jsonl", [{**row, "answers": ["a bridge"]} for row in asked])
     (folder / "texts").mkdir()
     (folder / "texts" / "town.txt").write_text("The town built a bridge over its river.")
@@ -163,6 +172,9 @@ def commands(model: str) -> list[list[str]]:
         attack Hello --model {model} --steps 1 --candidates 1 --perturbations 1 --out eight
         generate questions.jsonl --model {model} --out e.jsonl
         annotate answers.jsonl --rater anna --export sheet.csv
+        compare e.jsonl resampled.jsonl --judge {model} --run nine
+        select icl several.jsonl --metric {METRIC} --similarity novel --all --run ten --out f.jsonl
+        select sft ten --out chosen
     """
     return [line.split() for line in lines.strip().splitlines()]
 

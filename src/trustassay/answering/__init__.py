@@ -1,5 +1,5 @@
-"""Answers to questions, in four styles: what ``generate`` writes and ``score`` asks for."""
+"""Answers to questions, in five styles: what ``generate`` writes and ``score`` asks for."""
 
-from trustassay.answering.styles import STYLES, Answering
+from trustassay.answering.styles import OWN_PROMPT, STYLES, Answering
 
-__all__ = ["STYLES", "Answering"]
+__all__ = ["OWN_PROMPT", "STYLES", "Answering"]

@@ -4,6 +4,7 @@ closed-book   from what the model knows, in full sentences, after four examples 
 rag           from the sample's documents, with citations (as Trust-Eval asks)
 rag-refusal   the same, with the permission to refuse
 icl           in the manner of given examples
+own           with the sample's own prompt, as it stands
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from typing import Any
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.prompts import Prompt
-from trustassay.sample import Problem, Sample
+from trustassay.sample import Problem, Sample, clean
 
-__all__ = ["REFUSAL", "STYLES", "Answering"]
+__all__ = ["OWN_PROMPT", "REFUSAL", "STYLES", "Answering"]
 
-STYLES = ("closed-book", "rag", "rag-refusal", "icl")
+STYLES = ("closed-book", "rag", "rag-refusal", "icl", "own")
+OWN_PROMPT = "own_prompt"
+"""Field of a sample with the whole prompt by which it is to be answered."""
 REFUSAL = "I apologize, but I couldn't find an answer to your question in the search results."
 """The sentence by which Trust-Eval recognises a refusal."""
 STOP = ("\nQuestion:",)
@@ -36,8 +39,8 @@ _WITH_DOCUMENTS = frozenset({"rag", "rag-refusal"})
 class Answering:
     """Asks for the response of a sample.
 
-    style: one of :data:`STYLES`; ``auto`` takes rag-refusal for a sample with documents, and
-        closed-book for others.
+    style: one of :data:`STYLES`; ``auto`` takes own for a sample with a prompt of its own,
+        rag-refusal for one with documents, and closed-book for others.
     prompt: a file instead of the style's own; see :class:`~trustassay.prompts.Prompt`.
     examples: samples with responses, shown before the question; with documents for rag.
     """
@@ -54,6 +57,8 @@ class Answering:
             raise UnknownNameError(did_you_mean("style", self.style, ["auto", *STYLES]))
         if self.style == "icl" and not self.examples:
             raise ValueError("style icl: needs examples (--examples FILE)")
+        if self.style == "own" and self.prompt is not None:
+            raise ValueError("style own: sends each sample's own prompt, and takes no --prompt")
         for place, example in enumerate(self.examples, 1):
             if example.response is None:
                 raise ValueError(f"example {place} ({example.id}): has no response")
@@ -64,6 +69,8 @@ class Answering:
         """Return the style in which a sample is answered."""
         if self.style != "auto":
             return self.style
+        if self.prompt is None and _own_prompt(sample) is not None:
+            return "own"
         return "rag-refusal" if sample.documents else "closed-book"
 
     def problems(self, sample: Sample) -> list[Problem]:
@@ -75,6 +82,8 @@ class Answering:
         if self.style_for(sample) in _WITH_DOCUMENTS and not sample.documents:
             words = f"is missing or empty (expected the passages for style {self.style})"
             return [Problem("documents", words)]
+        if self.style == "own" and _own_prompt(sample) is None:
+            return [Problem(OWN_PROMPT, "is missing (expected the prompt's text for style own)")]
         if self.prompt is not None:
             self.request(sample)
         return []
@@ -82,6 +91,8 @@ class Answering:
     def request(self, sample: Sample, repeat: int = 0) -> ChatRequest:
         """Return the request to the model; raises :class:`PromptError`."""
         style = self.style_for(sample)
+        if style == "own":
+            return self._asked(_own_prompt(sample) or "", "own", repeat)
         prompt = self._prompts[style]
         examples: Sequence[Any] = self.examples
         if self.style == "auto":
@@ -91,6 +102,9 @@ class Answering:
         text = prompt.filled(
             question=sample.question, sample=sample, examples=examples, refusal=REFUSAL
         )
+        return self._asked(text, prompt.name, repeat)
+
+    def _asked(self, text: str, name: str, repeat: int) -> ChatRequest:
         return ChatRequest.of(
             text,
             temperature=self.temperature,
@@ -98,7 +112,7 @@ class Answering:
             seed=self.seed,
             stop=STOP,
             repeat=repeat,
-            prompt=prompt.name,
+            prompt=name,
         )
 
     def settings(self) -> dict[str, Any]:
@@ -107,7 +121,7 @@ class Answering:
         content = json.dumps([example.to_dict() for example in self.examples], default=str)
         return {
             "style": self.style,
-            "prompt": names.get(self.style, names),
+            "prompt": self.style if self.style == "own" else names.get(self.style, names),
             "examples": hashlib.blake2b(content.encode(), digest_size=8).hexdigest(),
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
@@ -117,12 +131,19 @@ class Answering:
     @cached_property
     def _prompts(self) -> dict[str, Prompt]:
         wanted = ("closed-book", "rag-refusal") if self.style == "auto" else (self.style,)
+        if self.style == "own":
+            return {}
         if self.prompt is not None:
             return dict.fromkeys(wanted, Prompt.read(self.prompt))
-        return {style: _own_prompt(style) for style in wanted}
+        return {style: _shipped(style) for style in wanted}
 
 
-def _own_prompt(style: str) -> Prompt:
+def _own_prompt(sample: Sample) -> str | None:
+    text = sample.metadata.get(OWN_PROMPT)
+    return clean(text) if isinstance(text, str) and text.strip() else None
+
+
+def _shipped(style: str) -> Prompt:
     with as_file(files("trustassay.answering") / "prompts" / f"{style}.jinja") as path:
         return Prompt.read(path)
 

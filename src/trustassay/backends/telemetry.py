@@ -7,15 +7,19 @@ looked up all the same. The variable works, but only before the first import in 
 transformers and huggingface_hub ask the hub for more than the model that the user named: for a
 list of agent programs to put into the ``User-Agent``, and, where a model has pickled weights
 alone, for a conversion by another host. Both are off; the model itself is fetched as before.
+TRL tells the hub of every training, by the same function of huggingface_hub, which is off with it.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Any
 
-__all__ = ["import_onnxruntime", "quiet_hub"]
+from trustassay.errors import BackendError
+
+__all__ = ["import_onnxruntime", "import_training", "quiet_hub"]
 
 ONNXRUNTIME = "ORT_DISABLE_TELEMETRY"
 HUB = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_SAFETENSORS_CONVERSION")
@@ -34,6 +38,17 @@ def import_onnxruntime() -> Any:
     if is_loaded:
         onnxruntime.disable_telemetry_events()
     return onnxruntime
+
+
+def import_training() -> None:
+    """Import what fine-tuning takes; raises :class:`BackendError` where it is missing."""
+    quiet_hub()
+    try:
+        for name in ("torch", "transformers", "datasets", "peft", "trl"):
+            import_module(name)
+    except ImportError as error:
+        words = "fine-tuning takes it: pip install 'trustassay[tune]'"
+        raise BackendError(f"{error.name or error} is missing, and {words}") from error
 
 
 def quiet_hub() -> None:

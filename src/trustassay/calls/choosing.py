@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from trustassay.capabilities import Choice, Models, Reply
+from trustassay.capabilities import Choice, Message, Models, Reply
 from trustassay.errors import BackendError
 from trustassay.together import all_of
 
@@ -50,7 +50,7 @@ CLAUSE = 200
 
 async def choose(
     models: Models,
-    text: str,
+    text: str | Sequence[Message],
     options: Sequence[str],
     likely: bool,
     *,

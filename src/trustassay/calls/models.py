@@ -92,7 +92,7 @@ class SampleModels:
 
     def choose(
         self,
-        text: str,
+        text: str | Sequence[Message],
         options: Sequence[str],
         /,
         *,

@@ -64,8 +64,8 @@ Model = Annotated[
 Style = Annotated[
     str,
     typer.Option(
-        help="How the model is asked for answers: closed-book, rag, rag-refusal, icl; auto takes "
-        "rag-refusal if there are documents, else closed-book.",
+        help="How the model is asked for answers: closed-book, rag, rag-refusal, icl, own; auto "
+        "takes own if there is own_prompt, rag-refusal if there are documents, else closed-book.",
     ),
 ]
 PromptFile = Annotated[

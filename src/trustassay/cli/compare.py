@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from trustassay.cli import judged
 from trustassay.cli.common import Json, Seed, errors_for_people
+from trustassay.cli.options import Records, Spending, with_options
 from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
@@ -20,13 +22,25 @@ if TYPE_CHECKING:
 COLUMNS = ("first", "second", "change", "95 % interval", "p")
 
 
-def compare(
+@with_options
+def compare(  # noqa: PLR0913 - one argument an option
     first: Annotated[
-        Path, typer.Argument(metavar="RUN", help="The earlier run's folder.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="The earlier run's folder; with --judge answers of any kind: a file, or a run.",
+            show_default=False,
+        ),
     ],
     second: Annotated[
-        Path, typer.Argument(metavar="RUN", help="The later run's folder.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="The later run's folder; with --judge the answers to compare with.",
+            show_default=False,
+        ),
     ],
+    *,
     metric: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
         typer.Option(
@@ -39,18 +53,58 @@ def compare(
     as_json: Json = False,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Write a page with both distributions.", show_default=False),
+        typer.Option(help="Write a page: both distributions, or all pairs.", show_default=False),
     ] = None,
+    judge: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="A judge that says whose answer is better, a URI as for --model of score: the "
+            "win rate is reported, and no scores are compared.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ] = None,
+    prompt: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="With --judge: your own template; filled with question, first, second and fence.",
+            show_default=False,
+        ),
+    ] = None,
+    run: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--run",
+            help="With --judge: the folder of the calls and verdicts. Run the same command again "
+            "to continue. Default: one in trustassay-runs.",
+            show_default=False,
+        ),
+    ] = None,
+    records: Records,
+    spending: Spending,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="With --judge: show the calls that would be made."),
+    ] = False,
 ) -> None:
-    """Compare the distributions of a metric's scores in two runs.
+    """Compare the distributions of a metric's scores in two runs, or answers by a judge.
 
-    Runs of the same samples are also compared sample by sample.
+    Runs of the same samples are also compared sample by sample. With --judge the answers to the
+    same questions are compared in both orders, and the win rate of the first input is reported.
 
     \b
     trustassay compare runs/monday runs/tuesday
     trustassay compare runs/monday runs/tuesday --metric harmonicity --out change.html
+    trustassay compare tuned.jsonl vanilla.jsonl --judge openai:gpt-4o-mini --budget 2usd
     """
     with errors_for_people():
+        if judge is not None:
+            if metric is not None:
+                raise ValueError("--metric: a judge compares answers, not scores")
+            asked = judged.Judged(first, second, judge, prompt, run, out, seed)
+            judged.show_win_rate(asked, records, spending, dry_run=dry_run, as_json=as_json)
+            return
+        _refuse_without_judge(prompt, run, records, spending, dry_run)
         from trustassay.workflows import compare as comparing
 
         found = comparing.compare(first, second, metric=metric, seed=seed)
@@ -60,6 +114,22 @@ def compare(
             say(f"page: {out}")
         if as_json:
             print_json(found.to_dict())
+
+
+def _refuse_without_judge(
+    prompt: Path | None, run: Path | None, records: Records, spending: Spending, dry_run: bool
+) -> None:
+    """Refuse what has no effect on a comparison of scores.
+
+    Raises:
+        ValueError: one of these is given.
+    """
+    given: dict[str, object] = {"--prompt": prompt, "--run": run, "--dry-run": dry_run or None}
+    given |= {"--limit": records.limit, "--field": records.field or None}
+    given |= {"--skip-bad": records.skip_bad or None, "--cache": spending.cache or None}
+    given |= {"--prices": spending.prices, "--budget": spending.budget}
+    if named := [name for name, value in given.items() if value is not None]:
+        raise ValueError(f"{named[0]}: has an effect with --judge alone")
 
 
 def headline(found: Comparison) -> str:

@@ -18,6 +18,7 @@ from trustassay.cli import (
     demo,
     distractors,
     experiment,
+    experiment_learning,
     generate,
     isotropy,
     models,
@@ -26,6 +27,8 @@ from trustassay.cli import (
     rescore,
     rubric,
     score,
+    select,
+    tune,
     watch,
 )
 from trustassay.cli.interrupting import INTERRUPTED
@@ -55,6 +58,10 @@ app.command("annotate")(annotate.annotate)
 app.command("agree")(agree.agree)
 app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
+app.add_typer(select.app, name="select")
+app.command("tune")(tune.tune)
+experiment.app.command("fewl-icl")(experiment_learning.fewl_icl)
+experiment.app.command("fewl-sft")(experiment_learning.fewl_sft)
 app.add_typer(experiment.app, name="experiment")
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Backends, Records, with_options
+from trustassay.cli.scored import scored_run
 from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
@@ -71,29 +72,12 @@ def rank(  # noqa: PLR0913 - one argument an option
     trustassay rank answers.jsonl --metric fewl:form=agreement --page ranking.html
     """
     with errors_for_people():
-        from trustassay import api
         from trustassay.backends import DEFAULT_SIMILARITY, resolve
-        from trustassay.runs.naming import default_folder
         from trustassay.workflows import rank as ranking
 
-        folder, name, failed = source, metric, 0
-        if not (source / "run.json").exists():
-            chosen = metric or "fewl:form=agreement"
-            read = records.read()
-            settings: dict[str, Any] = {"metrics": [chosen], "seed": seed, **backends.named()}
-            settings |= {"limit": read["limit"], "fields": read["fields"]}
-            folder = out or default_folder(source, **settings)
-            run = api.score(
-                source,
-                metrics=chosen,
-                out=folder,
-                seed=seed,
-                progress=True,
-                **backends.named(),
-                **read,
-            )
-            failed = common.tell(run, as_json=False)
-            name = chosen.partition(":")[0]
+        folder, name, failed = scored_run(
+            source, metric, backends.named(), records.read(), out=out, seed=seed
+        )
         similarity = None
         if tqa:
             similarity = resolve.similarity(backends.similarity or DEFAULT_SIMILARITY)

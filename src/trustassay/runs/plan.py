@@ -23,7 +23,7 @@ from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.models import SampleModels
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore
-from trustassay.capabilities import ChatRequest, Choice, EndpointLimits, Models, Reply
+from trustassay.capabilities import ChatRequest, Choice, EndpointLimits, Message, Models, Reply
 from trustassay.errors import BackendError
 from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
@@ -322,7 +322,13 @@ class _StandIns(SampleModels):
         return reply
 
     async def choose(
-        self, text: str, options: Sequence[str], /, *, expected: int | None = None, **how: Any
+        self,
+        text: str | Sequence[Message],
+        options: Sequence[str],
+        /,
+        *,
+        expected: int | None = None,
+        **how: Any,
     ) -> Choice:
         """Return what is stored of a choice, or the option that the metric expects."""
         before = self._rehearsal.stood_in

@@ -190,9 +190,10 @@ async def _begin(
         }
     )
     if before is None:
-        name = "samples in memory"
         if isinstance(source, str | os.PathLike):
             name = clean(os.fspath(source))
+        else:  # of samples made elsewhere, what made them says what they are
+            name = clean(str(getattr(source, "name", "samples in memory")))
         about = {metric.name: MetricInfo.of(metric).to_dict() for metric in resolved}
         folder.write_json("run", {"input": name, **settings, ABOUT: about})
     elif changes := list(_differences(before, {**_unchecked(before), **settings})):

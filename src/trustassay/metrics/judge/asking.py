@@ -17,7 +17,7 @@ from trustassay.metrics.judge.maths import expected_value
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.parsing import read_reply
 from trustassay.metrics.judge.rubric import Rubric
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, fence
 from trustassay.sample import Sample
 
 __all__ = ["Asking", "Vote", "filled_prompt", "gold_text", "level_logprobs"]
@@ -214,14 +214,12 @@ def filled_prompt(
         names.insert(names.index("gold"), "answer")
     texts = [shown[name] for name in names if name == "answer" or shown[name][1]]
     return (template or _shipped("judge")).filled(
-        rubric=scale, texts=texts, choices=scale.choices, fence=_fence(texts), sample=sample
+        rubric=scale,
+        texts=texts,
+        choices=scale.choices,
+        fence=fence(text for _, text in texts),
+        sample=sample,
     )
-
-
-def _fence(texts: Sequence[tuple[str, str]]) -> str:
-    """Return a run of signs that is longer than any in the texts: none of them can end itself."""
-    longest = max((len(run) for _, text in texts for run in re.findall("=+", text)), default=0)
-    return "=" * max(5, longest + 1)
 
 
 def gold_text(sample: Sample) -> str:

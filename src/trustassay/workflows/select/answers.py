@@ -1,0 +1,179 @@
+"""The answers of a finished run by question, with what they may be chosen by.
+
+Ways of choosing: ``score``, the metric's; ``label``, that of the samples; ``single`` or
+``single:NAME``, the likeness to one reference alone; or the name of a part of the metric.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trustassay.errors import RunFolderError, UnknownNameError, did_you_mean
+from trustassay.metric import Assessment, MetricInfo
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.infos import metric_infos
+from trustassay.sample import Sample, question_key
+from trustassay.workflows.select.choosing import Candidate, Question
+
+__all__ = ["LABEL", "SCORE", "SINGLE", "Answers", "Candidate", "Question", "read_answers"]
+
+SCORE, LABEL, SINGLE = "score", "label", "single"
+
+
+@dataclass(slots=True)
+class Answers:
+    """The questions with two candidates or more, and what was left out.
+
+    metric: whose scores these are. asked: the first sample of every question of the run.
+    reference: the one behind ``single``, where that is a way. blank: answers without text; without:
+    by way, answers that have no such value; alone: questions with fewer than two answers left.
+    """
+
+    metric: MetricInfo
+    questions: list[Question] = field(default_factory=list)
+    asked: list[Sample] = field(default_factory=list)
+    reference: str | None = None
+    blank: int = 0
+    without: Counter[str] = field(default_factory=Counter)
+    alone: int = 0
+
+
+def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) -> Answers:
+    """Read the answers of a finished run, each with its value by every one of ``ways``.
+
+    An answer counts only if it has all values; so all ways choose among the same. Values are
+    higher for better answers: those of a metric of which lower is better change their sign.
+
+    Raises:
+        RunFolderError: no finished run, or not the metric; or no question has two answers with all
+            values.
+        UnknownNameError: a way that no answer has a value by.
+        ValueError: the run has several metrics, and none is named.
+    """
+    folder = RunFolder(path)
+    run = folder.read_run()
+    if run is None:
+        raise RunFolderError(f"{path}: holds no run")
+    if folder.read_summary() is None:
+        raise RunFolderError(f"{path}: the run is not finished (its command goes on with it)")
+    name = _metric(path, list(run["metrics"]), metric)
+    found = Answers(metric_infos(folder, run)[name])
+    single = next((way for way in ways if way.partition(":")[0] == SINGLE), None)
+    if single is not None:
+        found.reference = single.partition(":")[2] or _commonest_reference(folder, name)
+    values = _values(folder, name, ways, found)
+    _group(folder, ways, values, found)
+    for way in ways:
+        if values and found.without[way] == len(values):
+            raise UnknownNameError(_no_value(folder, name, way))
+    if not found.questions:
+        raise RunFolderError(
+            f"{path}: no question has two answers to choose between "
+            f"({len(found.asked):,} questions, {found.alone:,} with fewer than two answers left; "
+            f"{_left_out(found)}); expected samples with the same question"
+        )
+    return found
+
+
+def _metric(path: Path, held: Sequence[str], wanted: str | None) -> str:
+    if wanted is not None and wanted not in held:
+        raise RunFolderError(f"{path}: {did_you_mean('metric of this run', wanted, held)}")
+    if wanted is None and len(held) != 1:
+        raise ValueError(f"{path}: the run has {' and '.join(held)}; name one with --metric")
+    return wanted or held[0]
+
+
+def _commonest_reference(folder: RunFolder, metric: str) -> str:
+    """Return the reference that most answers were compared with, the first of equal ones."""
+    counts: Counter[str] = Counter()
+    for assessment in folder.assessments(metric):
+        counts.update(_similarities(assessment).keys())
+    if not counts:
+        raise UnknownNameError(
+            f"{folder.path}: {metric} compares with no references, so no single one can be the "
+            "baseline; name another one"
+        )
+    return counts.most_common(1)[0][0]
+
+
+def _similarities(assessment: Assessment) -> Mapping[str, float]:
+    """Return the likeness to each reference, as the evidence of ``fewl`` has it; total."""
+    found: dict[str, float] = {}
+    for row in assessment.evidence:
+        if isinstance(row, Mapping):
+            name, value = row.get("reference"), row.get("similarity")
+            if isinstance(name, str) and isinstance(value, int | float):
+                found.setdefault(name, float(value))  # of equal names the first counts
+    return found
+
+
+def _values(
+    folder: RunFolder, metric: str, ways: Sequence[str], found: Answers
+) -> dict[str, dict[str, float]]:
+    """Return the values of every assessed sample by its id, labels apart."""
+    sign = -1.0 if found.metric.lower_is_better else 1.0
+    values: dict[str, dict[str, float]] = {}
+    for assessment in folder.assessments(metric):
+        own = values.setdefault(assessment.id, {})
+        if assessment.error is not None:
+            continue
+        for way in ways:
+            if way.partition(":")[0] == SINGLE:
+                value = _similarities(assessment).get(found.reference or "")
+            else:
+                value = assessment.score if way == SCORE else assessment.parts.get(way)
+                value = None if value is None or way == LABEL else sign * value
+            if value is not None:
+                own[way] = value
+    return values
+
+
+def _group(
+    folder: RunFolder,
+    ways: Sequence[str],
+    values: Mapping[str, dict[str, float]],
+    found: Answers,
+) -> None:
+    groups: dict[str, list[Candidate]] = {}
+    for sample in folder.samples():
+        key = question_key(sample.question)
+        if key not in groups:
+            groups[key] = []
+            found.asked.append(sample)
+        own = dict(values.get(sample.id, {}))
+        if LABEL in ways and sample.label is not None:
+            own[LABEL] = sample.label
+        lacking = [way for way in ways if way not in own]
+        found.without.update(lacking)
+        if not sample.answered:
+            found.blank += 1
+        elif not lacking:
+            groups[key].append(Candidate(sample, own))
+    for first, candidates in zip(found.asked, groups.values(), strict=True):
+        if len(candidates) > 1:
+            found.questions.append(Question(first.question.strip(), candidates))
+        else:
+            found.alone += 1
+
+
+def _no_value(folder: RunFolder, metric: str, way: str) -> str:
+    parts = sorted({name for one in folder.assessments(metric) for name in one.parts})
+    if way == SCORE:
+        return f"{folder.path}: no answer has a score of {metric}"
+    if way.partition(":")[0] == SINGLE:
+        names = sorted({n for one in folder.assessments(metric) for n in _similarities(one)})
+        return f"{folder.path}: {did_you_mean('reference', way.partition(':')[2], names)}"
+    if way == LABEL:
+        return f"{folder.path}: no answer has a label"
+    known = [SCORE, LABEL, SINGLE, *parts]
+    return f"{folder.path}: {did_you_mean('way of choosing', way, known)}"
+
+
+def _left_out(found: Answers) -> str:
+    words = [f"{n:,} answers without {way}" for way, n in found.without.items()]
+    if found.blank:
+        words.append(f"{found.blank:,} blank answers")
+    return ", ".join(words) or "no answer was left out"
