@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "sample": set(),
     "progress": set(),
     "prompts": set(),
+    "token_matching": set(),
     "verdicts": set(),
     "words": set(),
     "capabilities": {"errors", "sample"},
@@ -43,13 +44,15 @@ ALLOWED: dict[str, set[str]] = {
         "prompts",
         "retrieval",
         "sample",
+        "token_matching",
         "verdicts",
         "words",
     },
     "answering": {"capabilities", "errors", "prompts", "sample"},
     "distractors": {"capabilities", "errors", "prompts", "sample", "statistics", "together"},
     "metrics": METRIC
-    | {"capabilities", "distractors", "errors", "prompts", "sample", "together", "verdicts"},
+    | {"capabilities", "distractors", "errors", "prompts", "sample", "together"}
+    | {"token_matching", "verdicts"},
     "report": {"differences", "files", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},
