@@ -24,10 +24,11 @@ def main() -> None:
     commands = parser.add_subparsers(dest="what", required=True)
     one = commands.add_parser("tables", help="all variants on one set, side by side")
     one.add_argument("set", choices=SETS)
-    one.add_argument("--similarities", default=",".join(tables.SIMILARITIES))
     one.add_argument("--limit", type=int, help="take the first N questions alone")
     commands.add_parser("against", help="the recommended form against no penalty, on all sets")
-    commands.add_parser("choose", help="choose a form on half of a set and the others, both ways")
+    half = commands.add_parser("choose", help="choose a form on half of a set and the others")
+    for command in (one, half):
+        command.add_argument("--similarities", default=",".join(tables.SIMILARITIES))
     commands.add_parser("specification", help="figures of the specification beside ours")
     commands.add_parser("tried", help="other ways to weigh references, on TrustScore's set")
     seconds = commands.add_parser("speed", help="seconds of made-up questions")
@@ -49,7 +50,7 @@ def main() -> None:
             case "against":
                 tables.against(work)
             case "choose":
-                choosing.choose(work)
+                choosing.choose(given.similarities.split(","), work)
             case "specification":
                 reproducing.show()
             case "tried":

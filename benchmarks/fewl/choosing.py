@@ -8,7 +8,8 @@ as half.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,6 @@ from benchmarks.fewl.sets import SETS
 from benchmarks.fewl.tables import (
     OURS,
     OURS_SIMILARITY,
-    SIMILARITIES,
     measured_set,
     own,
     row,
@@ -44,10 +44,10 @@ class Candidate(NamedTuple):
 RECOMMENDED = Candidate(OURS, OURS_SIMILARITY)
 
 
-def candidates() -> list[Candidate]:
+def candidates(similarities: Sequence[str]) -> list[Candidate]:
     """Return all that can be chosen."""
     found = []
-    for similarity in SIMILARITIES:
+    for similarity in similarities:
         for weights in ("uniform", "agreement"):
             for penalty in (False,) if similarity in WITHOUT_PENALTY else (False, True):
                 variants = [
@@ -74,17 +74,18 @@ class Scored(NamedTuple):
         }
 
 
-def choose(work: Path) -> None:
+def choose(similarities: Sequence[str], work: Path) -> None:
     """Print what is chosen for each set and half, and how it does on the other half."""
-    sets = {name: _scored(name, work) for name in SETS}
+    known = candidates(similarities)
+    sets = {name: _scored(name, known, work) for name in SETS}
     whole = {name: one.figures(all_once(one.judge.questions)) for name, one in sets.items()}
-    print(f"{len(candidates())} candidates")
+    print(f"{len(known)} candidates")
     row(["set, reported on", "chosen on the rest", "it", "recommended", "no penalty, cosine"])
     row(["---"] * 5)
     for name, one in sets.items():
         for rest, words in ((1, "odd"), (0, "even")):
             seen = one.figures(half(one.judge.questions, 1 - rest))
-            chosen = _best({**whole, name: seen})
+            chosen = max(known, key=partial(_mean, {**whole, name: seen}))
             held_out = drawn(one.judge.questions, half(one.judge.questions, rest))
             both = np.vstack([half(one.judge.questions, rest), held_out])
             cells = []
@@ -95,24 +96,19 @@ def choose(work: Path) -> None:
     print()
     row(["rank", "candidate", "mean of the four sets", *SETS])
     row(["---"] * (3 + len(SETS)))
-    ranked = sorted(candidates(), key=lambda c: -_mean(whole, c))
+    ranked = sorted(known, key=lambda c: -_mean(whole, c))
     for rank, candidate in enumerate(ranked, 1):
         if rank <= 10 or candidate in (RECOMMENDED, Candidate(*REFERENCE)):
             each = [f"{whole[name][candidate]:.1f}" for name in SETS]
             row([str(rank), str(candidate), f"{_mean(whole, candidate):.1f}", *each])
 
 
-def _scored(name: str, work: Path) -> Scored:
+def _scored(name: str, known: Sequence[Candidate], work: Path) -> Scored:
     numbers: dict[str, Measured] = {}
-    records = SETS[name]()
-    for similarity in SIMILARITIES:
-        _, numbers[similarity] = measured_set(name, similarity, work)
-    scores = {one: numbers[one.similarity].scores(own(name, one.variant)) for one in candidates()}
+    for similarity in {one.similarity for one in known}:
+        records, numbers[similarity] = measured_set(name, similarity, work)
+    scores = {one: numbers[one.similarity].scores(own(name, one.variant)) for one in known}
     return Scored(judge_of(records), scores)
-
-
-def _best(figures: Mapping[str, Mapping[Candidate, float]]) -> Candidate:
-    return max(candidates(), key=lambda one: _mean(figures, one))
 
 
 def _mean(figures: Mapping[str, Mapping[Candidate, float]], one: Candidate) -> float:

@@ -60,14 +60,16 @@ def dawid_skene(same: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     A rater's class holds those that say the same as it. The right class is that of one of the
     raters, or none of theirs.
     """
-    n, raters, _ = same.shape
+    _, raters, _ = same.shape
+    sizes = same.sum(axis=2)
     accuracy = np.full(raters, 0.6)
     for _ in range(STEPS):
         says, says_not = np.log(accuracy), np.log((1 - accuracy) / OTHERS)
         logs = np.where(same, says, says_not).sum(axis=2)  # if the class of i is the right one
-        nobody = np.full((n, 1), says_not.sum())
-        # Classes count once each: a class of three raters appears three times.
-        logs = logs - np.log(same.sum(axis=2))
+        # Each class counts once, though one of two raters appears twice; the right one may be any
+        # of those that nobody named.
+        logs = logs - np.log(sizes)
+        nobody = says_not.sum() + np.log(OTHERS + 1 - (1 / sizes).sum(axis=1, keepdims=True))
         together = np.hstack([logs, nobody])
         shares = np.exp(together - together.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
