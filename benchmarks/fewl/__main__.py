@@ -35,11 +35,12 @@ def main() -> None:
     seconds.add_argument("--questions", type=int, default=1000)
     near = commands.add_parser("neighbours", help="seconds and memory of made-up neighbours")
     near.add_argument("--questions", type=int, default=100_000)
+    near.add_argument("--queries", type=int, help="look for the first N questions alone")
     given = parser.parse_args()
     if given.what == "speed":
         return speed.speed(given.questions)
     if given.what == "neighbours":
-        return speed.neighbours(given.questions)
+        return speed.neighbours(given.questions, given.queries)
     if not SHARED.is_dir():
         sys.exit(f"no data at {SHARED}; set TRUSTASSAY_SHARED")
     with tempfile.TemporaryDirectory() as folder:

@@ -74,19 +74,23 @@ def _made_up(number: int) -> Record:
     }
 
 
-def neighbours(n: int) -> None:
-    """Find the neighbours of made-up vectors of 384 numbers; hold some against a full sort."""
+def neighbours(n: int, queries: int | None = None) -> None:
+    """Find the neighbours of made-up vectors of 384 numbers; hold some against a full sort.
+
+    With ``queries`` only the first so many are asked for: blocks are as large, there are fewer.
+    """
+    queries = min(n, queries or n)
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((n, 384), dtype=np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None]  # without a copy
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds, busy = time.perf_counter(), time.process_time()
-    found = nearest(vectors, vectors, 10, max_similarity=0.8, itself=np.arange(n))
+    found = nearest(vectors[:queries], vectors, 10, max_similarity=0.8, itself=np.arange(queries))
     seconds, busy = time.perf_counter() - seconds, time.process_time() - busy
     more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"{n:,} questions: {seconds:.0f} s, {busy:.0f} s of processors")
+    print(f"{queries:,} among {n:,} questions: {seconds:.0f} s, {busy:.0f} s of processors")
     print(f"at most {more:.0f} MB beside the vectors, which have {vectors.nbytes >> 20} MB")
-    for place in range(0, n, max(1, n // 100)):
+    for place in range(0, queries, max(1, queries // 100)):
         alike = vectors @ vectors[place]
         alike[place] = -1
         best = np.sort(alike)[::-1][:10]
