@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "sample": set(),
     "progress": set(),
     "prompts": set(),
+    "token_matching": set(),
     "verdicts": set(),
     "words": set(),
     "languages": {"words"},
@@ -44,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
         "prompts",
         "retrieval",
         "sample",
+        "token_matching",
         "verdicts",
         "words",
     },
@@ -51,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     "distractors": {"capabilities", "errors", "prompts", "sample", "statistics", "together"},
     "metrics": METRIC
     | {"capabilities", "distractors", "errors", "languages", "prompts", "sample", "together"}
-    | {"verdicts", "words"},
+    | {"token_matching", "verdicts", "words"},
     "report": {"differences", "files", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},

@@ -339,7 +339,11 @@ class Entailer(Protocol):
 
 @runtime_checkable
 class Similarity(Protocol):
-    """Compares the meaning of a text with a reference."""
+    """Compares the meaning of a text with a reference.
+
+    Its numbers are rounded to six digits, since those of a model depend on what else is in a
+    batch; an attribute ``exact = True`` keeps all digits.
+    """
 
     name: str
 

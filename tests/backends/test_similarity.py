@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from trustassay import similarity
+from trustassay.backends import similarity as similarities
 from trustassay.backends.similarity import (
+    BertScoreSimilarity,
     ConsistencySimilarity,
     CosineSimilarity,
     LexicalSimilarity,
 )
-from trustassay.capabilities import Probabilities, Similarity, Vectors
-from trustassay.errors import UnknownNameError
+from trustassay.capabilities import Probabilities, Similarity, TokenVectors, Vectors
+from trustassay.errors import BackendError, UnknownNameError
 
 
 class Letters:
@@ -59,6 +61,44 @@ def test_lexical_is_the_f1_of_shared_words() -> None:
     assert found == pytest.approx([2 / 3, 0, 1])
 
 
+class Digits:
+    """Token vectors: each digit of a text is a token at that many times 30 degrees."""
+
+    name = "digits"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        self.asked += texts
+        return [self._of(text) for text in texts]
+
+    def _of(self, text: str) -> TokenVectors:
+        angles = np.radians([30.0 * int(character) for character in f"9{text.strip()}"])
+        rows = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+        return TokenVectors(tuple(f"9{text.strip()}"), rows, (0,))
+
+
+def test_bertscore_by_hand_and_each_text_read_once() -> None:
+    """Tokens at 0 and 30 degrees against one at 0: precision (1 + .866) / 2, recall 1."""
+    digits = Digits()
+    found = BertScoreSimilarity(digits).scores([("01", "0"), ("0", " 01 "), ("0", ""), ("0", "0")])
+    precision = (1 + 3**0.5 / 2) / 2
+    expected = 2 * precision / (precision + 1)
+    assert found == pytest.approx([expected, expected, 0, 1])
+    assert digits.asked == [" 01", " 0"]
+    assert BertScoreSimilarity(digits).scores([]).shape == (0,)
+
+
+def test_bertscore_forgets_texts_that_were_not_read_lately(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarities, "READ_LATELY", 2)
+    digits = Digits()
+    compared = BertScoreSimilarity(digits)
+    for pair in (("0", "1"), ("0", "2"), ("0", "2"), ("0", "1")):
+        assert compared.scores([pair])[0] == pytest.approx(np.cos(np.radians(30 * int(pair[1]))))
+    assert digits.asked == [" 0", " 1", " 2", " 1"]
+
+
 def test_by_name() -> None:
     assert isinstance(similarity("lexical"), LexicalSimilarity)
     assert similarity("consistency:lexical").name == "consistency:lexical"
@@ -66,6 +106,10 @@ def test_by_name() -> None:
     assert isinstance(similarity("cosine"), Similarity)
     with pytest.raises(UnknownNameError, match="did you mean cosine"):
         similarity("cosin")
+    with pytest.raises(BackendError, match="needs a model, as in bertscore:hf:ID"):
+        similarity("bertscore")
+    with pytest.raises(UnknownNameError, match="token embedder"):
+        similarity("bertscore:openai:x")
 
 
 def test_the_embedded_cosine_knows_likeness() -> None:

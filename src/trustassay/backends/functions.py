@@ -65,6 +65,7 @@ class FunctionSimilarity:
     """Wraps ``function(text, reference)`` as a similarity; it is called one pair at a time."""
 
     limits = BatchLimits(items=32, tokens=None)
+    exact = True
 
     def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
         if not callable(function):

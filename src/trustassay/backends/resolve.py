@@ -145,7 +145,8 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
     """Return a similarity of two texts by name, wrap a function, or pass one through.
 
     ``cosine[:EMBEDDER]`` of their vectors; ``consistency[:ENTAILER]``, the probability that the
-    reference entails the text; ``lexical``, the words they share. Of two answers to a question:
+    reference entails the text; ``bertscore:TOKEN-EMBEDDER``, whose URI is that of
+    :func:`token_embedder`; ``lexical``, the words they share. Of two answers to a question:
     ``novel``, the words they share beside the question's; ``agreement[:ENTAILER]``, these and
     entailment in both directions; both are
     :class:`~trustassay.capabilities.QuestionSimilarity` and score triples. And
@@ -171,6 +172,14 @@ def _cosine(rest: str) -> Similarity:
     if isinstance(found, Embedder):
         return CosineSimilarity(found)
     return EndpointCosineSimilarity(found)
+
+
+def _bertscore(rest: str) -> Similarity:
+    from trustassay.backends.similarity import BertScoreSimilarity
+
+    if not rest:
+        raise BackendError("bertscore: needs a model, as in bertscore:hf:ID or bertscore:hf:PATH")
+    return BertScoreSimilarity(token_embedder(rest))
 
 
 def _consistency(rest: str) -> Similarity:
@@ -407,6 +416,7 @@ _CHATS: dict[str, Callable[[str], ChatModel | LocalChatModel]] = {
 }
 _SIMILARITIES: dict[str, Callable[[str], Similarity | QuestionSimilarity]] = {
     "agreement": _agreement,
+    "bertscore": _bertscore,
     "consistency": _consistency,
     "cosine": _cosine,
     "lexical": _lexical_similarity,

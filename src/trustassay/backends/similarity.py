@@ -11,9 +11,18 @@ from numpy.typing import NDArray
 
 from trustassay.backends.lexical import overlap
 from trustassay.backends.openai import BlockingEmbedder, OpenAIEmbedder
-from trustassay.capabilities import BatchLimits, Embedder, Entailer, Vectors
+from trustassay.capabilities import (
+    BatchLimits,
+    Embedder,
+    Entailer,
+    TokenEmbedder,
+    TokenVectors,
+    Vectors,
+)
+from trustassay.token_matching import greedy_match
 
 __all__ = [
+    "BertScoreSimilarity",
     "ConsistencySimilarity",
     "CosineSimilarity",
     "EndpointCosineSimilarity",
@@ -24,6 +33,8 @@ Pairs = Sequence[tuple[str, str]]
 Scores = NDArray[np.float64]
 REMEMBERED = 16_384
 """Vectors that a cosine similarity keeps; 25 MB of the embedded embedder's."""
+READ_LATELY = 1024
+"""Texts whose tokens' vectors BERTScore keeps; 60 MB of texts of 20 tokens by a base model."""
 
 
 class CosineSimilarity:
@@ -78,6 +89,37 @@ def _cosines(firsts: Vectors, seconds: Vectors) -> Scores:
     """Return the dot products of unit vectors, shape (n,), of two times (n, d)."""
     scores: Scores = np.einsum("nd,nd->n", firsts.astype(float), seconds.astype(float))
     return scores
+
+
+class BertScoreSimilarity:
+    """BERTScore's F, 0..1, of the text against the reference; symmetric (Zhang et al. 2020).
+
+    A text is read with a space before it, as by the metric ``reference``: models with byte-level
+    tokenizers learnt to read a word so. A text without tokens has 0. The vectors of the latest
+    :data:`READ_LATELY` texts are kept.
+    """
+
+    def __init__(self, embedder: TokenEmbedder) -> None:
+        self._embedder = embedder
+        self._read_lately: OrderedDict[str, TokenVectors] = OrderedDict()
+        self.name = f"bertscore:{embedder.name}"
+        self.limits: BatchLimits = getattr(embedder, "limits", BatchLimits())
+
+    def scores(self, pairs: Pairs) -> Scores:
+        """Return shape (n,) for n (text, reference); each different text is read once."""
+        texts = dict.fromkeys(f" {text.strip()}" for pair in pairs for text in pair)
+        found = {text: self._read_lately.pop(text) for text in texts if text in self._read_lately}
+        if new := [text for text in texts if text not in found and text.strip()]:
+            found |= zip(new, self._embedder.token_vectors(new), strict=True)
+        self._read_lately.update(found)  # as the latest
+        while len(self._read_lately) > READ_LATELY:
+            self._read_lately.popitem(last=False)
+        return np.array([self._score(*(found.get(f" {t.strip()}") for t in p)) for p in pairs])
+
+    def _score(self, one: TokenVectors | None, other: TokenVectors | None) -> float:
+        if one is None or other is None:
+            return 0.0
+        return greedy_match(one.vectors, other.vectors, one.special, other.special).f1
 
 
 class ConsistencySimilarity:

@@ -64,8 +64,8 @@ class Backends:
         Optional[str],  # noqa: UP045
         _uri(
             "The similarity of two texts: cosine[:EMBEDDER] (the default), consistency[:ENTAILER], "
-            "lexical; of two answers to a question: novel, agreement[:ENTAILER]; "
-            "python:MODULE:OBJECT."
+            "bertscore:hf:ID-or-path[?layer=N], lexical; of two answers to a question: novel, "
+            "agreement[:ENTAILER]; python:MODULE:OBJECT."
         ),
     ] = None
     retriever: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +178,45 @@ def test_any_function_of_two_texts_is_a_similarity() -> None:
 
     found = first(Fewl(weights="uniform", penalty="none"), similarity=same)
     assert found.score == pytest.approx((tv(0.4) + tv(0.1)) / 2, abs=1e-12)
+
+
+def uneven(text: str, reference: str) -> float:
+    """Return a similarity from -1 to 1 of which no digit ends."""
+    return math.sin(sum(map(ord, text)) * math.sqrt(2) + sum(map(ord, reference)) * math.sqrt(3))
+
+
+G: Mapping[str, Callable[[float], float]] = {
+    "tv": lambda v: math.tanh(v) / 2,
+    "js": lambda v: math.log(2 / (1 + math.exp(-v))),
+    "kl": lambda v: v,
+}
+F: Mapping[str, Callable[[float], float]] = {
+    "tv": lambda u: u,
+    "js": lambda u: -math.log(2 - math.exp(u)),
+    "kl": lambda u: math.exp(u - 1),
+}
+
+
+@pytest.mark.parametrize("divergence", ["tv", "js", "kl"])
+@pytest.mark.parametrize("form", ["eq1", "theory"])
+@pytest.mark.parametrize("weights", ["uniform", "ours"])
+def test_a_function_counts_with_all_its_digits(form: Any, divergence: Any, weights: Any) -> None:
+    """The equations as the paper writes them, f(g(v)) by its two parts."""
+    metric = Fewl(form=form, divergence=divergence, weights=weights, temperature=0.7)
+    found = first(metric, similarity=uneven)
+    g, f = G[divergence], F[divergence]
+    said = {"h1": ("n1", "m1"), "h2": ("n2", "m2")}
+    r = [
+        max(uneven(h, c) for c in ("c1", "c2")) - max(uneven(h, w) for w in ("w1", "w2"))
+        for h in said
+    ]
+    raised = [math.exp(one / 0.7) if weights == "ours" else 1.0 for one in r]
+    total = 0.0
+    for share, (h, elsewhere) in zip(raised, said.items(), strict=True):
+        w, s = share / sum(raised), uneven("y", h)
+        lost = f(g(sum(uneven("y", other) for other in elsewhere) / 2))
+        total += (g(w * s) - lost) / 2 if form == "eq1" else w * (g(s) - lost)
+    assert found.score == pytest.approx(total, abs=1e-12)
 
 
 @pytest.mark.parametrize("value", [-1.0, 0.0, 1.0])

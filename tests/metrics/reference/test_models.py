@@ -13,6 +13,7 @@ import pytest
 from tests.lazily import needed
 from trustassay import score
 from trustassay.metrics import Reference
+from trustassay.metrics.fewl import Fewl
 from trustassay.metrics.reference.models import prompt_of
 
 _HF = "needs torch and transformers: pip install 'trustassay[hf]'"
@@ -103,6 +104,18 @@ def test_bertscore_is_what_its_equations_say(folder: Path, layer: int | None) ->
             assert mean[i][name] == pytest.approx(sum(column) / len(column), abs=1e-5)
     assert best[0]["bertscore"] == pytest.approx(1, abs=1e-5)
     assert best[2]["bertscore"] < 0.999
+
+
+def test_bertscore_as_a_similarity_is_the_same(folder: Path) -> None:
+    """``fewl`` by one reference, without a penalty and linear, is the similarity itself."""
+    model = f"hf:{folder / 'roberta'}"
+    golds = [parts_of(Reference(parts="bertscore", aggregate="first"), token_embedder=model)]
+    file = [{**one, "references": {"gold": GOLDS[0]}} for one in SAMPLES]
+    metric = Fewl(form="theory", divergence="kl", weights="uniform", penalty="none")
+    run = score(file, metrics=metric, similarity=f"bertscore:{model}")
+    expected = [parts["bertscore"] for parts in golds[0]]
+    assert [one.score for one in run.assessments] == pytest.approx(expected, abs=1e-6)
+    assert expected[0] > expected[2]
 
 
 def test_bertscore_of_silence_is_nothing(folder: Path) -> None:

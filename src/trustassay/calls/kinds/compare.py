@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trustassay.backends import DEFAULT_SIMILARITY, resolve
-from trustassay.calls.capability import Capability, Through, numbers
+from trustassay.calls.capability import DIGITS, Capability, Through
 from trustassay.calls.keeping import Codec
 from trustassay.calls.kinds.entail import chat_behind
 from trustassay.capabilities import Entailment, QuestionSimilarity, Similarity
@@ -23,6 +23,9 @@ Texts = tuple[str, ...]
 
 def compute(similarity: Any, pairs: list[Texts]) -> list[float]:
     """Return a number for each pair of text and reference.
+
+    Those of models are rounded: their last digits depend on what else is in a batch. Those of a
+    similarity that says it is ``exact`` are not.
 
     Raises:
         BackendError: the similarity returned something else.
@@ -59,6 +62,8 @@ def _checked(
     scores = np.asarray(found, dtype=float)
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
         raise BackendError(f"{similarity.name} did not return a number for each pair")
+    if not getattr(similarity, "exact", False):
+        scores = scores.round(DIGITS)
     numbers: list[float] = scores.tolist()
     return numbers
 
@@ -71,7 +76,7 @@ COMPARE: Capability[Texts, float] = Capability(
     compute=compute,
     codec=Codec(
         parts=lambda pair: pair,
-        reply_to_json=lambda score: numbers([score]),
+        reply_to_json=lambda score: json.dumps([score]),
         reply_from_json=lambda text: float(json.loads(text)[0]),
     ),
     stand_in=lambda _: 0.5,

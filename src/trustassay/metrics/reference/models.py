@@ -15,6 +15,7 @@ from trustassay.metrics.reference import maths
 from trustassay.metrics.reference.parts import Form
 from trustassay.prompts import Prompt
 from trustassay.sample import Document, Sample
+from trustassay.token_matching import greedy_match
 
 __all__ = ["JUDGE", "Likelihoods", "bertscore", "prompt_of"]
 
@@ -32,9 +33,7 @@ async def bertscore(models: Models, answer: str, golds: Sequence[str]) -> dict[s
         return {name: [0.0] * len(golds) for name in _BERTSCORE}
     texts = [answer, *golds]
     ours, *theirs = await asyncio.gather(*(models.token_vectors(f" {t.strip()}") for t in texts))
-    found = [
-        maths.greedy_match(ours.vectors, one.vectors, ours.special, one.special) for one in theirs
-    ]
+    found = [greedy_match(ours.vectors, one.vectors, ours.special, one.special) for one in theirs]
     columns = zip(*found, strict=True)
     return {name: list(column) for name, column in zip(_BERTSCORE, columns, strict=True)}
 

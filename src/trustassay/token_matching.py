@@ -1,0 +1,61 @@
+"""Greedy matching of two texts' tokens by their vectors: BERTScore (Zhang et al. 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Overlap", "greedy_match", "harmonic_mean"]
+
+
+class Overlap(NamedTuple):
+    """Precision (of the answer), recall (of the gold answer) and their harmonic mean."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def harmonic_mean(precision: float, recall: float) -> float:
+    """Return 2 P R / (P + R); 0 where one of the two is not above 0, as a cosine may be."""
+    if precision <= 0 or recall <= 0:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)
+
+
+def greedy_match(
+    answer: ArrayLike,
+    gold: ArrayLike,
+    answer_special: Collection[int] = (),
+    gold_special: Collection[int] = (),
+) -> Overlap:
+    """Return BERTScore's precision, recall and F of the vectors of two texts' tokens.
+
+    Each token is matched with the one of the other text whose cosine is largest; precision is the
+    mean over the answer's tokens, recall over the gold answer's (Zhang et al. 2020, section 3,
+    without idf). Special tokens can be matched with, and count in no mean, as in the authors'
+    program.
+
+    Args:
+        answer, gold: shapes (m, d) and (n, d). answer_special, gold_special: their rows that are
+            special tokens.
+
+    All three are 0 where a text has no token of its own. A zero vector has the cosine 0.
+    """
+    cosines = np.clip(_unit(answer) @ _unit(gold).T, -1.0, 1.0)
+    ours = [i for i in range(cosines.shape[0]) if i not in answer_special]
+    theirs = [i for i in range(cosines.shape[1]) if i not in gold_special]
+    if not ours or not theirs:
+        return Overlap(0.0, 0.0, 0.0)
+    precision = float(cosines.max(axis=1)[ours].mean())
+    recall = float(cosines.max(axis=0)[theirs].mean())
+    return Overlap(precision, recall, harmonic_mean(precision, recall))
+
+
+def _unit(rows: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(rows, dtype=np.float64)
+    lengths = np.linalg.norm(array, axis=1, keepdims=True)
+    return np.asarray(array / np.where(lengths > 0, lengths, 1.0))
