@@ -19,12 +19,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from training import augment, data
+from training import augment, data, mixture
 from training.model import CrossEncoder, collate, encode
 
 BATCH = 32
 CHUNK = 64
 """Batches sorted by length together."""
+BF16 = torch.cpu.get_capabilities().get("avx512_bf16", False)
+"""Whether this processor has bf16 arithmetic; emulated it is twenty times slower than fp32."""
 SAVE_EVERY = 400
 """Steps between saves at most; a short run saves five times."""
 
@@ -45,6 +47,8 @@ class Options:
     start: str = ""
     row_seed: int = -1
     skip: int = 0
+    mixture: str = ""
+    frozen: int = 0
 
 
 def examples(options: Options) -> list[data.Pair]:
@@ -52,7 +56,10 @@ def examples(options: Options) -> list[data.Pair]:
 
     A run that goes on from a trunk takes the rows that the trunk has not seen first: ``row_seed``
     is the trunk's seed, whose order of rows it follows, and ``skip`` how many the trunk took.
+    With a ``mixture`` the run's pairs are its, and ``pairs``, ``kinds`` and ``share`` say nothing.
     """
+    if options.mixture:
+        return mixture.draw(mixture.parse(options.mixture), options.seed)
     rows, _ = data.split(data.training_rows())
     rng = np.random.default_rng([options.seed if options.row_seed < 0 else options.row_seed, 1])
     made = int(options.pairs * options.share) if options.kinds else 0
@@ -92,6 +99,10 @@ class Run:
         self.model = CrossEncoder(options.head)
         if options.start:
             self.model.load_state_dict(load_file(Path(options.start) / "model.safetensors"))
+        if options.frozen:
+            self.model.bert.embeddings.requires_grad_(False)
+        for layer in self.model.bert.encoder.layer[: options.frozen]:
+            layer.requires_grad_(False)
         groups = [
             {"params": list(self.model.head.parameters()), "lr": options.head_rate},
             {
@@ -112,7 +123,7 @@ class Run:
     def learn(self, inputs: tuple[Tensor, Tensor, Tensor], labels: Tensor) -> float:
         """Take one step; return the loss before it."""
         self._schedule()
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=BF16):
             value = loss(self.model(*inputs), labels)
         value.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -181,12 +192,12 @@ def main() -> None:
     parser.add_argument("--no-match", dest="match", action="store_false")
     for name, kind in (
         ("seed", int), ("pairs", int), ("share", float), ("rate", float), ("head_rate", float),
-        ("row_seed", int), ("skip", int),
+        ("row_seed", int), ("skip", int), ("frozen", int),
     ):  # fmt: skip
         parser.add_argument(
             f"--{name.replace('_', '-')}", type=kind, default=getattr(Options, name)
         )
-    for name in ("head", "start"):
+    for name in ("head", "start", "mixture"):
         parser.add_argument(f"--{name}", default=getattr(Options, name))
     given = vars(parser.parse_args())
     folder, resume = given.pop("folder"), given.pop("resume")
