@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training import data
-from training.infer import Encoder, Reading, windows
+from training.infer import Encoder, Reading
 
 __all__ = ["FEATURES", "WINDOWS", "Rows", "apply", "fit", "items", "logistic", "readings"]
 
@@ -78,10 +78,9 @@ def held_out(name: str) -> list[data.Pair]:
 def read_set(model: Encoder, name: str, window: tuple[int, int] | None) -> list[Reading]:
     """Return the encoder's reading of each pair, by windows or (None) in one pass."""
     pairs = items(name).pairs
-    cut = [windows(p, *window) if window else [p] for p, _ in pairs]
-    flat = [(w, h) for ws, (_, h) in zip(cut, pairs, strict=True) for w in ws]
-    logits = model.logits(flat, MAX_TOKENS)
-    return [Reading(x) for x in np.split(logits, np.cumsum([len(ws) for ws in cut])[:-1])]
+    if window:
+        return [Reading(logits) for logits in model.windowed(pairs, *window)]
+    return [Reading(row[None]) for row in model.logits(pairs, MAX_TOKENS)]
 
 
 @cache

@@ -1,7 +1,8 @@
 """What one run reads: so many pairs of each source, half of them supported where there are enough.
 
 A mixture is written ``rows=4000,augmented=1000,gap=1200``: ``rows`` are the training rows of
-version 3, ``augmented`` pairs made from them, the rest sources of ``training.sets``.
+version 3, ``augmented`` pairs made from them, ``worlds`` pairs of made-up worlds, the rest sources
+of ``training.sets``.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from training import augment, data, sets
+from training.worlds import pairs as worlds
 
 __all__ = ["draw", "halves", "parse"]
 
+NAMES = ("rows", "augmented", "worlds", *sets.SOURCES)
 AUGMENTED = ("long", "extract", "merge", "title", "chat")
 
 
@@ -22,16 +25,14 @@ def parse(text: str) -> dict[str, int]:
     made: dict[str, int] = {}
     for part in filter(None, text.split(",")):
         name, _, count = part.partition("=")
-        if not count.isdigit() or name not in {"rows", "augmented", *sets.SOURCES}:
-            known = ", ".join(["rows", "augmented", *sets.SOURCES])
+        if not count.isdigit() or name not in NAMES:
+            known = ", ".join(NAMES)
             raise ValueError(f"{part!r} is no part of a mixture; expected NAME=COUNT of {known}")
         made[name] = int(count)
     return made
 
 
-def halves(
-    rows: Sequence[data.Pair], count: int, rng: np.random.Generator
-) -> list[data.Pair]:
+def halves(rows: Sequence[data.Pair], count: int, rng: np.random.Generator) -> list[data.Pair]:
     """Return up to ``count`` rows, half of them supported; what one half lacks the other fills."""
     order = [rows[i] for i in rng.permutation(len(rows))]
     supported = [row for row in order if row.label == 0]
@@ -45,7 +46,9 @@ def draw(mixture: Mapping[str, int], seed: int) -> list[data.Pair]:
     made: list[data.Pair] = []
     for name, count in mixture.items():
         rng = np.random.default_rng([seed, 7, *name.encode()])
-        if name in {"rows", "augmented"}:
+        if name == "worlds":
+            made += worlds.build(count, seed)
+        elif name in {"rows", "augmented"}:
             train, _ = data.split(data.training_rows())
             made += (
                 augment.build(train, AUGMENTED, count, seed)

@@ -98,17 +98,17 @@ def test_no_text_is_too_long(model: EmbeddedEntailer, kind: str) -> None:
     rows = model.scores([(text, FACT), (FACT, text), (text, text), (FACT, FACT)])
     assert np.allclose(rows.sum(axis=1), 1)
     assert rows[3, 0] > 0.5
-    for cut in cut_pairs(model._encoder.tokenizer, [(text, FACT), (text, text)], 80, 50):
-        assert max(len(tokens.ids) for part in cut.parts for tokens in part) <= LONGEST
+    for parts in cut_pairs(model._encoder.tokenizer, [(text, FACT), (text, text)], 80, 50):
+        assert max(len(tokens.ids) for part in parts for tokens in part) <= LONGEST
 
 
 def test_pieces_of_a_window_hold_all_its_tokens(model: EmbeddedEntailer) -> None:
     tokenizer = model._encoder.tokenizer
     text = LONG_TEXTS["unspaced"]
     ids = tokenizer.encode(text, add_special_tokens=False).ids
-    (cut,) = cut_pairs(tokenizer, [(text, FACT)], 80, 50)
+    ((windows_read,),) = cut_pairs(tokenizer, [(text, FACT)], 80, 50)
     seen: list[int] = []
-    for place, tokens in enumerate(cut.parts[0]):
+    for place, tokens in enumerate(windows_read):
         piece = tokens.ids[1 : tokens.ids.index(102)]
         assert piece == ids[place * 80 : place * 80 + 128]
         seen = seen[: place * 80] + piece
@@ -117,9 +117,8 @@ def test_pieces_of_a_window_hold_all_its_tokens(model: EmbeddedEntailer) -> None
 
 def test_pairs_are_encoded_as_the_tokenizer_encodes_them(model: EmbeddedEntailer) -> None:
     tokenizer = model._encoder.tokenizer
-    (cut,) = cut_pairs(tokenizer, [(FACT, "It was opened in 1932, they say.")], 80, 50)
+    (((tokens,),),) = cut_pairs(tokenizer, [(FACT, "It was opened in 1932, they say.")], 80, 50)
     whole = tokenizer.encode(FACT, "It was opened in 1932, they say.")
-    ((tokens,),) = cut.parts
     assert tokens.ids == whole.ids
     assert [min(kind, 1) for kind in tokens.kinds] == whole.type_ids
 
@@ -127,7 +126,9 @@ def test_pairs_are_encoded_as_the_tokenizer_encodes_them(model: EmbeddedEntailer
 def test_the_weakest_part_of_a_long_statement_counts(model: EmbeddedEntailer) -> None:
     good = "The queen opened the harbour bridge in 1932. " * 40
     assert model.scores([(FACT, good)])[0, 0] > 0.5
-    assert model.scores([(FACT, good + "The river floods the valley every spring. " * 30)])[0, 0] < 0.5
+    assert (
+        model.scores([(FACT, good + "The river floods the valley every spring. " * 30)])[0, 0] < 0.5
+    )
 
 
 def test_are_of_their_protocols(model: EmbeddedEntailer, vectors: EmbeddedEmbedder) -> None:

@@ -15,14 +15,22 @@ import numpy as np
 
 from trustassay.backends import lexical
 from trustassay.backends.checking import check_labels
-from trustassay.backends.encoder import Tokens, card, encoder, softmax
+from trustassay.backends.encoder import Encoder, Tokens, card, encoder, softmax
 from trustassay.backends.windows import cut_pairs
 from trustassay.capabilities import BatchLimits, Probabilities, Vectors
 
-__all__ = ["EmbeddedEmbedder", "EmbeddedEntailer", "encoder_features", "inputs", "log_odds"]
+__all__ = [
+    "EmbeddedEmbedder",
+    "EmbeddedEntailer",
+    "encoder_features",
+    "inputs",
+    "log_odds",
+    "window_logits",
+]
 
 EMBEDDED_AT_ONCE = 256
 """Tokens of one window of a text to embed, as the original encoder reads them."""
+
 
 class EmbeddedEntailer:
     """The built-in entailer; ``threads=None`` uses all cores.
@@ -51,22 +59,9 @@ class EmbeddedEntailer:
         return np.array(rows, dtype=float).reshape(len(pairs), 3)
 
     def logits(self, pairs: Sequence[tuple[str, str]]) -> list[Probabilities]:
-        """Return the encoder's logits of each pair's windows, shape (windows, 3).
-
-        Of a statement that is read in parts, those of the part with the weakest support.
-        """
-        size, step = self._card["windows"]["words"], self._card["windows"]["step"]
-        cut = cut_pairs(self._encoder.tokenizer, pairs, size, step)
-        flat = [tokens for one in cut for part in one.parts for tokens in part]
-        made = self._encoder.run(flat).astype(float)
-        found, start = [], 0
-        for one in cut:
-            parts = []
-            for part in one.parts:
-                parts.append(made[start : start + len(part)])
-                start += len(part)
-            found.append(min(parts, key=lambda part: float(log_odds(part).max())))
-        return found
+        """Return the encoder's logits of each pair's windows, shape (windows, 3)."""
+        cut = self._card["windows"]
+        return window_logits(self._encoder, pairs, cut["words"], cut["step"])
 
     def _combined(
         self, logits: Probabilities, premise: str, hypothesis: str
@@ -109,6 +104,24 @@ class EmbeddedEmbedder:
         sums = np.add.reduceat(made * weights[:, None], starts) if len(made) else made
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
         return np.asarray(sums / np.maximum(norms, 1e-12), dtype=np.float32)
+
+
+def window_logits(
+    reader: Encoder, pairs: Sequence[tuple[str, str]], size: int, step: int
+) -> list[Probabilities]:
+    """Return a graph's logits of each pair's windows, shape (windows, 3).
+
+    Of a statement that is read in parts, those of the part with the weakest support.
+    """
+    cut = cut_pairs(reader.tokenizer, pairs, size, step)
+    flat = [tokens for parts in cut for part in parts for tokens in part]
+    made = reader.run(flat).astype(float)
+    ends = np.cumsum([len(part) for parts in cut for part in parts])
+    read = iter(np.split(made, ends[:-1]))
+    return [
+        min((next(read) for _ in parts), key=lambda part: float(log_odds(part).max()))
+        for parts in cut
+    ]
 
 
 def _pieces(ids: list[int], length: int) -> list[list[int]]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trustassay.backends.encoder import Tokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["LONGEST", "UNMATCHED", "Cut", "cut_pairs", "windows"]
+__all__ = ["LONGEST", "UNMATCHED", "cut_pairs", "pair_tokens", "windows"]
 
 LONGEST = 512
 """Tokens that the encoder has positions for."""
@@ -30,19 +30,14 @@ UNMATCHED = 2
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|\n+")
 
 
-class Cut(NamedTuple):
-    """A pair as it is read: for each part of the statement all windows of the premise."""
-
-    parts: list[list[Tokens]]
-
-
 def cut_pairs(
     tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]], size: int, step: int
-) -> list[Cut]:
-    """Return what the encoder reads of each (premise, hypothesis); no text is too long.
+) -> list[list[list[Tokens]]]:
+    """Return by pair, and by part of its hypothesis, every window as the encoder reads it.
 
-    A hypothesis of more than 256 tokens is several parts. A window that does not fit into 512
-    tokens with the longest part is read in pieces of 128 tokens, a new one every 80.
+    No text is too long: a hypothesis of more than 256 tokens is several parts, and a window that
+    does not fit into 512 tokens with the longest part is read in pieces of 128 tokens, a new one
+    every 80.
     """
     cut = {premise: windows(premise, size, step) for premise, _ in pairs}
     texts = {text for found in cut.values() for text in found} | {h for _, h in pairs}
@@ -63,7 +58,7 @@ def cut_pairs(
                 else _pieces(ids[window], PIECE, PIECE_STEP)
             )
         ]
-        made.append(Cut([[_pair(first, w, last, part) for w in pieces] for part in parts]))
+        made.append([[_pair(first, w, last, part) for w in pieces] for part in parts])
     return made
 
 
@@ -75,9 +70,17 @@ def _pieces(ids: list[int], size: int, step: int) -> list[list[int]]:
 
 def _pair(first: int, premise: list[int], last: int, hypothesis: list[int]) -> Tokens:
     head, tail = [first, *premise, last], [*hypothesis, last]
-    known = set(head)
-    kinds = [0] * len(head) + [1 if i in known else UNMATCHED for i in tail]
-    return Tokens(head + tail, kinds)
+    return pair_tokens(head + tail, [0] * len(head) + [1] * len(tail))
+
+
+def pair_tokens(ids: list[int], segments: list[int]) -> Tokens:
+    """Return a pair's tokens with their kinds: premise, hypothesis, hypothesis alone."""
+    known = {i for i, segment in zip(ids, segments, strict=True) if not segment}
+    kinds = [
+        UNMATCHED if segment and i not in known else segment
+        for i, segment in zip(ids, segments, strict=True)
+    ]
+    return Tokens(ids, kinds)
 
 
 def windows(premise: str, size: int, step: int) -> list[str]:
