@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training import data, sets
-from training.evaluate import auc, balanced_accuracy, ece, interval, resamples
+from training.evaluate import auc, interval, resamples
 from training.probes import entailer
+from trustassay.statistics.calibration import balanced_accuracy, calibration_error
 
 __all__ = ["SETS", "items", "measured"]
 
@@ -57,7 +58,7 @@ def measured(
         made[who] = {
             "auc": interval(auc, scores, truth, picks),
             "balanced_accuracy": interval(balanced_accuracy, scores, truth, picks),
-            "calibration_error": round(ece(scores, truth), 4),
+            "calibration_error": round(calibration_error(scores, truth) or 0.0, 4),
             "true_passed": round(float((scores[truth] >= 0.5).mean()), 4),
             "false_passed": round(float((scores[~truth] >= 0.5).mean()), 4),
             "above_first": [round(float(v), 4) for v in np.quantile(gaps, [0.025, 0.975])],

@@ -43,9 +43,9 @@ def thaw(folder: Path) -> CrossEncoder:
     known = {name: value for name, value in found.items() if name in state}
     known |= _named(found, state)
     numbers = sorted(
-        int(number.group(1))
+        int(match.group(1))
         for name in found
-        if (number := re.fullmatch(r"onnx::MatMul_(\d+)_quantized", name))
+        if (match := re.fullmatch(r"onnx::MatMul_(\d+)_quantized", name))
     )
     layers = model.bert.config.num_hidden_layers
     for place, number in enumerate(numbers):

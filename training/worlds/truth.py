@@ -170,15 +170,12 @@ def _cause(told: tuple[Fact, ...], claim: Cause) -> str:
 
 
 def _order(told: tuple[Fact, ...], claim: Order) -> str:
+    named = [(f.first, f.second) for f in told if isinstance(f, Order)]
     days = {(e.verb, e.agent, e.patient): e.day for e in _happened(told) if e.day}
     first, second = (days.get((e.verb, e.agent, e.patient)) for e in (claim.first, claim.second))
-    dated = first is not None and second is not None
-    yes = any(
-        isinstance(f, Order) and (f.first, f.second) == (claim.first, claim.second) for f in told
-    ) or (dated and first < second)
-    no = any(
-        isinstance(f, Order) and (f.first, f.second) == (claim.second, claim.first) for f in told
-    ) or (dated and first > second)
+    yes, no = (claim.first, claim.second) in named, (claim.second, claim.first) in named
+    if first is not None and second is not None:
+        yes, no = yes or first < second, no or first > second
     return _verdict(yes, no)
 
 

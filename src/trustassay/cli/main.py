@@ -16,6 +16,7 @@ from trustassay.cli import (
     dataset,
     demo,
     distractors,
+    entailers,
     generate,
     isotropy,
     models,
@@ -56,6 +57,7 @@ app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)
 app.command("models")(models.models)
+app.command("entailers")(entailers.entailers)
 app.command("demo")(demo.demo)
 
 

@@ -17,7 +17,7 @@ from trustassay.data.formats import InputError, opened, raw_records
 from trustassay.errors import did_you_mean
 from trustassay.sample import clean
 
-__all__ = ["RATING_FIELDS", "Rating", "Ratings", "read_ratings"]
+__all__ = ["RATING_FIELDS", "Rating", "Ratings", "read_ratings", "table_rows"]
 
 RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "item": ("item", "id"),
@@ -102,7 +102,7 @@ def read_ratings(
     for name in fields:
         if name not in RATING_FIELDS:
             raise InputError(did_you_mean("field of a rating", name, RATING_FIELDS))
-    rows = list(_rows(path))
+    rows = list(table_rows(path))
     if not rows:
         raise InputError(f"{path}: no ratings in it")
     columns = list(dict.fromkeys(key for _, row in rows for key in row))
@@ -126,7 +126,12 @@ def read_ratings(
     return _ratings(path, reading, levels)
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each row of ``.csv``, ``.tsv``, ``.jsonl`` or ``.json`` with where it is.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
     name = str(path)
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     if suffixes and suffixes[-1] in (".csv", ".tsv") and path.is_file():
