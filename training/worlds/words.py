@@ -237,17 +237,25 @@ def thing(rng: np.random.Generator) -> str:
     return f"the {_KINDS[rng.integers(len(_KINDS))]} {_NOUNS[rng.integers(len(_NOUNS))]}"
 
 
+POOL = {
+    "first_name_female": 300,
+    "first_name_male": 300,
+    "last_name": 800,
+    "company": 400,
+    "city": 400,
+}
+"""How many names of each kind are taken from a country's lists."""
+
+
 class Names:
-    """Draws names from Faker's lists, by one generator alone."""
+    """Draws names by one generator alone."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
 
     def _draw(self, kind: str) -> str:
-        locale = LOCALES[self.rng.integers(len(LOCALES))]
-        made = _faker(locale)
-        made.seed_instance(int(self.rng.integers(2**31)))
-        return str(getattr(made, kind)())
+        pool = _pool(LOCALES[self.rng.integers(len(LOCALES))], kind)
+        return pool[self.rng.integers(len(pool))]
 
     def person(self, gender: str) -> str:
         """Return a first and last name."""
@@ -261,6 +269,14 @@ class Names:
     def town(self) -> str:
         """Return a town."""
         return self._draw("city")
+
+
+@cache
+def _pool(locale: str, kind: str) -> tuple[str, ...]:
+    """Return different names of a country, always the same ones."""
+    source = _faker(locale)
+    source.seed_instance(0)
+    return tuple(dict.fromkeys(str(getattr(source, kind)()) for _ in range(POOL[kind])))
 
 
 @cache
