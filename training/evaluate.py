@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from training.combine import WINDOWS, apply, design, encoder, items, readings
 from training.infer import Reading
 from trustassay.backends import lexical
+from trustassay.statistics.calibration import balanced_accuracy, calibration_error
 
-__all__ = ["auc", "balanced_accuracy", "best_balanced_accuracy", "ece", "main"]
+__all__ = ["auc", "best_balanced_accuracy", "interval", "main", "resamples"]
 
 Floats = NDArray[np.float64]
 Truth = NDArray[np.bool_]
@@ -43,12 +44,6 @@ def auc(scores: Floats, truth: Truth) -> float:
     return wins / (positive * (len(truth) - positive))
 
 
-def balanced_accuracy(scores: Floats, truth: Truth) -> float:
-    """Return the mean of both classes' accuracy at the threshold 0.5."""
-    said = scores >= 0.5
-    return float((said[truth].mean() + (~said[~truth]).mean()) / 2)
-
-
 def best_balanced_accuracy(scores: Floats, truth: Truth) -> float:
     """Return the largest balanced accuracy over all thresholds (optimistic)."""
     order = np.argsort(-scores, kind="stable")
@@ -56,14 +51,6 @@ def best_balanced_accuracy(scores: Floats, truth: Truth) -> float:
     last = np.append(np.diff(scores[order]) != 0, True)
     rates = (hits / truth.sum() + 1 - misses / (~truth).sum()) / 2
     return float(max(0.5, rates[last].max()))
-
-
-def ece(scores: Floats, truth: Truth, bins: int = 15) -> float:
-    """Return the expected calibration error: sum over bins of n_b/n |mean score - share true|."""
-    place = np.minimum((scores * bins).astype(int), bins - 1)
-    counts = np.bincount(place, minlength=bins)
-    gaps = np.abs(np.bincount(place, scores, bins) - np.bincount(place, truth, bins))
-    return float(gaps[counts > 0].sum() / len(scores))
 
 
 def resamples(claims: Sequence[str], name: str) -> list[NDArray[np.int64]]:
@@ -82,15 +69,16 @@ def resamples(claims: Sequence[str], name: str) -> list[NDArray[np.int64]]:
 
 
 def interval(
-    statistic: Callable[[Floats, Truth], float],
+    statistic: Callable[[Floats, Truth], float | None],
     scores: Floats,
     truth: Truth,
     picks: list[NDArray[np.int64]],
 ) -> list[float]:
-    """Return the statistic, and its 95 % interval."""
-    values = [statistic(scores[p], truth[p]) for p in picks]
+    """Return the statistic, and its 95 % interval, from the resamples where it is defined."""
+    every = [statistic(scores[p], truth[p]) for p in (np.arange(len(truth)), *picks)]
+    value, *values = [v for v in every if v is not None]
     low, high = np.quantile(values, [0.025, 0.975])
-    return [round(float(v), 4) for v in (statistic(scores, truth), low, high)]
+    return [round(float(v), 4) for v in (value, low, high)]
 
 
 def cosine(folder: Path, name: str) -> Floats:
@@ -155,7 +143,7 @@ def figures(out: Path, plain: Path, combination: dict[str, Any], name: str) -> d
             "best_balanced_accuracy": round(best_balanced_accuracy(values, found.supported), 4),
         }
         if scorer not in {"word containment", "cosine"}:
-            made[scorer]["ece"] = round(ece(values, found.supported), 4)
+            made[scorer]["ece"] = round(calibration_error(values, found.supported) or 0.0, 4)
     for other in ("word containment", "cosine", "plain encoder"):
         base = every[other]
         gaps = [

@@ -1,7 +1,7 @@
 """Reads pairs and texts with exported files by the shipped code, one at a time as it does.
 
-Unlike it, a pair or text that is too long is cut, so that one pass over a long premise can be
-measured, too.
+Windows, their tokens and the parts of long statements are the shipped ones. Only for measuring
+what windows are worth, one pass over a whole premise is cut at a number of tokens.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends import encoder as shipped
-from trustassay.backends.embedded import UNMATCHED, inputs, windows
+from trustassay.backends.embedded import inputs, log_odds, window_logits
 from trustassay.backends.encoder import softmax
+from trustassay.backends.windows import pair_tokens, windows
 
 __all__ = ["Encoder", "Reading", "softmax", "windows"]
 
@@ -35,7 +36,7 @@ class Reading:
 
     def odds(self) -> float:
         """Return the largest log-odds of entailment over the windows."""
-        return float((self.logits[:, 0] - np.logaddexp(*self.logits[:, 1:].T)).max())
+        return float(log_odds(self.logits).max())
 
 
 class Encoder:
@@ -46,13 +47,17 @@ class Encoder:
             name: shipped.Encoder(name, folder, threads) for name in ("entailer", "embedder")
         }
 
+    def windowed(self, pairs: Sequence[tuple[str, str]], size: int, step: int) -> list[Floats]:
+        """Return the logits of each pair's windows, as the shipped code reads them."""
+        return window_logits(self.graphs["entailer"], pairs, size, step)
+
     def logits(self, pairs: Sequence[tuple[str, str]], tokens: int) -> Floats:
         """Return shape (n, 3), each pair read in one pass and cut at ``tokens``."""
         graph = self.graphs["entailer"]
         graph.tokenizer.enable_truncation(tokens, strategy="longest_first")
         found = graph.tokenizer.encode_batch(list(pairs))
-        pieces = [shipped.Tokens(e.ids, _kinds(e.ids, e.type_ids)) for e in found]
-        return graph.run(pieces).astype(np.float64)
+        graph.tokenizer.no_truncation()
+        return graph.run([pair_tokens(e.ids, e.type_ids) for e in found]).astype(np.float64)
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return unit vectors, shape (n, 384); a text is cut at 256 tokens, as the original."""
@@ -60,11 +65,3 @@ class Encoder:
         graph.tokenizer.enable_truncation(EMBEDDER_TOKENS)
         found = graph.tokenizer.encode_batch(list(texts))
         return graph.run([shipped.Tokens(e.ids, e.type_ids) for e in found]).astype(np.float64)
-
-
-def _kinds(ids: list[int], segments: list[int]) -> list[int]:
-    seen = {i for i, segment in zip(ids, segments, strict=True) if segment == 0}
-    return [
-        UNMATCHED if segment and i not in seen else segment
-        for i, segment in zip(ids, segments, strict=True)
-    ]

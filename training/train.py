@@ -19,12 +19,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from training import augment, data
+from training import augment, data, mixture
 from training.model import CrossEncoder, collate, encode
 
 BATCH = 32
 CHUNK = 64
 """Batches sorted by length together."""
+BF16 = torch.cpu.get_capabilities().get("avx512_bf16", False)
+"""Whether this processor has bf16 arithmetic; emulated it is twenty times slower than fp32."""
 SAVE_EVERY = 400
 """Steps between saves at most; a short run saves five times."""
 
@@ -45,6 +47,8 @@ class Options:
     start: str = ""
     row_seed: int = -1
     skip: int = 0
+    mixture: str = ""
+    frozen: int = 0
 
 
 def examples(options: Options) -> list[data.Pair]:
@@ -52,7 +56,10 @@ def examples(options: Options) -> list[data.Pair]:
 
     A run that goes on from a trunk takes the rows that the trunk has not seen first: ``row_seed``
     is the trunk's seed, whose order of rows it follows, and ``skip`` how many the trunk took.
+    With a ``mixture`` the run's pairs are its, and ``pairs``, ``kinds`` and ``share`` say nothing.
     """
+    if options.mixture:
+        return mixture.draw(mixture.parse(options.mixture), options.seed)
     rows, _ = data.split(data.training_rows())
     rng = np.random.default_rng([options.seed if options.row_seed < 0 else options.row_seed, 1])
     made = int(options.pairs * options.share) if options.kinds else 0
@@ -86,12 +93,19 @@ def loss(logits: Tensor, labels: Tensor) -> Tensor:
 class Run:
     """Weights, optimiser and step of one training run, saved and taken up again."""
 
-    def __init__(self, folder: Path, options: Options, steps: int) -> None:
+    def __init__(self, folder: Path, options: Options, steps: int, device: str = "cpu") -> None:
+        self.device = device
+        self.arithmetic = BF16 if device == "cpu" else torch.cuda.is_bf16_supported()
         self.folder, self.options, self.steps, self.step = folder, options, steps, 0
         torch.manual_seed(options.seed)
         self.model = CrossEncoder(options.head)
         if options.start:
             self.model.load_state_dict(load_file(Path(options.start) / "model.safetensors"))
+        self.model.to(device)
+        if options.frozen:
+            self.model.bert.embeddings.requires_grad_(False)
+        for layer in self.model.bert.encoder.layer[: options.frozen]:
+            layer.requires_grad_(False)
         groups = [
             {"params": list(self.model.head.parameters()), "lr": options.head_rate},
             {
@@ -112,8 +126,9 @@ class Run:
     def learn(self, inputs: tuple[Tensor, Tensor, Tensor], labels: Tensor) -> float:
         """Take one step; return the loss before it."""
         self._schedule()
-        with torch.autocast("cpu", torch.bfloat16):
-            value = loss(self.model(*inputs), labels)
+        ids, kind, mask = (part.to(self.device) for part in inputs)
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.arithmetic):
+            value = loss(self.model(ids, kind, mask), labels.to(self.device))
         value.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimiser.step()
@@ -131,7 +146,7 @@ class Run:
         }
         for name, tensors in (("model", self.model.state_dict()), ("optimiser", moments)):
             part = self.folder / f"{name}.part"
-            save_file({k: v.contiguous() for k, v in tensors.items()}, part)
+            save_file({k: v.cpu().contiguous() for k, v in tensors.items()}, part)
             part.replace(self.folder / f"{name}.safetensors")
         note = {"step": self.step, "steps": self.steps, "options": asdict(self.options)}
         (self.folder / "run.json").write_text(json.dumps(note, indent=1) + "\n")
@@ -149,13 +164,13 @@ class Run:
         self.optimiser.load_state_dict({"state": state, "param_groups": groups})
 
 
-def train(folder: Path, options: Options, resume: bool = False) -> None:
+def train(folder: Path, options: Options, resume: bool = False, device: str = "cpu") -> None:
     """Train from the first step (or the saved one) to the last; print pairs a second."""
     rows = examples(options)
     encoded = encode([(r.premise, r.hypothesis) for r in rows], options.match)
     labels = np.array([r.label for r in rows])
     plan = batches([len(ids) for ids, _ in encoded], options.seed)
-    run = Run(folder, options, len(plan))
+    run = Run(folder, options, len(plan), device)
     every = max(1, min(SAVE_EVERY, len(plan) // 5))
     if resume and (folder / "run.json").exists():
         run.resume()
@@ -177,22 +192,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--kinds", default=",".join(augment.KINDS))
     parser.add_argument("--no-match", dest="match", action="store_false")
     for name, kind in (
         ("seed", int), ("pairs", int), ("share", float), ("rate", float), ("head_rate", float),
-        ("row_seed", int), ("skip", int),
+        ("row_seed", int), ("skip", int), ("frozen", int),
     ):  # fmt: skip
         parser.add_argument(
             f"--{name.replace('_', '-')}", type=kind, default=getattr(Options, name)
         )
-    for name in ("head", "start"):
+    for name in ("head", "start", "mixture"):
         parser.add_argument(f"--{name}", default=getattr(Options, name))
     given = vars(parser.parse_args())
-    folder, resume = given.pop("folder"), given.pop("resume")
+    folder, resume, device = (given.pop(name) for name in ("folder", "resume", "device"))
     given["kinds"] = tuple(k for k in given["kinds"].split(",") if k)
     torch.set_num_threads(1)
-    train(folder, Options(**given), resume)
+    train(folder, Options(**given), resume, device)
 
 
 if __name__ == "__main__":

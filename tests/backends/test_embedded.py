@@ -23,8 +23,8 @@ from trustassay.backends.embedded import (
     EmbeddedEntailer,
     encoder_features,
     inputs,
-    windows,
 )
+from trustassay.backends.windows import LONGEST, cut_pairs, windows
 from trustassay.capabilities import Embedder, Entailer
 from trustassay.errors import BackendError, UnknownNameError
 
@@ -84,9 +84,51 @@ def test_nothing_in_nothing_out(model: EmbeddedEntailer, vectors: EmbeddedEmbedd
     assert np.isfinite(model.scores([("", ""), ("", FACT), (FACT, "")])).all()
 
 
-def test_a_statement_too_long_for_the_model_is_refused(model: EmbeddedEntailer) -> None:
-    with pytest.raises(BackendError, match=r"a statement of 600 words .* reads at most 512"):
-        model.scores([(FACT, "word " * 600)])
+LONG_TEXTS = {
+    "json": json.dumps([{"id": n, "url": f"https://a.example/{n:x}?q={n}"} for n in range(24)]),
+    "links": " ".join(f"https://a.example/a-{n}/b_{n}.html#c{n}" for n in range(30)),
+    "unspaced": "春の朝に港の橋が開かれた。" * 50,
+    "one word": "bridge" * 600,
+}
+
+
+@pytest.mark.parametrize("kind", LONG_TEXTS)
+def test_no_text_is_too_long(model: EmbeddedEntailer, kind: str) -> None:
+    text = LONG_TEXTS[kind]
+    rows = model.scores([(text, FACT), (FACT, text), (FACT, FACT)])
+    assert np.allclose(rows.sum(axis=1), 1)
+    assert rows[2, 0] > 0.5
+    for parts in cut_pairs(model._encoder.tokenizer, [(text, FACT), (text, text)], 80, 50):
+        assert max(len(tokens.ids) for part in parts for tokens in part) <= LONGEST
+
+
+def test_pieces_of_a_window_hold_all_its_tokens(model: EmbeddedEntailer) -> None:
+    tokenizer = model._encoder.tokenizer
+    text = LONG_TEXTS["unspaced"]
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    ((windows_read,),) = cut_pairs(tokenizer, [(text, FACT)], 80, 50)
+    seen: list[int] = []
+    for place, tokens in enumerate(windows_read):
+        piece = tokens.ids[1 : tokens.ids.index(102)]
+        assert piece == ids[place * 80 : place * 80 + 128]
+        seen = seen[: place * 80] + piece
+    assert seen == ids
+
+
+def test_pairs_are_encoded_as_the_tokenizer_encodes_them(model: EmbeddedEntailer) -> None:
+    tokenizer = model._encoder.tokenizer
+    (((tokens,),),) = cut_pairs(tokenizer, [(FACT, "It was opened in 1932, they say.")], 80, 50)
+    whole = tokenizer.encode(FACT, "It was opened in 1932, they say.")
+    assert tokens.ids == whole.ids
+    assert [min(kind, 1) for kind in tokens.kinds] == whole.type_ids
+
+
+def test_the_weakest_part_of_a_long_statement_counts(model: EmbeddedEntailer) -> None:
+    good = "The queen opened the harbour bridge in 1932. " * 40
+    assert model.scores([(FACT, good)])[0, 0] > 0.5
+    assert (
+        model.scores([(FACT, good + "The river floods the valley every spring. " * 30)])[0, 0] < 0.5
+    )
 
 
 def test_are_of_their_protocols(model: EmbeddedEntailer, vectors: EmbeddedEmbedder) -> None:

@@ -8,31 +8,34 @@ weights are in ``entailer.json``, adds the words that the statement shares with 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from trustassay.backends import lexical
 from trustassay.backends.checking import check_labels
 from trustassay.backends.encoder import Encoder, Tokens, card, encoder, softmax
+from trustassay.backends.windows import cut_pairs
 from trustassay.capabilities import BatchLimits, Probabilities, Vectors
-from trustassay.errors import BackendError
 
-__all__ = ["EmbeddedEmbedder", "EmbeddedEntailer", "encoder_features", "inputs", "windows"]
+__all__ = [
+    "EmbeddedEmbedder",
+    "EmbeddedEntailer",
+    "encoder_features",
+    "inputs",
+    "log_odds",
+    "window_logits",
+]
 
-LONGEST = 512
-"""Tokens that the encoder has positions for."""
 EMBEDDED_AT_ONCE = 256
 """Tokens of one window of a text to embed, as the original encoder reads them."""
-UNMATCHED = 2
-"""Kind of a hypothesis token that is not in the premise."""
-
-_SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|\n+")
 
 
 class EmbeddedEntailer:
     """The built-in entailer; ``threads=None`` uses all cores.
+
+    ``folder`` names other weights of the same form, as ``training/`` makes them.
 
     Raises:
         BackendError: the weights or the packages that run them are missing or damaged.
@@ -42,30 +45,24 @@ class EmbeddedEntailer:
     stored = True
     languages = ("en",)
 
-    def __init__(self, threads: int | None = None) -> None:
-        self._card = card()
+    def __init__(self, threads: int | None = None, folder: Path | None = None) -> None:
+        self._card = card(folder)
         self.name = f"embedded:{self._card['version']}"
-        self._encoder = encoder("entailer", threads)
+        self._encoder = encoder("entailer", threads, folder)
         check_labels(self)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
-        """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
-
-        Raises:
-            BackendError: a hypothesis is too long to be read with a window of its premise.
-        """
-        if not pairs:
-            return np.zeros((0, 3))
-        size, step = self._card["windows"]["words"], self._card["windows"]["step"]
-        cut = [windows(premise, size, step) for premise, _ in pairs]
-        flat = [(w, h) for ws, (_, h) in zip(cut, pairs, strict=True) for w in ws]
-        logits = self._encoder.run(_pair_tokens(self._encoder, flat)).astype(float)
-        ends = np.cumsum([len(ws) for ws in cut])[:-1]
+        """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis)."""
         rows = [
-            self._combined(part, *pair)
-            for part, pair in zip(np.split(logits, ends), pairs, strict=True)
+            self._combined(read, *pair)
+            for read, pair in zip(self.logits(pairs), pairs, strict=True)
         ]
-        return np.array(rows, dtype=float)
+        return np.array(rows, dtype=float).reshape(len(pairs), 3)
+
+    def logits(self, pairs: Sequence[tuple[str, str]]) -> list[Probabilities]:
+        """Return the encoder's logits of each pair's windows, shape (windows, 3)."""
+        cut = self._card["windows"]
+        return window_logits(self._encoder, pairs, cut["words"], cut["step"])
 
     def _combined(
         self, logits: Probabilities, premise: str, hypothesis: str
@@ -110,68 +107,31 @@ class EmbeddedEmbedder:
         return np.asarray(sums / np.maximum(norms, 1e-12), dtype=np.float32)
 
 
+def window_logits(
+    reader: Encoder, pairs: Sequence[tuple[str, str]], size: int, step: int
+) -> list[Probabilities]:
+    """Return a graph's logits of each pair's windows, shape (windows, 3).
+
+    Of a statement that is read in parts, those of the part with the weakest support.
+    """
+    cut = cut_pairs(reader.tokenizer, pairs, size, step)
+    flat = [tokens for parts in cut for part in parts for tokens in part]
+    made = reader.run(flat).astype(float)
+    ends = np.cumsum([len(part) for parts in cut for part in parts])
+    read = iter(np.split(made, ends[:-1]))
+    return [
+        min((next(read) for _ in parts), key=lambda part: float(log_odds(part).max()))
+        for parts in cut
+    ]
+
+
 def _pieces(ids: list[int], length: int) -> list[list[int]]:
     return [ids[i : i + length] for i in range(0, len(ids), length)] or [[]]
 
 
-def _pair_tokens(reader: Encoder, pairs: Sequence[tuple[str, str]]) -> list[Tokens]:
-    tokens = []
-    for encoded, (_, hypothesis) in zip(
-        reader.tokenizer.encode_batch(list(pairs)), pairs, strict=True
-    ):
-        if len(encoded.ids) > LONGEST:
-            raise BackendError(
-                f"a statement of {len(hypothesis.split())} words and a window of its premise have "
-                f"{len(encoded.ids)} tokens; the embedded entailer reads at most {LONGEST}"
-            )
-        premise = {i for i, part in zip(encoded.ids, encoded.type_ids, strict=True) if part == 0}
-        kinds = [
-            UNMATCHED if part and i not in premise else part
-            for i, part in zip(encoded.ids, encoded.type_ids, strict=True)
-        ]
-        tokens.append(Tokens(encoded.ids, kinds))
-    return tokens
-
-
-def windows(premise: str, size: int, step: int) -> list[str]:
-    """Cut a premise into overlapping runs of whole sentences, of about ``size`` words each.
-
-    A window takes sentences until it has ``size`` words; the next begins at the first sentence
-    that starts ``step`` words later or more. A sentence of more than ``size`` + ``step`` words is
-    cut between words. A first line "Title: ..." is repeated in each window. A premise of up to
-    ``size`` + ``step`` / 2 words is one window.
-    """
-    head, body = "", premise.strip()
-    if body.startswith("Title: ") and "\n" in body:
-        head, body = body.split("\n", 1)
-        head += "\n"
-    if len(body.split()) <= size + step // 2:
-        return [head + body]
-    parts = _parts(body, size, step)
-    made, start = [], 0
-    while True:
-        end, length = start, 0
-        while end < len(parts) and length < size:
-            length += len(parts[end])
-            end += 1
-        made.append(head + " ".join(" ".join(part) for part in parts[start:end]))
-        if end == len(parts):
-            return made
-        moved = 0
-        while moved < step and start < end:
-            moved += len(parts[start])
-            start += 1
-
-
-def _parts(body: str, size: int, step: int) -> list[list[str]]:
-    parts = []
-    for sentence in _SENTENCE.split(body):
-        words = sentence.split()
-        if len(words) > size + step:
-            parts += [words[i : i + step] for i in range(0, len(words), step)]
-        elif words:
-            parts.append(words)
-    return parts
+def log_odds(logits: Probabilities) -> Probabilities:
+    """Return the log-odds of entailment, shape (n,), of logits of shape (n, 3)."""
+    return np.asarray(logits[:, 0] - np.logaddexp(logits[:, 1], logits[:, 2]))
 
 
 def encoder_features(logits: Probabilities) -> dict[str, float]:
@@ -181,7 +141,7 @@ def encoder_features(logits: Probabilities) -> dict[str, float]:
     contradiction: its probability in that window.
     contradiction_share: its share of what is not entailed there.
     """
-    odds = logits[:, 0] - np.logaddexp(logits[:, 1], logits[:, 2])
+    odds = log_odds(logits)
     best = int(odds.argmax())
     chances = softmax(logits[best])
     return {

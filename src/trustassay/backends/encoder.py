@@ -118,16 +118,17 @@ def weights_folder() -> Path:
 
 
 @cache
-def card() -> dict[str, Any]:
+def card(folder: Path | None = None) -> dict[str, Any]:
     """Return the content of ``entailer.json``: labels, windows, combination, checksums etc."""
+    path = (folder or weights_folder()) / "entailer.json"
     try:
-        content: dict[str, Any] = json.loads((weights_folder() / "entailer.json").read_text())
+        content: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise BackendError(f"the embedded models are damaged: {error}") from error
     return content
 
 
 @cache
-def encoder(name: str, threads: int | None = None) -> Encoder:
+def encoder(name: str, threads: int | None = None, folder: Path | None = None) -> Encoder:
     """Return the encoder of that name, loaded once for each number of threads (``None``: all)."""
-    return Encoder(name, weights_folder(), threads or os.cpu_count() or 1)
+    return Encoder(name, folder or weights_folder(), threads or os.cpu_count() or 1)

@@ -17,6 +17,7 @@ from trustassay.cli import (
     dataset,
     demo,
     distractors,
+    entailers,
     experiment,
     experiment_learning,
     generate,
@@ -67,6 +68,7 @@ app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)
 app.command("models")(models.models)
+app.command("entailers")(entailers.entailers)
 app.command("demo")(demo.demo)
 
 

@@ -18,7 +18,7 @@ from trustassay.data.journal import is_journal, read_journal
 from trustassay.errors import did_you_mean
 from trustassay.sample import clean
 
-__all__ = ["RATING_FIELDS", "Rating", "Ratings", "read_ratings"]
+__all__ = ["RATING_FIELDS", "Rating", "Ratings", "read_ratings", "table_rows"]
 
 RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "item": ("item", "id"),
@@ -128,7 +128,7 @@ def read_ratings(
         journal = read_journal(path)
         rows, levels = journal.last_states(), levels or journal.levels
     else:
-        rows = list(_rows(path, reading.faults))
+        rows = list(table_rows(path, reading.faults))
         reading.check()
     if not rows:
         raise InputError(f"{path}: no ratings in it")
@@ -156,8 +156,14 @@ def read_ratings(
     return _ratings(path, reading, levels)
 
 
-def _rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield where each row stands, and the row; what is no row is added to the faults."""
+def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each row of ``.csv``, ``.tsv``, ``.jsonl`` or ``.json`` with where it is.
+
+    What is no row is added to the ``faults``.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
     name = str(path)
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     if suffixes and suffixes[-1] in (".csv", ".tsv") and path.is_file():

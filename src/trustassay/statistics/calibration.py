@@ -1,0 +1,41 @@
+"""How far probabilities of two classes can be believed, and how well 0.5 divides the classes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["balanced_accuracy", "calibration_error"]
+
+Floats = NDArray[np.float64]
+BINS = 15
+
+
+def calibration_error(chances: ArrayLike, truth: ArrayLike, bins: int = BINS) -> float | None:
+    """Return the expected calibration error, 0 to 1 (Guo et al. 2017, eq. 3).
+
+    The mean over bins of equal width of the distance between the mean probability and the share
+    that is true, weighed by how many fall into the bin; ``None`` without data.
+
+    Args:
+        chances: probabilities, shape (n,). truth: whether each is true, shape (n,).
+        bins: of equal width from 0 to 1; 1 belongs to the last.
+    """
+    given, true = np.asarray(chances, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    if not len(given):
+        return None
+    place = np.minimum((given * bins).astype(int), bins - 1)
+    gaps = np.abs(np.bincount(place, given, bins) - np.bincount(place, true, bins))
+    return float(gaps.sum() / len(given))
+
+
+def balanced_accuracy(chances: ArrayLike, truth: ArrayLike, threshold: float = 0.5) -> float | None:
+    """Return the mean of both classes' accuracy when what reaches the threshold counts as true.
+
+    ``None`` where one of the classes is missing.
+    """
+    said = np.asarray(chances, dtype=np.float64) >= threshold
+    true = np.asarray(truth, dtype=np.float64) > 0
+    if not true.any() or true.all():
+        return None
+    return float((said[true].mean() + (~said[~true]).mean()) / 2)

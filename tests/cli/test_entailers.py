@@ -1,0 +1,79 @@
+"""``trustassay entailers``, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Cli
+from trustassay.capabilities import Probabilities
+from trustassay.data.labelled import LabelledPair
+from trustassay.errors import BackendError
+from trustassay.workflows.entailers import Passed, measure_entailers
+
+PASSAGE = "The harbour bridge was opened by the queen in 1932."
+ROWS = [
+    {"kind": "copy", "premise": PASSAGE, "hypothesis": PASSAGE, "label": "entailment"},
+    {"kind": "copy", "premise": PASSAGE, "hypothesis": "Bread is baked.", "label": "neutral"},
+    {"kind": "years\x1b[31m", "premise": PASSAGE, "hypothesis": PASSAGE, "label": "supported"},
+    {
+        "kind": "years\x1b[31m",
+        "premise": PASSAGE,
+        "hypothesis": "Cows eat.",
+        "label": "contradicted",
+    },
+]
+
+
+def test_tables_and_json(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    said = cli("entailers", "p.jsonl", "--entailer", "lexical", "--json")
+    assert said.status == 0
+    (found,) = json.loads(said.out)["entailers"]
+    assert found["name"] == "lexical"
+    assert found["auc"]["value"] == found["balanced_accuracy"]["value"] == 1
+    assert found["passed"] == {
+        "supported": 2, "supported_passed": 2, "other": 2, "other_passed": 0,
+    }  # fmt: skip
+    assert "4 pairs, 2 of them supported" in said.err
+    assert "1.00 / 0.00" in said.err
+    assert "\x1b" not in said.err
+
+
+def test_a_label_that_is_none_ends_with_status_2(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text(json.dumps(ROWS[0] | {"label": "maybe"}) + "\n")
+    said = cli("entailers", "p.jsonl", "--entailer", "lexical")
+    assert said.status == 2
+    assert "got 'maybe'" in said.err
+    assert cli("entailers", "missing.jsonl").status == 2
+
+
+class Fixed:
+    """Gives the number in the hypothesis; fails on those that have none."""
+
+    name = "fixed"
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
+        try:
+            return np.array([[float(h), 1 - float(h), 0] for _, h in pairs])
+        except ValueError:
+            raise BackendError("no number in it") from None
+
+
+def test_figures_by_hand_and_failures_left_out() -> None:
+    rows = [("0.9", True, "a"), ("0.4", True, "b"), ("0.6", False, "a"), ("0.1", False, "b")]
+    pairs = [LabelledPair("p", h, s, k) for h, s, k in [*rows, ("none", True, "b")]]
+    (found,) = measure_entailers(pairs, {"x": Fixed()})
+    assert (found.n, found.failed, found.reason) == (5, 1, "no number in it")
+    assert found.auc.value == 0.75  # 0.9 above both, 0.4 above one
+    assert found.balanced_accuracy.value == 0.5
+    assert found.calibration_error.value == pytest.approx((0.1 + 0.6 + 0.6 + 0.1) / 4)
+    assert found.kinds == {"a": Passed(1, 1, 1, 1), "b": Passed(1, 0, 1, 0)}
+    again = measure_entailers(pairs, {"x": Fixed()})[0]
+    assert again.auc == found.auc
+    with pytest.raises(BackendError, match="x failed on all 1 pairs; the first: no number"):
+        measure_entailers(pairs[-1:], {"x": Fixed()})

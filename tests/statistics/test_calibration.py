@@ -1,0 +1,47 @@
+"""Calibration error and balanced accuracy: by hand, against scikit-learn, and their bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trustassay.statistics.calibration import balanced_accuracy, calibration_error
+
+CHANCES = [0.9, 0.6, 0.6, 0.2]
+TRUTH = [True, True, False, False]
+PAIRS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40)
+
+
+def test_calibration_error_by_hand() -> None:
+    # two bins: 0.2 against 0 of 1; 0.9 + 0.6 + 0.6 against 2 of 3: (0.2 + 0.1) / 4
+    assert calibration_error(CHANCES, TRUTH, bins=2) == pytest.approx((0.2 + 0.1) / 4)
+    assert calibration_error([1.0, 0.0], [True, False]) == 0
+    assert calibration_error([1.0, 0.0], [False, True]) == 1
+    assert calibration_error([], []) is None
+
+
+def test_balanced_accuracy_by_hand() -> None:
+    # both supported reach 0.5, one of the two others does not
+    assert balanced_accuracy(CHANCES, TRUTH) == 0.75
+    assert balanced_accuracy(CHANCES, TRUTH, 0.6) == 0.75
+    assert balanced_accuracy(CHANCES, TRUTH, 0.7) == 0.75
+    assert balanced_accuracy([0.3], [True]) is None
+    assert balanced_accuracy([], []) is None
+
+
+@settings(deadline=None)
+@given(PAIRS)
+def test_bounds_and_scikit_learn(rows: list[tuple[float, bool]]) -> None:
+    chances, truth = np.array([c for c, _ in rows]), np.array([t for _, t in rows])
+    from sklearn.metrics import balanced_accuracy_score
+
+    error = calibration_error(chances, truth)
+    assert error is not None
+    assert abs(chances.mean() - truth.mean()) - 1e-9 <= error <= 1 + 1e-9
+    found = balanced_accuracy(chances, truth)
+    if truth.any() and not truth.all():
+        assert found == pytest.approx(balanced_accuracy_score(truth, chances >= 0.5))
+    else:
+        assert found is None
