@@ -9,7 +9,7 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,15 @@ class Rating:
 class Ratings:
     """All ratings of a file; ``categories`` names the values where they are words.
 
-    ordered: whether values can be compared by size. missing: empty cells.
+    ordered: whether values can be compared by size. missing: empty cells. pairs: each rating is a
+    choice between two answers, and not of one.
     """
 
     ratings: Sequence[Rating]
     categories: Sequence[str] = ()
     ordered: bool = True
     missing: int = 0
+    pairs: bool = False
 
 
 @dataclass(slots=True)
@@ -100,21 +102,22 @@ def read_ratings(
 ) -> Ratings:
     """Read ratings from ``.csv``, ``.tsv``, ``.jsonl`` or ``.json``.
 
-    A table with a column for the rater and one for the rating is a long one. Any other is a wide
-    one: its raters are the columns named in ``raters``, or all columns that hold numbers alone.
+    A table with a column for the rater and one for the rating is a long one, unless ``raters`` are
+    columns of it. Any other is a wide one: its raters are the columns named in ``raters``, or all
+    columns that hold numbers alone.
     Of a file that ``annotate`` wrote, what was taken back is left out, what was skipped is missing,
     and words are in the order of its rubric.
 
     Args:
         path: of the file.
         fields: names of columns by what they are: ``{"item": "question_id"}``.
-        raters: columns of a wide table.
+        raters: the only ones that are read: of a wide table the names of their columns.
         levels: words of an ordinal scale, the lowest first.
 
     Raises:
-        InputError: the file cannot be read, a column is missing, or ratings are neither all numbers
-            nor all words (of ``levels``, where given); names the first ten faults, and counts the
-            others.
+        InputError: the file cannot be read, a column or one of ``raters`` is missing, or ratings
+            are neither all numbers nor all words (of ``levels``, where given); names the first ten
+            faults, and counts the others.
     """
     fields = dict(fields or {})
     reading = _Reading()
@@ -124,9 +127,11 @@ def read_ratings(
         if name not in RATING_FIELDS
     ]
     reading.check()
-    if is_journal(path):
+    of_annotate, pairs = is_journal(path), False
+    if of_annotate:
         journal = read_journal(path)
         rows, levels = journal.last_states(), levels or journal.levels
+        pairs = journal.start.get("pairs") is True
     else:
         rows = list(_rows(path, reading.faults))
         reading.check()
@@ -134,9 +139,12 @@ def read_ratings(
         raise InputError(f"{path}: no ratings in it")
     columns = list(dict.fromkeys(key for _, row in rows for key in row))
     named = _columns(path, columns, fields)
-    if "rater" in named and "rating" in named and not raters:
+    by_column = bool(raters) and not of_annotate and set(raters) <= set(columns)
+    if "rater" in named and "rating" in named and not by_column:
+        _check_raters(path, raters, [_text(row.get(named["rater"])) for _, row in rows])
         for where, row in rows:
-            _long(reading, where, row, named)
+            if not raters or _text(row.get(named["rater"])) in raters:
+                _long(reading, where, row, named)
     else:
         chosen = list(raters) or _rater_columns(rows, columns, named)
         reading.faults += [
@@ -153,7 +161,14 @@ def read_ratings(
             )
         for where, row in rows:
             _wide(reading, where, row, named, chosen)
-    return _ratings(path, reading, levels)
+    return replace(_ratings(path, reading, levels), pairs=pairs)
+
+
+def _check_raters(path: Path, wanted: Sequence[str], there: Sequence[str]) -> None:
+    """Raise an :class:`InputError` that names the first wanted rater who is not there."""
+    known = {name for name in there if name}
+    if strange := [name for name in wanted if name not in known]:
+        raise InputError(f"{path}: {did_you_mean('rater', strange[0], known)}")
 
 
 def _rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -206,7 +221,10 @@ def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> d
             found[what] = there[0]
     reading.check()
     if "item" not in found:
-        raise InputError(f"{path}: expected a column item or id, or --field item=COLUMN")
+        raise InputError(
+            f"{path}: expected a column item or id, or --field item=COLUMN; it has "
+            f"{', '.join(columns)[:200]}"
+        )
     return found
 
 
