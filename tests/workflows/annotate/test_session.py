@@ -301,6 +301,26 @@ def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
     assert [one.value for one in read_ratings(out).ratings] == [3, 2]
 
 
+def test_nothing_is_stored_where_nobody_finds_it(tmp_path: Path) -> None:
+    made, out = project(tmp_path), tmp_path / "r.jsonl"
+    with session(made, out) as found:
+        asyncio.run(found.rate("anna", 0, "3"))
+        moved = out.rename(tmp_path / "elsewhere.jsonl")
+        with pytest.raises(OSError, match=r"No such file.*r\.jsonl"):
+            asyncio.run(found.rate("anna", 1, "3"))
+        out.write_text("other")
+        with pytest.raises(OSError, match=r"another file stands in its place.*r\.jsonl"):
+            asyncio.run(found.rate("anna", 1, "3"))
+        assert out.read_text() == "other"
+        moved.rename(out)
+        asyncio.run(found.rate("anna", 1, "2"))
+        with out.open("a") as other:
+            other.write("half a li")
+        with pytest.raises(OSError, match=r"something else changed it.*r\.jsonl"):
+            asyncio.run(found.rate("anna", 2, "2"))
+    assert [one.value for one in read_ratings(out).ratings] == [3, 2]
+
+
 # What is rated
 
 
