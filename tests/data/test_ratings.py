@@ -153,6 +153,16 @@ def test_faults_are_named(tmp_path: Path, text: str, options: Any, words: str) -
         read(tmp_path, text, **options)
 
 
+def test_what_is_not_utf8_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_bytes(b"item,rater,rating\na,x,4\na,J\xfcrgen,4\n")
+    with pytest.raises(InputError, match=r"r.csv:3: rater: is not UTF-8"):
+        read_ratings(path)
+    path.write_bytes(b"item,rater,rating,\xfc\na,x,4\n")
+    with pytest.raises(InputError, match="the first line is not UTF-8; save it as CSV in UTF-8"):
+        read_ratings(path)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "options", "count"),
     [

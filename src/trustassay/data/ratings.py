@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from trustassay.data.csv_files import not_utf8
 from trustassay.data.formats import InputError, opened, raw_records
 from trustassay.data.journal import is_journal, read_journal
 from trustassay.errors import did_you_mean
@@ -191,22 +192,25 @@ def _table(
     path: Path, name: str, delimiter: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     with opened(path, name) as stream:
-        text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+        # Bytes that are not UTF-8 survive as lone surrogates, to be reported with their row.
+        text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         rows = csv.DictReader(text, delimiter=delimiter, strict=True)
         try:
             header = [column.strip() for column in rows.fieldnames or ()]
             if twice := sorted({column for column in header if header.count(column) > 1}):
                 raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
+            if not_utf8(header):
+                raise InputError(f"{name}: the first line is not UTF-8; save it as CSV in UTF-8")
             rows.fieldnames = header
             for row in rows:
                 if None in row:
                     faults.append(f"{name}:{rows.line_num}: more cells than the header names")
+                elif bad := [k for k, v in row.items() if v and not_utf8(v)]:
+                    faults.append(f"{name}:{rows.line_num}: {bad[0]}: is not UTF-8")
                 else:
                     yield f"{name}:{rows.line_num}", {k: v for k, v in row.items() if k}
         except csv.Error as error:
             raise InputError(f"{name}:{rows.line_num}: is not CSV ({error})") from None
-        except UnicodeDecodeError as error:
-            raise InputError(f"{name}: not UTF-8 ({error.reason})") from None
 
 
 def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
