@@ -32,7 +32,7 @@ def test_agreement_as_tables_and_as_json(cli: Cli, tmp_path: Path) -> None:
 def test_words_columns_and_hostile_names(cli: Cli, tmp_path: Path) -> None:
     rows = [
         {"q": "a\nforged: line\x1b[31m", "who": who, "mark": mark}
-        for who, mark in (("x", "good"), ("y", "poor"))
+        for who, mark in (("x\nforged: rater", "good"), ("y", "poor"))
     ]
     (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     named = ("--field", "item=q", "--field", "rater=who", "--field", "rating=mark")
@@ -41,6 +41,17 @@ def test_words_columns_and_hostile_names(cli: Cli, tmp_path: Path) -> None:
     assert "levels: poor, good" in said.err
     assert "\x1b" not in said.err
     assert "\nforged" not in said.err
+
+
+def test_named_raters_are_the_only_ones(cli: Cli, tmp_path: Path) -> None:
+    rows = "".join(f"q{i},{who},{i % 3}\n" for i in range(4) for who in ("ann", "bob", "cy"))
+    (tmp_path / "r.csv").write_text(f"item,rater,rating\n{rows}")
+    said = cli("agree", "r.csv", "--rater", "cy", "--rater", "ann", "--json")
+    assert said.status == 0
+    assert json.loads(said.out)["raters"] == {"ann": 4, "cy": 4}
+    said = cli("agree", "r.csv", "--rater", "cyy")
+    assert said.status == 2
+    assert "r.csv: unknown rater 'cyy'; did you mean cy?" in said.err
 
 
 def test_faults_end_with_status_2(cli: Cli, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_ratings_join_the_answers(cli: Cli, run: Path) -> None:
     assert said.status == 0
     assert (
         "ratings: 3 ratings by 2 raters of 1 of 2 answers; 1 answer without a rating. "
-        "2 ratings of ids that the run does not have: q9." in said.err
+        "2 ratings of no answer in the run, by id and model: q9." in said.err
     )
     page = (run / "report.html").read_text()
     # A rater counts once, by the mean of their own: (3 + 5) / 2.
@@ -97,8 +97,8 @@ def test_ratings_of_another_model_are_not_of_this_answer(cli: Cli, tmp_path: Pat
     (tmp_path / "r.csv").write_text("\n".join(["item,rater,rating,model", *lines]))
     said = cli("report", "run", "--ratings", "r.csv")
     assert (
-        "2 ratings by 1 rater of 2 of 2 answers; 0 answers without a rating. 1 rating of"
-        in said.err
+        "2 ratings by 1 rater of 2 of 2 answers; 0 answers without a rating. "
+        f"1 rating of no answer in the run, by id and model: {ids[0]}." in said.err
     )
 
 
@@ -113,6 +113,18 @@ def test_words_are_counted(cli: Cli, run: Path) -> None:
     assert "data-rating=" not in page
     assert "rating first" not in page
     assert 'id="rated"' in page
+
+
+def test_choices_between_two_answers_are_no_ratings_of_one(cli: Cli, run: Path) -> None:
+    page = (run / "report.html").read_bytes()
+    rating = {"item": records(1)[0]["id"], "rater": "ann", "rating": "b", "repeat": 0}
+    jsonl(run.parent / "p.jsonl", [{"action": "start", "pairs": True}, rating])
+    said = cli("report", "run", "--ratings", "p.jsonl")
+    assert said.status == 2
+    assert "p.jsonl: holds choices between two answers (annotate --pairs)" in said.err
+    assert (run / "report.html").read_bytes() == page
+    jsonl(run.parent / "p.jsonl", [{"action": "start", "pairs": False}, rating])
+    assert cli("report", "run", "--ratings", "p.jsonl").status == 0
 
 
 @pytest.mark.parametrize(

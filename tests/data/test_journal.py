@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import jsonl
+from trustassay.data.formats import InputError
 from trustassay.data.journal import is_journal, read_journal
 from trustassay.data.ratings import read_ratings
 
@@ -50,6 +51,15 @@ def test_the_last_line_of_a_showing_counts(tmp_path: Path) -> None:
         ("m", 4, 0),
     ]
     assert found.missing == 1
+
+
+def test_named_raters_are_the_only_ones(tmp_path: Path) -> None:
+    rows = [START, line("a", 1), line("a", 2) | {"rater": "note"}, line("b", 3)]
+    path = jsonl(tmp_path / "r.jsonl", rows)
+    assert [one.value for one in read_ratings(path, raters=["ann"]).ratings] == [1, 3]
+    assert [one.value for one in read_ratings(path, raters=["note"]).ratings] == [2]  # no column
+    with pytest.raises(InputError, match=r"r.jsonl: unknown rater 'anna'; did you mean ann\?"):
+        read_ratings(path, raters=["anna"])
 
 
 @given(cut=st.integers(0, 400))

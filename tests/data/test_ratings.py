@@ -84,6 +84,26 @@ def test_a_wide_table(tmp_path: Path) -> None:
     assert {one.rater for one in alone.ratings} == {"bob"}
 
 
+LONG = "item,rater,rating,bob\na,ann,4,1\na,bob,good,2\na,cy,3,3\nb,ann,,4\nb,cy,5,5\n"
+
+
+def test_named_raters_of_a_long_table_are_the_only_ones(tmp_path: Path) -> None:
+    found = read(tmp_path, LONG, raters=["cy", "ann"])
+    assert list(found.ratings) == [
+        Rating("a", "ann", 4),
+        Rating("a", "cy", 3),
+        Rating("b", "cy", 5),
+    ]
+    assert found.missing == 1  # of ann
+    with pytest.raises(InputError, match=r"r.csv: unknown rater 'cyy'; did you mean cy\?"):
+        read(tmp_path, LONG, raters=["ann", "cyy"])
+
+
+def test_columns_go_before_raters_of_the_same_name(tmp_path: Path) -> None:
+    found = read(tmp_path, LONG, raters=["bob"])
+    assert [one.value for one in found.ratings] == [1, 2, 3, 4, 5]
+
+
 def test_json_lines(tmp_path: Path) -> None:
     rows = [{"id": 1, "ann": 4, "bob": None}, {"id": 2, "ann": 2, "bob": 3}]
     found = read(tmp_path, "\n".join(map(json.dumps, rows)), "r.jsonl")
@@ -107,7 +127,7 @@ def test_words_are_categories_or_levels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        ("x,y\n1,2\n", {}, "expected a column item or id, or --field item=COLUMN"),
+        ("x,y\n1,2\n", {}, "expected a column item or id, or --field item=COLUMN; it has x, y"),
         (
             "item,rater,rating\na,x,4\na,y,good\n",
             {},
@@ -131,6 +151,16 @@ def test_words_are_categories_or_levels(tmp_path: Path) -> None:
 def test_faults_are_named(tmp_path: Path, text: str, options: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         read(tmp_path, text, **options)
+
+
+def test_what_is_not_utf8_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_bytes(b"item,rater,rating\na,x,4\na,J\xfcrgen,4\n")
+    with pytest.raises(InputError, match=r"r.csv:3: rater: is not UTF-8"):
+        read_ratings(path)
+    path.write_bytes(b"item,rater,rating,\xfc\na,x,4\n")
+    with pytest.raises(InputError, match="the first line is not UTF-8; save it as CSV in UTF-8"):
+        read_ratings(path)
 
 
 @pytest.mark.parametrize(

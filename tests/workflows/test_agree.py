@@ -160,3 +160,10 @@ def test_the_same_seed_gives_the_same_intervals() -> None:
     assert one == same
     assert one["overall"]["percent"]["value"] == other["overall"]["percent"]["value"]
     assert one["overall"]["percent"]["interval"] != other["overall"]["percent"]["interval"]
+
+
+def test_one_rater_of_several_models_is_compared_with_themselves() -> None:
+    ratings = [Rating(f"i{i}", "ann", i % 3, k, f"m{i % 2}") for i in range(6) for k in range(2)]
+    found = agreement(Ratings(ratings))
+    assert (found.overall, found.models, found.pairs) == ({}, {}, {})
+    assert found.intra["ann"]["percent"].value == 100

@@ -77,9 +77,9 @@ def test_each_group_is_taken_apart_by_itself() -> None:
             [*rated("ann", 1, 1), *rated("bo", 1, 1)],
             STEADY,
             "No answer was rated twice by the same person, so how far a person differs from "
-            "themselves is not known. So it cannot be said whether judges vary otherwise",
+            "themselves is not known. So it cannot be said whether judges vary more or less",
         ),
-        (rated("ann", 2, 1, 9), rated("j1", 3, 1, 9), "cannot be said, too few answers: 9; at lea"),
+        (rated("ann", 2, 1, 9), rated("j1", 3, 1, 9), "cannot be said: too few answers: 9; at lea"),
         (
             [Rating("a", "ann", 1), Rating("a", "ann", 2, 1)],
             STEADY,
@@ -95,7 +95,7 @@ def test_what_cannot_be_said_is_said(people: Any, judges: Any, words: str) -> No
 def test_one_group_alone_says_how_far_a_rater_differs_from_themselves() -> None:
     words = variances(STEADY, {"j1", "judge2"}, replicates=50).in_words()
     assert words.startswith("Asked again about the same answer, a judge differs from itself by a")
-    assert words.endswith("takes repeated ratings of both.")
+    assert words.endswith("can be told only from repeated ratings by both.")
 
 
 def test_ratings_that_are_all_the_same_have_no_shares() -> None:
@@ -141,6 +141,25 @@ def test_votes_of_a_panel_are_ratings_with_repeats(tmp_path: Path) -> None:
     own = [one for one in votes.ratings if (one.item, one.rater) == ("a1", "two")]
     assert own == [Rating("a1", "two", 4, k, "writer") for k in range(6)]
     assert len(votes.ratings) == 3 * 2 * 6
+
+
+@pytest.mark.parametrize(
+    ("rated", "voted", "joint"),
+    [
+        (["m"], "m", "m"),
+        ([""], "m", ""),
+        (["m"], "", "m"),
+        (["m", "n"], "", ""),
+        (["", "m"], "", ""),
+        (["n"], "m", "m"),
+    ],
+)
+def test_an_answer_is_the_same_where_a_side_names_no_model(
+    rated: list[str], voted: str, joint: str
+) -> None:
+    given = Ratings([Rating("a", "anna", 4, model=model) for model in rated])
+    both = joined(given, Ratings([Rating("a", "judge", 3, model=voted)]))
+    assert [one.model for one in both.ratings] == [*rated, joint]
 
 
 def test_levels_that_are_words_are_categories(tmp_path: Path) -> None:

@@ -54,8 +54,9 @@ def agree(  # noqa: PLR0913 - one argument an option
     rater: Annotated[
         list[str],
         typer.Option(
-            help="A column that holds a rater's ratings, of a wide table. More than once for all.",
-            metavar="COLUMN",
+            help="Read the ratings of FILE by this rater alone; of a wide table the column that "
+            "holds them. May be given again.",
+            metavar="NAME",
             show_default=False,
         ),
     ] = [],  # noqa: B006
@@ -166,7 +167,7 @@ def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
     given = ", ".join(f"{name} {count:,}" for name, count in found.raters.items())
     say(one_line(f"{found.items:,} items; ratings of each rater: {given}"))
     if found.missing:
-        say(f"{found.missing:,} ratings are missing")
+        say(f"missing ratings: {found.missing:,}")
     if found.categories:
         kind = "levels" if found.ordered else "categories without an order"
         say(one_line(f"{kind}: {', '.join(found.categories)}"))

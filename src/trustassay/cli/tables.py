@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Sequence
 
-from trustassay.cli.streams import visible
+from trustassay.cli.streams import one_line, visible
 
 __all__ = ["show_table"]
 
@@ -31,7 +31,7 @@ def show_table(
     """
     from rich.console import Console
 
-    rows = [[visible(cell) for cell in row] for row in rows]
+    rows = [[visible(one_line(cell)) for cell in row] for row in rows]
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     if wide and not console.is_terminal:
         console.width = OF_LOGS

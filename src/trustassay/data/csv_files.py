@@ -21,7 +21,7 @@ from trustassay.data.layouts import (
 from trustassay.data.raw import InputError, Raw, missing_source, opened
 from trustassay.sample import Problem
 
-__all__ = ["LARGEST_CELL", "check_columns", "csv_records"]
+__all__ = ["LARGEST_CELL", "check_columns", "csv_records", "not_utf8"]
 
 LARGEST_CELL = 2**31 - 1
 
@@ -62,7 +62,7 @@ def csv_records(
 
 def _header(row: list[str], name: str, fields: Mapping[str, str], parted: str) -> list[str]:
     header = [cell.strip() for cell in row]
-    if _not_utf8(header):
+    if not_utf8(header):
         raise InputError(f"{name}: the first line is not UTF-8")
     present = dict.fromkeys(filter(None, header), "")
     sources = sources_of(present, layout_of(present, fields), fields)
@@ -92,8 +92,8 @@ def _csv_record(row: list[str], where: str, header: list[str], fields: Mapping[s
         return Raw(where, None, (Problem("record", message),))
     cells = {k: v or None for k, v in zip_longest(header, row) if k}
     _fill_response(cells, fields)
-    if _not_utf8(row):
-        bad = [Problem(k, "is not UTF-8") for k, v in cells.items() if v and _not_utf8([v])]
+    if not_utf8(row):
+        bad = [Problem(k, "is not UTF-8") for k, v in cells.items() if v and not_utf8([v])]
         return Raw(where, None, tuple(bad))
     if not any(_like_json(cell) for cell in row):
         return Raw(where, cells, of_table=True)
@@ -154,6 +154,7 @@ def _like_json(cell: str) -> bool:
     return cell.startswith(("[", "{"))
 
 
-def _not_utf8(texts: Iterable[str]) -> bool:
+def not_utf8(texts: Iterable[str]) -> bool:
+    """Whether one of these texts, read with ``surrogateescape``, holds bytes that are not UTF-8."""
     text = "".join(texts)
     return not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text)

@@ -9,10 +9,11 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from trustassay.data.csv_files import not_utf8
 from trustassay.data.formats import InputError, opened, raw_records
 from trustassay.data.journal import is_journal, read_journal
 from trustassay.errors import did_you_mean
@@ -55,13 +56,15 @@ class Rating:
 class Ratings:
     """All ratings of a file; ``categories`` names the values where they are words.
 
-    ordered: whether values can be compared by size. missing: empty cells.
+    ordered: whether values can be compared by size. missing: empty cells. pairs: each rating is a
+    choice between two answers, and not of one.
     """
 
     ratings: Sequence[Rating]
     categories: Sequence[str] = ()
     ordered: bool = True
     missing: int = 0
+    pairs: bool = False
 
 
 @dataclass(slots=True)
@@ -100,21 +103,22 @@ def read_ratings(
 ) -> Ratings:
     """Read ratings from ``.csv``, ``.tsv``, ``.jsonl`` or ``.json``.
 
-    A table with a column for the rater and one for the rating is a long one. Any other is a wide
-    one: its raters are the columns named in ``raters``, or all columns that hold numbers alone.
+    A table with a column for the rater and one for the rating is a long one, unless ``raters`` are
+    columns of it. Any other is a wide one: its raters are the columns named in ``raters``, or all
+    columns that hold numbers alone.
     Of a file that ``annotate`` wrote, what was taken back is left out, what was skipped is missing,
     and words are in the order of its rubric.
 
     Args:
         path: of the file.
         fields: names of columns by what they are: ``{"item": "question_id"}``.
-        raters: columns of a wide table.
+        raters: the only ones that are read: of a wide table the names of their columns.
         levels: words of an ordinal scale, the lowest first.
 
     Raises:
-        InputError: the file cannot be read, a column is missing, or ratings are neither all numbers
-            nor all words (of ``levels``, where given); names the first ten faults, and counts the
-            others.
+        InputError: the file cannot be read, a column or one of ``raters`` is missing, or ratings
+            are neither all numbers nor all words (of ``levels``, where given); names the first ten
+            faults, and counts the others.
     """
     fields = dict(fields or {})
     reading = _Reading()
@@ -124,9 +128,11 @@ def read_ratings(
         if name not in RATING_FIELDS
     ]
     reading.check()
-    if is_journal(path):
+    of_annotate, pairs = is_journal(path), False
+    if of_annotate:
         journal = read_journal(path)
         rows, levels = journal.last_states(), levels or journal.levels
+        pairs = journal.start.get("pairs") is True
     else:
         rows = list(table_rows(path, reading.faults))
         reading.check()
@@ -134,9 +140,12 @@ def read_ratings(
         raise InputError(f"{path}: no ratings in it")
     columns = list(dict.fromkeys(key for _, row in rows for key in row))
     named = _columns(path, columns, fields)
-    if "rater" in named and "rating" in named and not raters:
+    by_column = bool(raters) and not of_annotate and set(raters) <= set(columns)
+    if "rater" in named and "rating" in named and not by_column:
+        _check_raters(path, raters, [_text(row.get(named["rater"])) for _, row in rows])
         for where, row in rows:
-            _long(reading, where, row, named)
+            if not raters or _text(row.get(named["rater"])) in raters:
+                _long(reading, where, row, named)
     else:
         chosen = list(raters) or _rater_columns(rows, columns, named)
         reading.faults += [
@@ -153,7 +162,14 @@ def read_ratings(
             )
         for where, row in rows:
             _wide(reading, where, row, named, chosen)
-    return _ratings(path, reading, levels)
+    return replace(_ratings(path, reading, levels), pairs=pairs)
+
+
+def _check_raters(path: Path, wanted: Sequence[str], there: Sequence[str]) -> None:
+    """Raise an :class:`InputError` that names the first wanted rater who is not there."""
+    known = {name for name in there if name}
+    if strange := [name for name in wanted if name not in known]:
+        raise InputError(f"{path}: {did_you_mean('rater', strange[0], known)}")
 
 
 def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -182,22 +198,25 @@ def _table(
     path: Path, name: str, delimiter: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     with opened(path, name) as stream:
-        text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+        # Bytes that are not UTF-8 survive as lone surrogates, to be reported with their row.
+        text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         rows = csv.DictReader(text, delimiter=delimiter, strict=True)
         try:
             header = [column.strip() for column in rows.fieldnames or ()]
             if twice := sorted({column for column in header if header.count(column) > 1}):
                 raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
+            if not_utf8(header):
+                raise InputError(f"{name}: the first line is not UTF-8; save it as CSV in UTF-8")
             rows.fieldnames = header
             for row in rows:
                 if None in row:
                     faults.append(f"{name}:{rows.line_num}: more cells than the header names")
+                elif bad := [k for k, v in row.items() if v and not_utf8(v)]:
+                    faults.append(f"{name}:{rows.line_num}: {bad[0]}: is not UTF-8")
                 else:
                     yield f"{name}:{rows.line_num}", {k: v for k, v in row.items() if k}
         except csv.Error as error:
             raise InputError(f"{name}:{rows.line_num}: is not CSV ({error})") from None
-        except UnicodeDecodeError as error:
-            raise InputError(f"{name}: not UTF-8 ({error.reason})") from None
 
 
 def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
@@ -212,7 +231,10 @@ def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> d
             found[what] = there[0]
     reading.check()
     if "item" not in found:
-        raise InputError(f"{path}: expected a column item or id, or --field item=COLUMN")
+        raise InputError(
+            f"{path}: expected a column item or id, or --field item=COLUMN; it has "
+            f"{', '.join(columns)[:200]}"
+        )
     return found
 
 

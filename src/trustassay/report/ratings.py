@@ -70,7 +70,7 @@ class RatingsTold:
     """What was joined to the answers of a run.
 
     source: the name of the file. numbers: whether ratings have means. answers: of the run, of which
-    ``rated`` have ratings. unknown: ids of ratings that no answer has, with the number of each.
+    ``rated`` have ratings. unknown: ids of ratings that belong to no answer, with their numbers.
     """
 
     source: str
@@ -95,4 +95,4 @@ class RatingsTold:
         more = len(self.unknown) - UNKNOWN_TOLD
         ids += f" and {more:,} more" if more > 0 else ""
         left = amount(sum(self.unknown.values()), "rating")
-        return f"{words}. {left} of ids that the run does not have: {ids}."
+        return f"{words}. {left} of no answer in the run, by id and model: {ids}."

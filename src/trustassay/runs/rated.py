@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trustassay.data.formats import InputError
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.report import AnswerRatings, RaterSaid, RatingsTold
 from trustassay.runs.folder import RunFolder
@@ -23,10 +24,16 @@ class Rated:
         source: the name of their file, which is shown.
 
     Raises:
+        InputError: the ratings are choices between two answers.
         RunFolderError: the samples are damaged.
     """
 
     def __init__(self, folder: RunFolder, ratings: Ratings, source: str) -> None:
+        if ratings.pairs:
+            raise InputError(
+                f"{source}: holds choices between two answers (annotate --pairs); expected ratings "
+                "of single answers. `agree` reads choices"
+            )
         self._ratings = ratings
         self._by_item: dict[str, list[Rating]] = {}
         for one in ratings.ratings:

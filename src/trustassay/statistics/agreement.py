@@ -185,7 +185,7 @@ def bootstrap_interval(
     found = [statistic(rng.integers(0, n, n)) for _ in range(replicates)]
     defined = [value for value in found if value is not None]
     if len(defined) < 0.9 * replicates:
-        return "not defined in most of the draws: nearly all ratings are the same"
+        return "not defined in more than a tenth of the draws: nearly all ratings are the same"
     return expanded_interval(defined, n, level)
 
 

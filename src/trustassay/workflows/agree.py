@@ -154,7 +154,7 @@ def agreement(
     models = sorted({model for _, model in units if model})
     by_model = {
         model: estimates(first[:, [u[1] == model for u in units]], every, "model", model)
-        for model in (models if len(models) > 1 else ())
+        for model in (models if len(models) > 1 and len(raters) > 1 else ())
     }
     return Agreement(
         len(units),

@@ -126,18 +126,18 @@ class Variances:
         }
 
     def in_words(self) -> str:
-        """Answer in a sentence whether judges vary otherwise than people do."""
+        """Answer in a sentence whether judges vary more or less than people."""
         judges, people = self.groups.get(JUDGES), self.groups.get(PEOPLE)
         if judges is None or people is None:
             (only,) = self.groups.values()
             return (
-                f"{_again(only)} Whether judges vary otherwise than people takes repeated ratings "
-                "of both."
+                f"{_again(only)} Whether judges vary more or less than people can be told only "
+                "from repeated ratings by both."
             )
         if self.difference is None:
             return (
                 f"{_again(judges)} {_again(people)} So it cannot be said whether judges vary "
-                "otherwise than people."
+                "more or less than people."
             )
         one, other = (_spread(group) for group in (judges, people))
         told = (
@@ -146,7 +146,7 @@ class Variances:
         )
         if self.difference_interval is None:
             reason = judges.without or people.without
-            return f"{told}whether that is a difference cannot be said, {reason}."
+            return f"{told}whether they differ cannot be said: {reason}."
         low, high = self.difference_interval
         if low <= 0 <= high:
             verdict = "no difference can be told"

@@ -76,7 +76,7 @@ def _votes(evidence: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 def joined(given: Ratings, votes: Ratings) -> Ratings:
     """Return ratings and votes together; an answer is the same where its id is.
 
-    A rating that names no model is of the answer with its id, whichever model wrote that.
+    A rating or vote that names no model is of the answer with its id, whichever model wrote that.
 
     Raises:
         ValueError: a rater has the name of a judge, or words stand beside numbers or other words.
@@ -90,13 +90,20 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
     categories: Sequence[str] = ()
     if given.categories:
         categories = _together(given, votes)
-    units = {(one.item, one.model) for one in given.ratings}
+    models: dict[str, set[str]] = {}
+    for one in given.ratings:
+        models.setdefault(one.item, set()).add(one.model)
     found = [
         Rating(one.item, one.rater, _moved(one.value, given, categories), one.repeat, one.model)
         for one in given.ratings
     ]
     for one in votes.ratings:
-        model = "" if (one.item, "") in units and (one.item, one.model) not in units else one.model
+        model = one.model
+        rated = models.get(one.item, {model})
+        if model and model not in rated and "" in rated:
+            model = ""
+        elif not model and len(rated) == 1:
+            (model,) = rated  # a sample without a model, of which annotate names the one asked
         value = _moved(one.value, votes, categories)
         found.append(Rating(one.item, one.rater, value, one.repeat, model))
     ordered = votes.ordered or (given.ordered and bool(given.categories))

@@ -180,7 +180,7 @@ def test_pairs_are_found_by_question_where_no_id_is_in_both(tmp_path: Path) -> N
     assert [item.answers for item in made.items] == [
         (f"Answer {n}a.", f"Answer {n}b.") for n in range(3)
     ]
-    assert made.material.remarks == ["2 answers are in one of the files alone, and left out"]
+    assert made.material.remarks == ["left out, since in one of the files alone: 2"]
     both = [row | {"id": f"new-{n}"} for n, row in enumerate(answers(2))]
     with pytest.raises(ValueError, match="2 questions occur more than once"):
         project(tmp_path, pairs=(first, jsonl(tmp_path / "both.jsonl", both)))
@@ -301,6 +301,26 @@ def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
     assert [one.value for one in read_ratings(out).ratings] == [3, 2]
 
 
+def test_nothing_is_stored_where_nobody_finds_it(tmp_path: Path) -> None:
+    made, out = project(tmp_path), tmp_path / "r.jsonl"
+    with session(made, out) as found:
+        asyncio.run(found.rate("anna", 0, "3"))
+        moved = out.rename(tmp_path / "elsewhere.jsonl")
+        with pytest.raises(OSError, match=r"No such file.*r\.jsonl"):
+            asyncio.run(found.rate("anna", 1, "3"))
+        out.write_text("other")
+        with pytest.raises(OSError, match=r"another file stands in its place.*r\.jsonl"):
+            asyncio.run(found.rate("anna", 1, "3"))
+        assert out.read_text() == "other"
+        moved.rename(out)
+        asyncio.run(found.rate("anna", 1, "2"))
+        with out.open("a") as other:
+            other.write("half a li")
+        with pytest.raises(OSError, match=r"something else changed it.*r\.jsonl"):
+            asyncio.run(found.rate("anna", 2, "2"))
+    assert [one.value for one in read_ratings(out).ratings] == [3, 2]
+
+
 # What is rated
 
 
@@ -326,7 +346,7 @@ def test_answers_that_are_not_there_are_left_out_and_counted(tmp_path: Path) -> 
     rows[1]["response"] = "  "
     made = project(tmp_path, rows)
     assert len(made.items) == 3
-    assert made.material.remarks == ["1 samples have no response and are left out"]
+    assert made.material.remarks == ["left out without a response: 1"]
 
 
 def test_faulty_records_are_skipped_where_wanted_and_counted(tmp_path: Path) -> None:
@@ -364,7 +384,7 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         project(tmp_path, answers(1, MODELS[:1]), double=0)
     with pytest.raises(ValueError, match="two have the same name"):
         project(tmp_path, raters=["anna", "Anna"])
-    with pytest.raises(ValueError, match="--rater: expected letters"):
+    with pytest.raises(ValueError, match="--rater: expected up to 40 letters"):
         project(tmp_path, raters=["../anna"])
     with pytest.raises(ValueError, match="--again: expected a share"):
         project(tmp_path, again=1.5)

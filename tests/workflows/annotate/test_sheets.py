@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workflows.annotate.helpers import MODELS, answers, project, session, two_files
+from trustassay.data.formats import InputError
 from trustassay.data.ratings import read_ratings
 from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.sheets import (
@@ -52,6 +53,15 @@ def test_a_sheet_for_each_rater_tells_nothing_of_the_model(tmp_path: Path) -> No
     assert len({row[0] for row in rows[1:]}) == 12
 
 
+def test_no_file_is_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "sheet-bela.csv"
+    path.write_text("an hour of work")
+    with pytest.raises(InputError, match=r"sheet-bela.csv: this file exists, and what it holds"):
+        write_sheets(project(tmp_path), tmp_path / "sheet.csv")
+    assert path.read_text() == "an hour of work"
+    assert not (tmp_path / "sheet-anna.csv").exists()
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_ratings_come_back_whatever_the_order(tmp_path: Path, delimiter: str) -> None:
     made = project(tmp_path)
@@ -75,7 +85,7 @@ def test_words_and_pairs(tmp_path: Path) -> None:
     fill(path, rows, ["Mostly truthful", "1"])
     assert [row.choice for row in read_sheet(made, path)] == ["4", "1"]
     pairs = project(tmp_path, pairs=two_files(tmp_path))
-    path, rows = sheet(pairs, tmp_path)
+    path, rows = sheet(pairs, tmp_path / "pairs")
     assert rows[0][3:6] == ["question", "first", "second"]
     fill(path, rows, ["First", "tie", "second"])
     assert [row.choice for row in read_sheet(pairs, path)] == ["first", "tie", "second"]

@@ -134,7 +134,7 @@ def read_rubric(name: str | os.PathLike[str]) -> Rubric:
         with Path(text).open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
         return _read(content, text)
-    raise RubricError(f"{did_you_mean('rubric', text, SHIPPED)}, or a file that ends in .yaml")
+    raise RubricError(f"{did_you_mean('rubric', text, SHIPPED)} (a file's name ends in .yaml)")
 
 
 def _read(content: bytes, where: str) -> Rubric:

@@ -73,7 +73,7 @@ def one_by_one(source: Path, reading: Reading) -> Material:
     if not answered:
         raise InputError(f"{source}: no sample has a response; there is nothing to rate")
     left = len(samples) - len(answered)
-    remarks = [f"{left:,} samples have no response and are left out"] if left else []
+    remarks = [f"left out without a response: {left:,}"] if left else []
     remarks += _skipped(faulty)
     items = [_item(sample, reading, sample.model or asked) for sample in answered]
     return Material(items, _digest(samples), remarks)
@@ -110,7 +110,7 @@ def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
             )
         items.append(_item(a, reading, "", (a.response or "", b.response or "")))
     alone = sum(map(len, sides)) - 2 * len(common)
-    remarks = [f"{alone:,} answers are in one of the files alone, and left out"] if alone else []
+    remarks = [f"left out, since in one of the files alone: {alone:,}"] if alone else []
     remarks += _skipped(sum(faulty for _, _, faulty in read))
     digest = hashlib.sha256("".join(map(_digest, sides)).encode()).hexdigest()
     return Material(items, digest, remarks)

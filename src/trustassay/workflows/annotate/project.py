@@ -24,7 +24,7 @@ from trustassay.workflows.annotate.plan import Step, drawn_per_group, shares, st
 
 __all__ = ["AnnotateOptions", "Choice", "Project", "open_project"]
 
-NAME = re.compile(r"[\w.-]{1,40}")
+NAME = re.compile(r"[\w-][\w.-]{,39}")
 KEYS = "1234567890qwertyiopd"
 """Keys of levels that are not single digits: none is the key of another action."""
 
@@ -54,9 +54,10 @@ class AnnotateOptions:
 
     def __post_init__(self) -> None:
         for name in self.raters:
-            if not NAME.fullmatch(name) or name.startswith("."):
+            if not NAME.fullmatch(name):
                 raise ValueError(
-                    f"--rater: expected letters, digits, _, . and -, up to 40, got {name[:50]!r}"
+                    "--rater: expected up to 40 letters, digits, _, - and . (not first), got "
+                    f"{name[:50]!r}"
                 )
         if not self.raters:
             raise ValueError("expected a --rater; give it once for each person")

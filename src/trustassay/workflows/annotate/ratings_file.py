@@ -106,9 +106,10 @@ class RatingsFile:
 
         Raises:
             DiskFullError: there is no room; no part of them is left.
-            OSError: the file cannot be written.
+            OSError: the file cannot be written, or is not the one that this process opened.
         """
         with named(self.path):
+            self._check_place()
             try:
                 if os.write(self._file, lines) != len(lines):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -119,6 +120,21 @@ class RatingsFile:
                     raise DiskFullError(self.path) from None
                 raise
         self._size += len(lines)
+
+    def _check_place(self) -> None:
+        """Raise an :class:`OSError` unless the file still stands under its name as it was written:
+        lines would go into a file that nobody finds again.
+        """
+        own, there = os.fstat(self._file), self.path.stat()
+        if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino):
+            raise OSError(errno.ESTALE, "another file stands in its place; put it back", self.path)
+        if own.st_size != self._size:
+            raise OSError(
+                errno.ESTALE,
+                "something else changed it; end this process, look at it "
+                "and run the same command again",
+                self.path,
+            )
 
     async def append(self, line: Mapping[str, Any]) -> None:
         """Store one line; it is on disk when this returns.

@@ -43,12 +43,17 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
     """Write a sheet for each rater, blind as the page is, and return their paths.
 
     Raises:
+        InputError: there is such a file, which may hold ratings; nothing is written then.
         OSError: a file cannot be written.
     """
     raters = list(project.steps)
-    found = []
-    for rater, steps in project.steps.items():
-        target = sheet_path(path, rater, raters)
+    found = [sheet_path(path, rater, raters) for rater in raters]
+    if there := [target for target in found if target.exists()]:
+        raise InputError(
+            f"{there[0]}: this file exists, and what it holds would be lost; choose another "
+            "--export, or remove it"
+        )
+    for target, (rater, steps) in zip(found, project.steps.items(), strict=True):
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole(target) as file:
             text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
@@ -58,7 +63,6 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
                 cells = [defused(cell) for cell in _cells(project, step)]
                 rows.writerow([project.row_key(rater, place), "", "", *cells])
             text.detach()
-        found.append(target)
     return found
 
 
