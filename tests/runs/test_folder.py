@@ -73,7 +73,7 @@ def test_another_run_is_kept_out_with_what_is_different(
     with pytest.raises(RunFolderError) as error:
         score(samples, out=finished, **options)
     assert named in str(error.value)
-    assert str(error.value).startswith(f"{finished}: holds another run; choose another --out")
+    assert str(error.value).startswith(f"{finished}: holds another run; choose another folder")
     assert states(finished) == before
 
 
