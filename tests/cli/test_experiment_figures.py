@@ -70,7 +70,7 @@ def test_nobody_asked_and_questions_without_choices(tmp_path: Path, experiment: 
     plain = questions(tmp_path, 2)
     done = experiment("five-choice", plain, "--model", "python:scripted:half")
     assert done.exit_code == 2
-    assert "choices: expected 2 to 26 texts" in done.stderr
+    assert f"{plain.name}:1: choices: expected 2 to 26 texts" in done.stderr
 
 
 def test_files_of_outputs_have_names_of_their_own(tmp_path: Path, experiment: Experiment) -> None:

@@ -83,10 +83,20 @@ class Running:
         return ReadRecords(**self.records.read())
 
     def folder(self, name: str, source: Path, settings: Mapping[str, Any]) -> Path:
-        """Return the experiment's folder, by default one of its name and settings."""
+        """Return the experiment's folder, by default one of its name and settings.
+
+        Raises:
+            RunFolderError: the folder holds the table of another experiment.
+        """
+        from trustassay.errors import RunFolderError
+        from trustassay.runs.folder import RunFolder
         from trustassay.runs.naming import default_folder
 
         if self.out is not None:
+            found = (RunFolder(self.out).read_json("experiment") or {}).get("experiment", name)
+            if found != name:
+                words = f"holds the experiment {found}, not {name}; choose another --out"
+                raise RunFolderError(f"{self.out}: {words}")
             return self.out
         own = {**dataclasses.asdict(self.records), "seed": self.seed, **settings}
         found = default_folder(source, experiment=name, **own)
