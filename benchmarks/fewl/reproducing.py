@@ -11,48 +11,36 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.fewl.cosines import (
+    FORMS,
+    NAMES,
+    Embed,
+    Figure,
+    Floats,
+    likeness,
+    neighbours_in,
+    won,
+)
 from benchmarks.fewl.figures import weighted_auroc
+from benchmarks.fewl.reproducing_chale import chale
 from benchmarks.fewl.sets import (
-    CHALE_KINDS,
-    MIXED,
-    PAIRS,
     SHARED,
     SYSTEMS,
     Places,
     answers_in,
-    chale_columns,
     gpt3_answers,
     halueval_rows,
-    shown,
     truthfulqa_rows,
 )
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.metrics.fewl import maths
-from trustassay.metrics.fewl.neighbours import nearest
 from trustassay.statistics.correlation import spearman
-from trustassay.statistics.randomness import generator
-
-Floats = NDArray[np.float64]
-Embed = Callable[[Sequence[str]], NDArray[np.float32]]
-DRAWS = 10
-NEIGHBOURS = 10
-
-
-class Figure(NamedTuple):
-    """One figure: what it is of, in %, by the specification and here, and how far draws differ."""
-
-    name: str
-    specified: float
-    ours: float
-    deviation: float = 0.0
 
 
 def show() -> None:
@@ -88,204 +76,6 @@ def figures(embed: Embed) -> Iterator[Figure]:
     yield from trustscore(embed)
     yield from halueval(embed)
     yield from haltt4llm(embed)
-
-
-def neighbours_in(questions: Sequence[str], embed: Embed, k: int = NEIGHBOURS) -> Places:
-    """Return the places of the nearest other questions, none more similar than 0.8."""
-    vectors = embed(questions)
-    itself = np.arange(len(vectors))
-    return nearest(vectors, vectors, k, max_similarity=0.8, itself=itself).places
-
-
-def likeness(similarity: Callable[[Places], Floats], near: Places) -> Floats:
-    """Return the mean over the neighbours that there are of what is like their answers."""
-    there = near >= 0
-    total = sum(np.where(there[:, [k]], similarity(near[:, k]), 0.0) for k in range(near.shape[1]))
-    return np.asarray(total / np.maximum(there.sum(axis=1, keepdims=True), 1))
-
-
-def won(right: Floats, wrong: Floats) -> float:
-    """Return the share of right answers that score strictly higher, in %."""
-    return float(100 * (right > wrong).mean())
-
-
-# ---- CHALE ----
-
-
-class _Chale:
-    """Answers, stand-ins for references, and what each kind of answer scores by them."""
-
-    def __init__(self, embed: Embed) -> None:
-        columns = chale_columns()
-        self.near = neighbours_in(columns["Question"], embed)
-        self.n = len(self.near)
-        self.texts = {name: embed(columns[name]) for name in ("Short_ans", "Long_ans")}
-        self.right = self.texts["Short_ans"]
-        self.denied = embed([f"It is not {text}." for text in columns["Short_ans"]])
-        self.answers = {kind: embed(columns[kind]) for kind in CHALE_KINDS}
-        self.rows = np.arange(self.n)[:, None]
-        self.alike = {
-            (kind, name): (answers @ said.T).astype(float)
-            for kind, answers in self.answers.items()
-            for name, said in self.texts.items()
-        }
-
-    def scores(
-        self,
-        given: Places,
-        weights: Floats | None = None,
-        *,
-        form: maths.Form | None,
-        divergence: maths.Divergence = "tv",
-        said: str = "Short_ans",
-        counting: NDArray[np.bool_] | None = None,
-    ) -> tuple[float, float]:
-        """Return how often the right answer is above the half and the wholly wrong one, in %.
-
-        ``form`` ``None`` is equation 1 without a penalty.
-        """
-        weights = maths.uniform_weights(np.ones(given.shape)) if weights is None else weights
-        found = []
-        for kind in CHALE_KINDS:
-            alike = self.alike[kind, said]
-            penalty = None
-            if form is not None:
-                penalty = likeness(partial(self._at, alike, given), self.near)
-            found.append(
-                maths.score(
-                    alike[self.rows, given],
-                    weights,
-                    penalty,
-                    divergence=divergence,
-                    form=form or "eq1",
-                    present=counting,
-                )
-            )
-        return won(found[0], found[1]), won(found[0], found[2])
-
-    def _at(self, alike: Floats, given: Places, places: Places) -> Floats:
-        return np.asarray(alike[self.rows, given[places]])
-
-    def ours(self, given: Places) -> Floats:
-        """Return the expertise by the stand-ins for pairs of a generator."""
-        near = self.near[:, :PAIRS]
-        there = (near >= 0)[:, None, :]
-        said = self.right[given]
-        to_denied = np.einsum("nrd,nkd->nrk", said, self.denied[near])
-        to_wrong = np.einsum("nrd,nkd->nrk", said, self.right[near])
-        best = [np.where(there, one, -np.inf).max(axis=2) for one in (to_denied, to_wrong)]
-        return np.where(there.any(axis=2), best[0] - best[1], 0.0).astype(float)
-
-    def ideal(self, given: Places) -> Floats:
-        """Return the expertise by the labelled answers."""
-        said = self.right[given]
-        right, half, whole = (
-            np.einsum("nrd,nd->nr", said, self.answers[kind]) for kind in CHALE_KINDS
-        )
-        return np.asarray(right - np.maximum(half, whole), dtype=float)
-
-
-def chale(embed: Embed) -> Iterator[Figure]:
-    """Yield CHALE's figures: first 940 rows, K = 10, total variation."""
-    data = _Chale(embed)
-    own = np.arange(data.n)[:, None]
-    lazy = np.where(data.near[:, :1] >= 0, data.near[:, :1], own)
-
-    def both(
-        name: str, specified: tuple[float, float], found: Sequence[tuple[float, float]]
-    ) -> Iterator[Figure]:
-        values = np.array(found)
-        for column, other in enumerate(("half", "whole")):
-            deviation = float(values[:, column].std(ddof=1)) if len(values) > 1 else 0.0
-            mean = float(values[:, column].mean())
-            yield Figure(f"CHALE, {name}; {other}", specified[column], mean, deviation)
-
-    def forms(
-        name: str,
-        given: Sequence[Places],
-        *specified: tuple[float, float],
-        weigh: Callable[[Places], Floats] | None = None,
-    ) -> Iterator[Figure]:
-        weights = [weigh(one) if weigh else None for one in given]
-        for shown_as, form, expected in zip(_NAMES, _FORMS, specified, strict=False):
-            found = [data.scores(g, w, form=form) for g, w in zip(given, weights, strict=True)]
-            yield from both(f"{name}, {shown_as}", expected, found)
-
-    for said, name, *specified in (
-        ("Short_ans", "short answer", (98.40, 97.34), (98.94, 97.77)),
-        ("Long_ans", "long answer", (97.02, 97.45), (97.55, 97.98)),
-    ):
-        for shown_as, form, expected in zip(_NAMES, _FORMS, specified, strict=False):
-            found = data.scores(own, form=form, said=said)
-            yield from both(f"{name}, {shown_as}", expected, [found])
-    yield from forms(
-        "5 lazy", [np.repeat(lazy, 5, axis=1)], (55.96, 53.40), (28.94, 27.55), (41.28, 40.53)
-    )
-    for accuracy, *specified in (
-        (0.25, (79.36, 77.34), (42.66, 42.34), (69.68, 70.53)),
-        (0.50, (91.06, 89.89), (58.51, 58.72), (89.36, 87.45)),
-        (0.75, (96.91, 95.96), (76.28, 76.17), (97.34, 95.64)),
-    ):
-        yield from forms(f"5 of accuracy {accuracy}", _draws([accuracy] * 5, lazy), *specified)
-    mixed = _draws(MIXED, lazy)
-    one = [given[:, 2:3] for given in mixed]
-    yield from forms("mixed, one of .5", one, (76.60, 74.26), (72.13, 70.53))
-    yield from forms("mixed, uniform", mixed, (92.23, 90.43), (59.26, 59.68), (90.53, 88.72))
-    others: Sequence[tuple[maths.Divergence, tuple[float, float]]] = (
-        ("kl", (84.26, 83.40)),
-        ("js", (55.96, 56.06)),
-    )
-    for divergence, expected in others:
-        values = [data.scores(given, form="eq1", divergence=divergence) for given in mixed]
-        yield from both(f"mixed, uniform, eq1 {divergence}", expected, values)
-    yield from forms(
-        "mixed, ours",
-        mixed,
-        (93.40, 91.06),
-        (60.53, 60.85),
-        (91.60, 89.57),
-        weigh=lambda given: maths.softmax_weights(data.ours(given)),
-    )
-    best = [maths.best_alone(data.ours(given)) for given in mixed]
-    values = [
-        data.scores(given, b.astype(float), form=None, counting=b)
-        for given, b in zip(mixed, best, strict=True)
-    ]
-    yield from both("mixed, single best, no penalty", (94.79, 92.34), values)
-    yield from forms(
-        "mixed, ideal",
-        mixed,
-        (95.21, 93.83),
-        (65.85, 66.28),
-        (94.36, 93.30),
-        weigh=lambda given: maths.softmax_weights(data.ideal(given)),
-    )
-    yield from forms(
-        "mixed, ideal, temperature .1",
-        mixed,
-        (97.23, 96.70),
-        (78.83, 80.21),
-        weigh=lambda given: maths.softmax_weights(data.ideal(given), 0.1),
-    )
-    yield from forms(
-        "5 of accuracy .5, wrong of 10 neighbours",
-        _draws([0.5] * 5, data.near),
-        (95.21, 94.26),
-        (64.04, 64.26),
-        (95.11, 94.79),
-    )
-
-
-_NAMES = ("no penalty", "eq1", "theory")
-_FORMS: tuple[maths.Form | None, ...] = (None, "eq1", "theory")
-
-
-def _draws(accuracies: Sequence[float], near: Places) -> list[Places]:
-    rngs = (generator(draw, "stand-ins", str(accuracies)) for draw in range(DRAWS))
-    return [shown(accuracies, near, rng) for rng in rngs]
-
-
-# ---- sets with real references ----
 
 
 def truthfulqa(embed: Embed) -> Iterator[Figure]:
@@ -334,7 +124,7 @@ def truthfulqa(embed: Embed) -> Iterator[Figure]:
         (four, "uniform", (31.5, 47.7, 36.8)),
         (ideal, "ideal", (33.8, 49.1, 38.3)),
     ):
-        for shown_as, form, expected in zip(_NAMES, _FORMS, specified, strict=True):
+        for shown_as, form, expected in zip(NAMES, FORMS, specified, strict=True):
             found = figure(weights, form, everyone)
             yield Figure(f"TruthfulQA, four, {name}, {shown_as}", expected, found)
 
@@ -367,14 +157,14 @@ def trustscore(embed: Embed) -> Iterator[Figure]:
         ((1, 2, 0), 52.47, 53.40),
     ):
         apart = labels[:, a] != labels[:, b]
-        for form, shown_as, expected in zip(_FORMS, _NAMES, specified, strict=False):
+        for form, shown_as, expected in zip(FORMS, NAMES, specified, strict=False):
             ours, theirs = (scores(s, [reference], form)[apart] for s in (a, b))
             right = labels[apart, a]
             found = won(np.where(right, ours, theirs), np.where(right, theirs, ours))
             pair = f"{SYSTEMS[a]} or {SYSTEMS[b]} by {SYSTEMS[reference]}"
             yield Figure(f"TrustScore, {pair}, {shown_as}", expected, found)
     aurocs = ((67.3, 69.6, 68.8, 69.0), (77.6, 67.0, 65.1, 67.1))
-    for form, shown_as, (*each, of_three) in zip(_FORMS, _NAMES, aurocs, strict=False):
+    for form, shown_as, (*each, of_three) in zip(FORMS, NAMES, aurocs, strict=False):
         all_three = []
         for system, expected in enumerate(each):
             all_three.append(scores(system, [i for i in range(3) if i != system], form))
@@ -401,12 +191,10 @@ def halueval(embed: Embed) -> Iterator[Figure]:
     ):
         given = embed([row[field] for row in rows]).astype(float)[:, None, :]
         found = [_against(given, answer, near) for answer in answers]
-        for form, shown_as, expected in zip((None, "eq1"), _NAMES, specified, strict=False):
+        for form, shown_as, expected in zip((None, "eq1"), NAMES, specified, strict=False):
             value = won(*(maths.score(t, one, None if form is None else p) for t, p in found))
             yield Figure(f"HaluEval, {field}, {shown_as}", expected, value)
 
-
-# ---- multiple choice ----
 
 _BLOCK = re.compile(r"^Question (\d+): ", re.MULTILINE)
 _GRADE = re.compile(r"\s*\((?:incorrect [A-E]\.|uncertain)\)\s*\Z")

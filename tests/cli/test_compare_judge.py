@@ -58,7 +58,7 @@ def test_the_win_rate_of_two_files(inputs: tuple[Path, Path], tmp_path: Path) ->
     assert 55 < low < 75 < high < 90
     words = " ".join(done.stderr.split())
     assert "one.jsonl wins 75.0 %" in words
-    assert "(30 won, 10 lost, 0 dropped)" in words
+    assert ": 30 won, 10 lost, 0 dropped" in words
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "a middling" in page and "one.jsonl against other.jsonl" in page
     again = run_command(*arguments, cwd=tmp_path)
@@ -97,6 +97,7 @@ def test_bad_inputs(inputs: tuple[Path, Path], tmp_path: Path) -> None:
         ([one, tmp_path / "none.jsonl", *judge], "no such file"),
         ([one, other, "--judge", "python:judges:nobody"], "nobody"),
         ([one, other, *judge, "--metric", "x"], "a judge compares answers"),
+        ([one, other], "one.jsonl: is a file; expected a run's folder, or --judge"),
         ([one, other, "--limit", "3"], "--limit: has an effect with --judge alone"),
         ([one, other, *judge, "--prompt", tmp_path / "no.jinja"], "no.jinja"),
     ]
@@ -179,3 +180,11 @@ def test_killed_it_goes_on_and_asks_nothing_twice(
         for found in (done, fresh)
     )
     assert one == two
+
+
+def test_a_judge_that_nobody_can_read(inputs: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "vague.py").write_text("def judge(prompt):\n    return 'Both are fine.'\n")
+    done = run_command("compare", *inputs, "--judge", "python:vague:judge", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stderr.split())
+    assert "Nothing was won or lost in both orders: 40 dropped (40 unreadable)." in words

@@ -134,6 +134,37 @@ def test_faulty_records_are_skipped_and_counted(tmp_path: Path, experiment: Expe
     assert "2 faulty records are skipped." in json.loads(done.stdout)["notes"]
 
 
+def test_faults_are_told_by_line_and_field(tmp_path: Path, experiment: Experiment) -> None:
+    lacking = jsonl(tmp_path / "lacking.jsonl", [question(0), {"question": "q"}])
+    one, other = ({"response": "r", "model": name} for name in "mn")
+    alone = jsonl(tmp_path / "alone.jsonl", [question(0) | one, {"question": "q"} | other])
+    silent = jsonl(tmp_path / "silent.jsonl", [question(0), question(1, references={})])
+    options = scripted(tmp_path)
+    for name, source, words in (
+        ("fewl-pairs", lacking, "lacking.jsonl:2: answers: is missing"),
+        ("fewl-pairs", silent, "silent.jsonl:1: references: is missing"),
+        ("fewl-rank", lacking, "lacking.jsonl:1: model: is missing"),
+        ("fewl-samples", alone, "alone.jsonl:2: answers: is missing"),
+        ("fewl-experts", silent, "silent.jsonl:1: wrong_answers: is missing"),
+        ("fewl-neighbours", lacking, "lacking.jsonl:2: answers: is missing"),
+    ):
+        own = options[2:] if name == "fewl-neighbours" else options
+        done = experiment(name, source, *own, "--out", name)
+        assert done.exit_code == 2
+        assert words in done.stderr, (name, done.stderr)
+
+
+def test_another_experiment_keeps_out_of_the_folder(tmp_path: Path, experiment: Experiment) -> None:
+    source, options = questions(tmp_path, 3), scripted(tmp_path)
+    done = experiment("fewl-pairs", source, *options, *TRUE, "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    table = (tmp_path / "out" / "experiment.json").read_bytes()
+    done = experiment("fewl-best", source, *options, *TRUE, "--out", "out")
+    assert done.exit_code == 2
+    assert "out: holds the experiment fewl-pairs, not fewl-best" in done.stderr
+    assert (tmp_path / "out" / "experiment.json").read_bytes() == table
+
+
 def test_answers_without_references_are_refused_or_left_out(
     tmp_path: Path, experiment: Experiment
 ) -> None:

@@ -70,7 +70,19 @@ def test_nobody_asked_and_questions_without_choices(tmp_path: Path, experiment: 
     plain = questions(tmp_path, 2)
     done = experiment("five-choice", plain, "--model", "python:scripted:half")
     assert done.exit_code == 2
-    assert "choices: expected 2 to 26 texts" in done.stderr
+    assert f"{plain.name}:1: choices: expected 2 to 26 texts" in done.stderr
+
+
+def test_files_of_outputs_have_names_of_their_own(tmp_path: Path, experiment: Experiment) -> None:
+    source = choice_questions(tmp_path)
+    for outputs, words in (
+        (["one=first.txt", "one=second.txt"], "two files are called 'one'"),
+        (["first.txt"], "--outputs first.txt: expected NAME=FILE"),
+        (["one=first.txt"], "first.txt"),
+    ):
+        done = experiment("five-choice", source, *(f"--outputs={one}" for one in outputs))
+        assert done.exit_code == 2
+        assert words in done.stderr
 
 
 def test_experts_are_told_apart_by_wrong_and_corrected_answers(

@@ -157,6 +157,7 @@ def test_a_lower_score_may_be_the_better_one(tmp_path: Path) -> None:
     [
         (["score", "no_penalti"], "did you mean no_penalty"),
         (["single:lair"], "did you mean liar"),
+        (["zzz"], r"known: .*, label, [^l]"),
     ],
 )
 def test_a_way_that_does_not_exist(run: Path, ways: list[str], words: str) -> None:
@@ -199,3 +200,20 @@ def test_from_answers_to_prompts_that_generate_sends(tmp_path: Path) -> None:
     done = run_command("select", "sft", "run", "--judge", "x", "--out", "c", cwd=tmp_path)
     assert done.returncode == 2
     assert "--judge has no effect" in " ".join(done.stderr.split())
+
+
+def test_one_answer_a_question_is_refused_before_it_is_scored(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "one.jsonl", [row for row in answers() if row["model"] == "good"])
+    done = run_command("select", "sft", source, "--out", "chosen", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no question has two answers to choose between (12 questions" in " ".join(
+        done.stderr.split()
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {"one.jsonl"}
+
+
+@pytest.mark.parametrize("option", [["--limit", "2"], ["--skip-bad"], ["--run", "other"]])
+def test_a_run_is_not_scored_again(run: Path, tmp_path: Path, option: list[str]) -> None:
+    done = run_command("select", "sft", run, "--out", "chosen", *option, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"is scored already; {option[0]} has no effect" in " ".join(done.stderr.split())

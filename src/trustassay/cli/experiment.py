@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 
-from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Records, Spending, with_options
+from trustassay.cli.experimenting import Running, Source
+from trustassay.cli.options import with_options
 from trustassay.cli.references import References
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
-
-if TYPE_CHECKING:
-    from trustassay.runs.options import RunOptions
-    from trustassay.workflows.experiments.answers import Records as ReadRecords
-    from trustassay.workflows.experiments.measuring import Setup
-    from trustassay.workflows.experiments.results import Result
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True)
-
-Source = Annotated[
-    Path,
-    typer.Argument(
-        metavar="INPUT",
-        help="Answers or questions, as of score; CHALE, TruthfulQA, HaluEval and haltt4llm as "
-        "published.",
-        show_default=False,
-    ),
-]
-Out = Annotated[
-    Optional[Path],  # noqa: UP045 - typer reads it
-    typer.Option(
-        help="The folder of the experiment: its table, and the runs behind it.", show_default=False
-    ),
-]
 
 
 @app.callback()
@@ -61,11 +36,7 @@ def fewl_pairs(
     source: Source,
     *,
     references: References,
-    records: Records,
-    spending: Spending,
-    out: Out = None,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    running: Running,
 ) -> None:
     """Hold right answers against wrong ones: the paper's Tables 1, 2, 8, 10, 11, 12 in one.
 
@@ -77,7 +48,7 @@ def fewl_pairs(
     with errors_for_people():
         from trustassay.workflows.experiments.fewl import pairs
 
-        _carry_out("fewl-pairs", pairs, source, references, records, spending, out, seed, as_json)
+        running.of_fewl("fewl-pairs", pairs, source, references)
 
 
 @app.command("fewl-best")
@@ -86,11 +57,7 @@ def fewl_best(
     source: Source,
     *,
     references: References,
-    records: Records,
-    spending: Spending,
-    out: Out = None,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    running: Running,
 ) -> None:
     """Count the questions whose best answer scores highest of all: the paper's Tables 3 and 9.
 
@@ -100,7 +67,7 @@ def fewl_best(
     with errors_for_people():
         from trustassay.workflows.experiments.fewl import best
 
-        _carry_out("fewl-best", best, source, references, records, spending, out, seed, as_json)
+        running.of_fewl("fewl-best", best, source, references)
 
 
 @app.command("fewl-rank")
@@ -109,11 +76,7 @@ def fewl_rank(
     source: Source,
     *,
     references: References,
-    records: Records,
-    spending: Spending,
-    out: Out = None,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    running: Running,
 ) -> None:
     """Rank models by mean score, against true accuracy where there are labels: Table 4.
 
@@ -125,7 +88,7 @@ def fewl_rank(
     with errors_for_people():
         from trustassay.workflows.experiments.models import rank
 
-        _carry_out("fewl-rank", rank, source, references, records, spending, out, seed, as_json)
+        running.of_fewl("fewl-rank", rank, source, references)
 
 
 @app.command("fewl-samples")
@@ -134,11 +97,7 @@ def fewl_samples(
     source: Source,
     *,
     references: References,
-    records: Records,
-    spending: Spending,
-    out: Out = None,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    running: Running,
 ) -> None:
     """Order two models' answers to each question, against TruthfulQA's metric: Table 5.
 
@@ -150,14 +109,12 @@ def fewl_samples(
     with errors_for_people():
         from trustassay.workflows.experiments.models import samples
 
-        _carry_out(
-            "fewl-samples", samples, source, references, records, spending, out, seed, as_json
-        )
+        running.of_fewl("fewl-samples", samples, source, references)
 
 
 @app.command("fewl-experts")
 @with_options
-def fewl_experts(  # noqa: PLR0913 - one argument an option
+def fewl_experts(
     source: Source,
     *,
     agrees: Annotated[
@@ -165,11 +122,7 @@ def fewl_experts(  # noqa: PLR0913 - one argument an option
         typer.Option(help="Similarity from which a reference says the same as another answer."),
     ] = 0.8,
     references: References,
-    records: Records,
-    spending: Spending,
-    out: Out = None,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    running: Running,
 ) -> None:
     """Tell how many of the pairs each reference tells apart, and how weights are spread.
 
@@ -181,27 +134,14 @@ def fewl_experts(  # noqa: PLR0913 - one argument an option
         --reference openai:gpt-4o-mini --generator openai:gpt-4o-mini
     """
     with errors_for_people():
-        from functools import partial
-
         from trustassay.workflows.experiments.experts import experts
 
-        _carry_out(
-            "fewl-experts",
-            partial(experts, agrees=agrees),
-            source,
-            references,
-            records,
-            spending,
-            out,
-            seed,
-            as_json,
-            agrees=agrees,
-        )
+        running.of_fewl("fewl-experts", experts, source, references, agrees=agrees)
 
 
 @app.command("fewl-neighbours")
 @with_options
-def fewl_neighbours(  # noqa: PLR0913 - one argument an option
+def fewl_neighbours(
     source: Source,
     *,
     judge: Annotated[
@@ -220,11 +160,7 @@ def fewl_neighbours(  # noqa: PLR0913 - one argument an option
         str, typer.Option(help="Whose answers to the neighbours: best (the input's) or references.")
     ] = "best",
     references: References,
-    records: Records,
-    spending: Spending,
-    out: Out = None,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    running: Running,
 ) -> None:
     """Judge answers to neighbouring questions as answers to the question itself: Figure 2.
 
@@ -232,29 +168,15 @@ def fewl_neighbours(  # noqa: PLR0913 - one argument an option
     trustassay experiment fewl-neighbours TruthfulQA.csv --judge openai:gpt-4o
     """
     with errors_for_people():
-        from functools import partial
-
         from trustassay.workflows.experiments.neighbours import neighbours
 
-        _carry_out(
-            "fewl-neighbours",
-            partial(neighbours, judge=judge, rubric=rubric, of=of),
-            source,
-            references,
-            records,
-            spending,
-            out,
-            seed,
-            as_json,
-            judge=judge,
-            rubric=rubric,
-            of=of,
-        )
+        own = {"judge": judge, "rubric": rubric, "of": of}
+        running.of_fewl("fewl-neighbours", neighbours, source, references, **own)
 
 
 @app.command("five-choice")
 @with_options
-def five_choice(  # noqa: PLR0913 - one argument an option
+def five_choice(
     source: Source,
     *,
     model: Annotated[
@@ -285,11 +207,7 @@ def five_choice(  # noqa: PLR0913 - one argument an option
     shuffle: Annotated[
         bool, typer.Option("--shuffle", help="Show the choices in a random order.")
     ] = False,
-    records: Records,
-    spending: Spending,
-    out: Out = None,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    running: Running,
 ) -> None:
     """Put questions with choices to models and grade them: the true accuracies of Table 4.
 
@@ -304,75 +222,26 @@ def five_choice(  # noqa: PLR0913 - one argument an option
         from trustassay.event_loop import run_anywhere
         from trustassay.workflows.experiments import five_choice as asking
 
-        files = {name: Path(path) for name, _, path in (one.partition("=") for one in outputs)}
-        if not all(name and path.name for name, path in files.items()):
-            raise ValueError("--outputs: expected NAME=FILE")
-        asked = asking.Asked(model, files, reference, shuffle, _options(seed, spending, records))
-        settings = {"model": model, "outputs": outputs, "reference": reference, "seed": seed}
-        settings |= {"shuffle": shuffle, **dataclasses.asdict(records)}
-        folder = out or _default_folder("five-choice", source, settings)
-        work, read = asking.five_choice, _read(records)
+        asked = asking.Asked(model, _files(outputs), reference, shuffle, running.options())
+        settings = {"model": model, "outputs": outputs, "reference": reference, "shuffle": shuffle}
+        folder = running.folder("five-choice", source, settings)
+        work, read = asking.five_choice, running.read()
         result = run_anywhere(lambda: work(source, folder, asked, read))
-        show_result(result.with_skipped(len(read.skipped)), folder, as_json=as_json)
+        running.show(result, read, folder)
 
 
-def _carry_out(  # noqa: PLR0913 - what every command has
-    name: str,
-    experiment: Callable[[Path, Path, Setup, ReadRecords], Coroutine[Any, Any, Result]],
-    source: Path,
-    references: References,
-    records: Records,
-    spending: Spending,
-    out: Path | None,
-    seed: int,
-    as_json: bool,
-    **others: Any,
-) -> None:
-    """Carry out an experiment on FEWL, and show its table.
+def _files(outputs: Sequence[str]) -> dict[str, Path]:
+    """Return files by the name of their model.
 
-    ``others`` are settings that give it a default folder of its own.
+    Raises:
+        ValueError: one is not NAME=FILE, or two have the same name.
     """
-    from trustassay.event_loop import run_anywhere
-
-    settings = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
-    folder = out or _default_folder(name, source, settings | others)
-    setup, read = references.setup(_options(seed, spending, records)), _read(records)
-    result = run_anywhere(lambda: experiment(source, folder, setup, read))
-    show_result(result.with_skipped(len(read.skipped)), folder, as_json=as_json)
-
-
-def _options(seed: int, spending: Spending, records: Records) -> RunOptions:
-    from trustassay.runs.options import run_options
-
-    skip = records.skip_bad
-    return run_options(seed=seed, skip_bad=skip, progress=True, **spending.keywords())
-
-
-def _read(records: Records) -> ReadRecords:
-    from trustassay.workflows.experiments.answers import Records as ReadRecords
-
-    return ReadRecords(**(records.read()))
-
-
-def _default_folder(name: str, source: Path, settings: Mapping[str, Any]) -> Path:
-    from trustassay.runs.naming import default_folder
-
-    found = default_folder(source, experiment=name, **settings)
-    return found.with_name(f"{name}-{found.name}")
-
-
-def show_result(result: Result, folder: Path, *, as_json: bool) -> None:
-    """Print a result, write it into its folder; exit with status 1 if samples are left out."""
-    result.write(folder)
-    headings, rows = result.texts()
-    say(one_line(result.title))
-    show_table(headings, rows, (), wide=True)
-    for note in result.notes:
-        say(one_line(note))
-    say(f"table:  {folder / 'experiment.md'}")
-    if result.drawings:
-        say(f"page:   {folder / 'experiment.html'}")
-    if as_json:
-        print_json(result.to_dict())
-    if result.left_out:
-        raise typer.Exit(1)
+    files: dict[str, Path] = {}
+    for one in outputs:
+        name, _, path = one.partition("=")
+        if not (name and path):
+            raise ValueError(f"--outputs {one}: expected NAME=FILE")
+        if name in files:
+            raise ValueError(f"--outputs: two files are called {name!r}; give each its own name")
+        files[name] = Path(path)
+    return files

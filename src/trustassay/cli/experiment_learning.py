@@ -5,17 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from trustassay.cli import common, experiment
+from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Records, Spending, with_options
+from trustassay.cli.experimenting import Running, Source
+from trustassay.cli.options import with_options
 from trustassay.cli.references import References
 
 if TYPE_CHECKING:
+    from trustassay.workflows.experiments.answers import Records
     from trustassay.workflows.experiments.learning import Asked
+    from trustassay.workflows.experiments.measuring import Setup
+    from trustassay.workflows.experiments.results import Result
 
 __all__ = ["fewl_icl", "fewl_sft"]
 
@@ -29,7 +33,7 @@ JudgeUri = Annotated[
 
 @with_options
 def fewl_icl(  # noqa: PLR0913 - one argument an option
-    source: experiment.Source,
+    source: Source,
     *,
     model: Annotated[
         str,
@@ -45,11 +49,7 @@ def fewl_icl(  # noqa: PLR0913 - one argument an option
     examples: Annotated[int, typer.Option(help="Examples in a prompt.", min=1)] = 5,
     max_tokens: common.MaxTokens = 300,
     references: References,
-    records: Records,
-    spending: Spending,
-    out: experiment.Out = None,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    running: Running,
 ) -> None:
     """Hold answers after examples that FEWL chooses against answers without: Table 6.
 
@@ -64,13 +64,12 @@ def fewl_icl(  # noqa: PLR0913 - one argument an option
         asked = learning.Asked(model, judge, Answering(max_tokens=max_tokens), examples, questions)
         settings = {"model": model, "judge": judge, "questions": str(questions)}
         settings |= {"examples": str(examples), "max_tokens": str(max_tokens)}
-        given = (source, references, records, spending, out, seed, as_json)
-        _carry_out("fewl-icl", learning.icl, asked, settings, *given)
+        _carry_out("fewl-icl", learning.icl, asked, settings, source, references, running)
 
 
 @with_options
 def fewl_sft(  # noqa: PLR0913
-    source: experiment.Source,
+    source: Source,
     *,
     model: Annotated[
         str,
@@ -95,11 +94,7 @@ def fewl_sft(  # noqa: PLR0913
     test_share: Annotated[float, typer.Option(help="Share of the questions to test with.")] = 0.2,
     max_tokens: common.MaxTokens = 300,
     references: References,
-    records: Records,
-    spending: Spending,
-    out: experiment.Out = None,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    running: Running,
 ) -> None:
     """Hold a model tuned on answers that FEWL chooses against the model as it was: Table 7.
 
@@ -114,7 +109,9 @@ def fewl_sft(  # noqa: PLR0913
         from trustassay.workflows.experiments import learning
         from trustassay.workflows.tune import TuneOptions
 
-        tuning = TuneOptions(full, epochs, steps, batch, learning_rate, seed=seed, progress=True)
+        tuning = TuneOptions(
+            full, epochs, steps, batch, learning_rate, seed=running.seed, progress=True
+        )
         asked = learning.Asked(
             model,
             judge,
@@ -124,32 +121,19 @@ def fewl_sft(  # noqa: PLR0913
         )
         settings = {"model": model, "judge": judge, "max_tokens": str(max_tokens)}
         settings |= {"tuning": str(tuning), "test_share": str(test_share)}
-        given = (source, references, records, spending, out, seed, as_json)
-        _carry_out("fewl-sft", learning.sft, asked, settings, *given)
+        _carry_out("fewl-sft", learning.sft, asked, settings, source, references, running)
 
 
-def _carry_out(  # noqa: PLR0913 - what both commands have
+def _carry_out(
     name: str,
-    work: Callable[..., Any],
+    work: Callable[[Path, Path, Setup, Records, Asked], Result],
     asked: Asked,
     settings: dict[str, str],
     source: Path,
     references: References,
-    records: Records,
-    spending: Spending,
-    out: Path | None,
-    seed: int,
-    as_json: bool,
+    running: Running,
 ) -> None:
-    from trustassay.runs.naming import default_folder
-    from trustassay.runs.options import run_options
-    from trustassay.workflows.experiments.answers import Records as ReadRecords
-
-    own = {**dataclasses.asdict(references), **dataclasses.asdict(records), "seed": seed}
-    found = default_folder(source, experiment=name, **own, **settings)
-    folder = out or found.with_name(f"{name}-{found.name}")
-    skip = records.skip_bad
-    options = run_options(seed=seed, skip_bad=skip, progress=True, **spending.keywords())
-    read = ReadRecords(**records.read())
-    result = work(source, folder, references.setup(options), read, asked)
-    experiment.show_result(result.with_skipped(len(read.skipped)), folder, as_json=as_json)
+    folder = running.folder(name, source, dataclasses.asdict(references) | settings)
+    read = running.read()
+    result = work(source, folder, references.setup(running.options()), read, asked)
+    running.show(result, read, folder)

@@ -95,12 +95,14 @@ def headline(found: WinRate, asked: Judged) -> str:
     """Return a sentence on who is preferred, and how sure that is."""
     summary = found.summary
     rate, values = summary.values["win_rate"], summary.values
-    dropped = sum(int(values[name] or 0) for name in ("unsure", "inconsistent", "unreadable"))
-    rest = f"{dropped} dropped" + (f", {summary.failed} failed" if summary.failed else "")
+    dropped = {name: values[name] for name in ("unsure", "inconsistent", "unreadable")}
+    why = ", ".join(f"{count} {name}" for name, count in dropped.items() if count)
+    rest = f"{sum(int(count or 0) for count in dropped.values())} dropped"
+    rest += (f" ({why})" if why else "") + (f", {summary.failed} failed" if summary.failed else "")
     if rate is None:
         return f"Nothing was won or lost in both orders: {rest}."
     counts = f"{values['wins']} won, {values['losses']} lost, {rest}"
-    words = f"{asked.first} wins {rate:.1f} % against {asked.second} ({counts})"
+    words = f"{asked.first} wins {rate:.1f} % against {asked.second}: {counts}"
     if reason := summary.without_interval.get("win_rate"):
         return f"{words}; whether that is a real difference is unknown ({reason})."
     low, high = summary.intervals["win_rate"]

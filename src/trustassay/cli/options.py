@@ -153,7 +153,7 @@ class Spending:
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return the command with each group argument replaced by the options of the group.
 
-    A group is a dataclass whose fields are annotated as typer's options.
+    A group is a dataclass whose fields are annotated as typer's options, or are groups themselves.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {k: v for k, v in hints.items() if dataclasses.is_dataclass(v)}
@@ -168,8 +168,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def with_groups(**values: Any) -> Any:
         for name, group in groups.items():
-            own = {one.name: values.pop(one.name) for one in dataclasses.fields(group)}
-            values[name] = group(**own)
+            values[name] = _filled(group, values)
         return command(**values)
 
     del with_groups.__wrapped__  # typer would look behind it
@@ -178,10 +177,24 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_groups
 
 
+def _filled(group: Any, values: dict[str, Any]) -> Any:
+    """Return the group with its values, which are taken out of ``values``."""
+    hints = get_type_hints(group, include_extras=True)
+    own = {}
+    for one in dataclasses.fields(group):
+        hint = hints[one.name]
+        inner = dataclasses.is_dataclass(hint)
+        own[one.name] = _filled(hint, values) if inner else values.pop(one.name)
+    return group(**own)
+
+
 def _of_group(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
-    found = []
+    found: list[inspect.Parameter] = []
     for one in dataclasses.fields(group):
+        if dataclasses.is_dataclass(hints[one.name]):
+            found += _of_group(hints[one.name])
+            continue
         default = one.default
         if one.default_factory is not dataclasses.MISSING:
             default = one.default_factory()

@@ -114,9 +114,10 @@ def icl(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.backends import DEFAULT_EMBEDDER
+        from trustassay.report.text import amount
         from trustassay.workflows import select as selecting
 
-        named = _for_scoring(source, metric, backends)
+        named = _for_scoring(source, metric, backends, records, run)
         folder, name, failed = scored_run(source, metric, named, records.read(), out=run, seed=seed)
         options = selecting.IclOptions(
             by,
@@ -137,9 +138,9 @@ def icl(  # noqa: PLR0913 - one argument an option
         if found.ties:
             say(f"{found.ties:,} of them have several answers of the best value; the first counts")
         if found.repeated:
-            say(f"{found.repeated:,} questions came again and are written once")
+            say(f"{amount(found.repeated, 'repeated question')} left out")
         if found.short:
-            say(f"{found.short:,} prompts have fewer than {examples} examples")
+            say(f"{amount(found.short, 'prompt')} with fewer than {examples} examples")
         say(f"{found.prompts:,} prompts in {out}")
         if as_json:
             counts = ("prompts", "examples", "ties", "short", "repeated")
@@ -185,7 +186,7 @@ def sft(  # noqa: PLR0913
 
         if out.exists() and not out.is_dir():
             raise ValueError(f"{out}: is a file; expected a folder to write into")
-        named = _for_scoring(source, metric, backends)
+        named = _for_scoring(source, metric, backends, records, run)
         folder, name, failed = scored_run(source, metric, named, records.read(), out=run, seed=seed)
         found = selecting.select_sft(
             folder, out, by=by, metric=name, test_share=test_share, seed=seed
@@ -202,15 +203,19 @@ def sft(  # noqa: PLR0913
             raise typer.Exit(1)
 
 
-def _for_scoring(source: Path, metric: str | None, backends: Backends) -> dict[str, Any]:
+def _for_scoring(
+    source: Path, metric: str | None, backends: Backends, records: Records, run: Path | None
+) -> dict[str, Any]:
     """Return the backends for scoring: none for a run; the embedder only if the metric has one.
 
     Raises:
-        ValueError: a run is scored already, and a backend for scoring is given.
+        ValueError: a run is scored already, and an option of scoring is given.
+        InputError: no question of a file has two answers; nothing is asked then.
         UnknownNameError: no such metric.
     """
     from trustassay.cli.scored import METRIC
     from trustassay.registry import metric_from_text
+    from trustassay.workflows.select import refuse_single_answers
 
     named = backends.named()
     is_run = (source / "run.json").exists()
@@ -218,8 +223,13 @@ def _for_scoring(source: Path, metric: str | None, backends: Backends) -> dict[s
         need.capability == "embed" for need in metric_from_text(metric or METRIC).needs()
     ):
         named.pop("embedder", None)
-    if is_run and named:
-        raise ValueError(f"{source}: is scored already; --{next(iter(named))} has no effect")
+    if not is_run:
+        refuse_single_answers(source, common.pairs(records.field, "--field"), records.limit)
+        return named
+    others = {"limit": records.limit, "skip-bad": records.skip_bad or None, "run": run}
+    given = [*named, *(name for name, value in others.items() if value is not None)]
+    if given:
+        raise ValueError(f"{source}: is scored already; --{given[0]} has no effect")
     return named
 
 

@@ -154,7 +154,7 @@ async def _begin(
     """Check the input and write ``run.json``, or check that the folder holds this run."""
     before = folder.read_run()
     if before is None and any(p for p in folder.path.iterdir() if not p.name.startswith(".")):
-        raise RunFolderError(f"{folder.path}: is not empty and holds no run; choose another --out")
+        raise RunFolderError(f"{folder.path}: is not empty and holds no run; choose another folder")
     stages = stages_of(metrics, backends, options.filling)
     part = folder.path / ".samples.jsonl.part"
     with Progress("checking the input", shown=options.progress) as progress:
@@ -199,7 +199,7 @@ async def _begin(
     elif changes := list(_differences(before, {**_unchecked(before), **settings})):
         part.unlink()
         raise RunFolderError(
-            f"{folder.path}: holds another run; choose another --out, or use the same "
+            f"{folder.path}: holds another run; choose another folder, or use the same "
             "settings. Different: " + "; ".join(changes)
         )
     if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():

@@ -197,6 +197,10 @@ def compare(
 
 
 def _settings(path: Path) -> dict[str, Any]:
+    if path.is_file():
+        raise RunFolderError(
+            f"{path}: is a file; expected a run's folder, or --judge, which compares answers"
+        )
     folder = RunFolder(path)
     run = folder.read_run()
     if run is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,19 +23,37 @@ BEST_ANSWER = ("Best Answer", "best_answer")
 class Records:
     """Which part of an input is read; ``limit`` counts questions, not answers.
 
-    ``skipped`` gathers the faulty records that were skipped.
+    ``skipped`` gathers the faulty records that were skipped; ``places`` where samples stand, by id.
     """
 
     limit: int | None = None
     fields: Mapping[str, str] | None = None
     skip_bad: bool = False
     skipped: list[Fault] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
 
     def refuse(self, faults: Sequence[Fault]) -> None:
         """Raise :class:`BadInputError` for faulty records, or note that they are skipped."""
         if faults and not self.skip_bad:
             raise BadInputError(faults, len(faults))
         self.skipped.extend(faults)
+
+    def fault(self, sample: Sample, problems: Iterable[Problem]) -> Fault:
+        """Return what is wrong with a sample, at its place in the input."""
+        return Fault(self.places.get(sample.id, f"sample {sample.id}"), tuple(problems))
+
+    @contextmanager
+    def placing(self, samples: Sequence[Sample]) -> Iterator[None]:
+        """Name the faults that a run of these samples tells by their places in the input."""
+        wheres = {f"sample {n}": one for n, one in enumerate(samples, 1)}
+        try:
+            yield
+        except BadInputError as error:
+            faults = [
+                self.fault(wheres[one.where], one.problems) if one.where in wheres else one
+                for one in error.faults
+            ]
+            raise BadInputError(faults, error.count) from None
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,7 @@ def read_records(source: Path, records: Records) -> list[Sample]:
         if records.limit is not None and len(questions) > records.limit:
             break
         samples.append(_with_own_id(found, taken))
+        records.places[samples[-1].id] = found.where
     records.refuse(faults)
     if not samples:
         raise InputError(f"{source}: no usable sample in the input")
@@ -104,12 +124,15 @@ def answers_of(samples: Iterable[Sample], records: Records, *, every: bool) -> l
         number = numbers.setdefault(sample.question.strip(), len(numbers))
         if sample.response is None:
             if problems := _lacks_answers(sample):
-                faults.append(Fault(f"sample {sample.id}", problems))
+                faults.append(records.fault(sample, problems))
             else:
-                found += _spread(sample, number, every=every)
+                spread = _spread(sample, number, every=every)
+                where = records.places.get(sample.id, f"sample {sample.id}")
+                records.places.update({one.sample.id: where for one in spread})
+                found += spread
         elif sample.label is None:
             words = "is missing (expected a number: above 0 for a right answer, else a wrong one)"
-            faults.append(Fault(f"sample {sample.id}", (Problem("label", words),)))
+            faults.append(records.fault(sample, [Problem("label", words)]))
         else:
             kind = sample.metadata.get("kind")
             right = sample.label > 0

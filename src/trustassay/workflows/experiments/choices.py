@@ -10,7 +10,7 @@ from string import ascii_uppercase
 from typing import Literal, NamedTuple
 
 from trustassay.calls.choosing import chosen
-from trustassay.data.reading import Fault, InputError
+from trustassay.data.reading import InputError
 from trustassay.sample import Problem, Sample, clean
 
 __all__ = [
@@ -65,11 +65,8 @@ class Output(NamedTuple):
     verdict: Verdict
 
 
-def choices_of(sample: Sample) -> Choices | Fault:
+def choices_of(sample: Sample) -> Choices | Problem:
     """Return the choices of a question as haltt4llm's file has them, or what is wrong with them."""
-
-    def fault(field: str, words: str) -> Fault:
-        return Fault(f"sample {sample.id}", (Problem(field, words),))
 
     given = sample.metadata.get("choices")
     if not (
@@ -77,7 +74,7 @@ def choices_of(sample: Sample) -> Choices | Fault:
         and 2 <= len(given) <= len(ascii_uppercase)
         and all(isinstance(one, str) for one in given)
     ):
-        return fault("choices", f"expected 2 to {len(ascii_uppercase)} texts")
+        return Problem("choices", f"expected 2 to {len(ascii_uppercase)} texts")
     texts = tuple(" ".join(clean(one).split()) for one in given)
     marked = sample.metadata.get("right_choice")  # it may be blank, and so be no answer
     if isinstance(marked, int) and 0 <= marked < len(texts):
@@ -85,7 +82,7 @@ def choices_of(sample: Sample) -> Choices | Fault:
     gold = {" ".join(alias.split()) for aliases in sample.answers for alias in aliases}
     right = [place for place, text in enumerate(texts) if text in gold]
     if len(right) != 1:
-        return fault("answers", f"{len(right)} of the choices are right; expected one")
+        return Problem("answers", f"{len(right)} of the choices are right; expected one")
     return Choices(texts, right[0])
 
 

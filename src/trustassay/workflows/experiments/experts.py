@@ -150,7 +150,9 @@ async def experts(
     similarity = setup.similarities[0]
     named = {"references": references, "generator": generator, "similarity": similarity}
     folder = RunFolder(out / "compared")
-    found = await execute_run(list(questions.values()), metric, named, folder, setup.options)
+    samples = list(questions.values())
+    with records.placing(samples):
+        found = await execute_run(samples, metric, named, folder, setup.options)
     left_out = {one.id: FAULTY for one in questions.values() if one.id not in found}
     left_out |= {k: one.error or one.reason for k, one in found.items() if one.score is None}
     rows = [one.evidence for one in found.values() if one.score is not None]

@@ -38,7 +38,9 @@ async def pairs(source: Path, out: Path, setup: Setup, records: Records) -> Resu
         As :func:`~trustassay.workflows.experiments.measuring.measure`.
     """
     answers = answers_of(read_records(source, records), records, every=False)
-    measured = await measure([one.sample for one in answers], setup, out)
+    samples = [one.sample for one in answers]
+    with records.placing(samples):
+        measured = await measure(samples, setup, out)
     kept = _kept(answers, measured)
     kinds: Sequence[str | None] = list(dict.fromkeys(one.kind for one in kept if not one.right))
     if len(kinds) > MOST_KINDS:
@@ -63,7 +65,9 @@ async def best(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         As :func:`pairs`.
     """
     answers = answers_of(read_records(source, records), records, every=True)
-    measured = await measure([one.sample for one in answers], setup, out)
+    samples = [one.sample for one in answers]
+    with records.placing(samples):
+        measured = await measure(samples, setup, out)
     kept = _kept(answers, measured)
     units, chances = [], []
     for places in _by_question(kept):

@@ -17,14 +17,14 @@ from string import ascii_uppercase
 from typing import Any, ClassVar
 
 from trustassay.backends import resolve
-from trustassay.data.reading import Fault, InputError
+from trustassay.data.reading import InputError
 from trustassay.files import whole
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.prompts import Prompt
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.options import RunOptions
 from trustassay.runs.settling import named_models
-from trustassay.sample import Sample
+from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import wilson_interval
 from trustassay.statistics.randomness import generator
 from trustassay.workflows.experiments.answers import Records, read_records
@@ -192,8 +192,13 @@ def _notes(asked: Asked, out: Path, n: int, left_out: Mapping[str, str]) -> list
 
 def _choices(questions: Sequence[Sample], records: Records) -> dict[str, Choices]:
     found = {one.id: choices_of(one) for one in questions}
-    faults = [one for one in found.values() if isinstance(one, Fault)]
-    records.refuse(faults)
+    records.refuse(
+        [
+            records.fault(one, [problem])
+            for one in questions
+            if isinstance(problem := found[one.id], Problem)
+        ]
+    )
     kept = {name: one for name, one in found.items() if isinstance(one, Choices)}
     if not kept:
         raise InputError("no question has choices")

@@ -176,7 +176,8 @@ def _scored(
             named["embedder"] = setup.embedder
         await execute_run(samples, metric, named, RunFolder(out / "scores"), setup.options)
 
-    run_anywhere(run)
+    with records.placing(samples):
+        run_anywhere(run)
     single = SINGLE if setup.single is None else f"{SINGLE}:{setup.single}"
     found = read_answers(out / "scores", [SCORE, single, LABEL], metric=Fewl.name)
     notes = [

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.reading import Fault, InputError
+from trustassay.data.reading import InputError
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample, is_blank
@@ -52,7 +52,8 @@ async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         As :func:`~trustassay.workflows.experiments.fewl.pairs`.
     """
     read = _of_models(read_records(source, records), records)
-    measured = await measure(read, setup, out)
+    with records.placing(read):
+        measured = await measure(read, setup, out)
     kept = [one for one in read if one.id not in measured.left_out]
     table = _Table.of(kept)
     labels = [one.label for one in kept]
@@ -98,7 +99,8 @@ async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Re
     read = _of_models(read_records(source, records), records)
     _refuse(read, ("answers", "incorrect_answers"), records)
     read = [one for one in read if one.answers and one.incorrect_answers]
-    measured = await measure(read, setup, out)
+    with records.placing(read):
+        measured = await measure(read, setup, out)
     rows: list[Row] = []
     columns: list[str] = []
     for place, (similarity, numbers) in enumerate(measured.numbers.items(), 1):
@@ -176,7 +178,7 @@ def _refuse(read: Sequence[Sample], fields: Sequence[str], records: Records) -> 
             if getattr(sample, name) is None or getattr(sample, name) == ()
         ]
         if problems:
-            faults.append(Fault(f"sample {sample.id}", tuple(problems)))
+            faults.append(records.fault(sample, problems))
     records.refuse(faults)
 
 

@@ -148,7 +148,9 @@ async def neighbours(
     metric = Neighbourhood(options.neighbours, options.max_similarity, of, options.answers)
     named = {"references": references, "embedder": setup.embedder}
     folder = RunFolder(out / "neighbours")
-    found = await execute_run(list(questions.values()), metric, named, folder, setup.options)
+    samples = list(questions.values())
+    with records.placing(samples):
+        found = await execute_run(samples, metric, named, folder, setup.options)
     left_out = {one.id: FAULTY for one in questions.values() if one.id not in found}
     left_out |= {k: one.error or one.reason for k, one in found.items() if one.score is None}
     answered = list(_answered(questions, found, of))

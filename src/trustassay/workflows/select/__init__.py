@@ -1,6 +1,12 @@
 """Data chosen by a score: examples to learn from in context, and answers to be trained on."""
 
-from trustassay.workflows.select.answers import Answers, Candidate, Question, read_answers
+from trustassay.workflows.select.answers import (
+    Answers,
+    Candidate,
+    Question,
+    read_answers,
+    refuse_single_answers,
+)
 from trustassay.workflows.select.choosing import (
     Example,
     best,
@@ -29,6 +35,7 @@ __all__ = [
     "icl_prompt",
     "nearest_examples",
     "read_answers",
+    "refuse_single_answers",
     "select_icl",
     "select_sft",
     "split",

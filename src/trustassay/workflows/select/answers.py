@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
+from trustassay.data.reading import InputError, Located, read_samples
 from trustassay.errors import RunFolderError, UnknownNameError, did_you_mean
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.runs.folder import RunFolder
@@ -18,7 +20,16 @@ from trustassay.runs.infos import metric_infos
 from trustassay.sample import Sample, question_key
 from trustassay.workflows.select.choosing import Candidate, Question
 
-__all__ = ["LABEL", "SCORE", "SINGLE", "Answers", "Candidate", "Question", "read_answers"]
+__all__ = [
+    "LABEL",
+    "SCORE",
+    "SINGLE",
+    "Answers",
+    "Candidate",
+    "Question",
+    "read_answers",
+    "refuse_single_answers",
+]
 
 SCORE, LABEL, SINGLE = "score", "label", "single"
 
@@ -76,6 +87,24 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
             f"{_left_out(found)}); expected samples with the same question"
         )
     return found
+
+
+def refuse_single_answers(path: Path, fields: Mapping[str, str], limit: int | None = None) -> None:
+    """Refuse a file in which no question has two answers, before anything is scored.
+
+    Faulty records are left to the scoring.
+
+    Raises:
+        InputError: that is so, or the file cannot be read.
+    """
+    read = islice(read_samples(path, fields=fields), limit)
+    samples = (one.sample for one in read if isinstance(one, Located))
+    counts = Counter(question_key(one.question) for one in samples if one.answered)
+    if counts and max(counts.values()) < 2:
+        raise InputError(
+            f"{path}: no question has two answers to choose between ({len(counts):,} questions "
+            "with one); expected samples with the same question"
+        )
 
 
 def _metric(path: Path, held: Sequence[str], wanted: str | None) -> str:
@@ -168,7 +197,7 @@ def _no_value(folder: RunFolder, metric: str, way: str) -> str:
         return f"{folder.path}: {did_you_mean('reference', way.partition(':')[2], names)}"
     if way == LABEL:
         return f"{folder.path}: no answer has a label"
-    known = [SCORE, LABEL, SINGLE, *parts]
+    known = dict.fromkeys((SCORE, LABEL, SINGLE, *parts))  # a part may be called so, too
     return f"{folder.path}: {did_you_mean('way of choosing', way, known)}"
 
 

@@ -71,7 +71,7 @@ def read_conversations(path: Path) -> list[Conversation]:
 
 def _read(line: str) -> Conversation | list[Problem]:
     try:
-        record = json.loads(line)
+        record = json.loads(line.rstrip())
     except (ValueError, RecursionError) as error:
         return [Problem("line", f"is not JSON: {error}")]
     messages = record.get("messages") if isinstance(record, Mapping) else None
