@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from benchmarks.refusals import measured
 
 from trustassay import score
 from trustassay.errors import UnknownNameError
@@ -79,6 +80,14 @@ def test_paper_similarity_is_that_of_fuzzywuzzy(text: str, similarity: int) -> N
 def test_paper_detector_wants_more_than_85() -> None:
     assert refuses_as_in_paper("I apologize; I couldn't find an exact answer") is None
     assert refuses_as_in_paper("Yes. I apologize, but I couldn't find an answer. It is 7 [1].")
+
+
+@pytest.mark.parametrize("half", ["choice", "held out"])
+@pytest.mark.parametrize("name", ["phrases", "faithfulness"])
+def test_precision_and_recall_on_labelled_responses(name: str, half: str) -> None:
+    precision, recall, wrong = measured(name, half)
+    assert precision >= 0.9, wrong
+    assert recall >= 0.9, wrong
 
 
 def test_detector_by_name_or_function() -> None:
