@@ -44,6 +44,9 @@ ANSWERS = [
     "I couldn't find the year. The bridge was built by Roebling [2].",
     "The treaty ended the war; neither side gave up land [1].",
     "Scientists do not know why, but the effect is real [1].",
+    "I'm not sure but thick woodlands covered the island until the Middle Ages.",
+    "I did not know that. It was built in 1990.",
+    'The error "I don\'t know this host" means that its key is missing.',
     "but",
     "could",
 ]

@@ -28,8 +28,10 @@ _HOLD = (
     r"|record|present)"
 )
 _FIND = (
-    r"(?:find|locate|answer|determine|tell|identify|say|verify|confirm|know|assist|comment|help"
-    r"|see (?:any|a mention|where|how)\w*|(?:provide|give|offer)(?: you)?(?: with)?"
+    r"(?:find|locate|answer|determine|tell|identify|say|verify|confirm|comment"
+    r"|(?:help|assist) (?:you|with)"
+    r"|see (?:any|a) ?(?:mention|information|details?|thing)"
+    r"|(?:provide|give|offer)(?: you)?(?: with)?"
     r"(?: an?| any| the| that| this| legal| medical)?(?: \w+)? (?:answer|information|details?"
     r"|advice|response|date|year|name))"
 )
@@ -49,10 +51,13 @@ _DECLINING = tuple(
         rf"{_I} (?:could{_NOT}|{_CANNOT}|did{_NOT}|do{_NOT}) (?:\w+ )?{_FIND}\b",
         rf"(?:{_I}(?: am|['’]m| are|['’]re| was| were)|^)(?: ?unable| not able|n['’]t able) "
         rf"to {_FIND}\b",
+        rf"{_I} (?:do{_NOT} (?:currently |actually |really )?|{_CANNOT} )know\b",
         # I do not have any details; I have no information; I am not sure; I would need more
         rf"{_I}(?: currently| really)? do{_NOT} (?:\w+ )?have (?:\w+ ){{0,3}}{_KNOWLEDGE}\b",
         rf"{_I} have no (?:\w+ )?{_KNOWLEDGE}\b",
-        rf"{_I}(?: am|['’]m| are|['’]re) not (?:entirely |quite )?(?:sure|certain|aware of any)\b",
+        rf"{_I}(?: am|['’]m| are|['’]re) not (?:aware of any\b"
+        r"|(?:entirely |quite )?(?:sure|certain)"
+        r"(?: (?:about (?:that|this)|what the answer)\b|, (?:as|because|since)\b|[.!]|$))",
         rf"{_I}(?: would|['’]d) need (?:\w+ )?(?:information|context|details)\b",
         rf"{_I} have(?:n['’]t| not) been (?:given|shown|provided)\b",
         rf"{_I} (?:must|have to) decline\b",
@@ -124,7 +129,7 @@ _ABOUT_SHOWN = re.compile(
     r"(?:e?s)?\b",
     re.IGNORECASE,
 )
-_TURN = re.compile(r"(?:;|[,.] (?:but|however,?|though|although|yet)\b) *", re.IGNORECASE)
+_TURN = re.compile(r"(?:;|[,.]? (?:but|however,?|though|although|yet)\b) *", re.IGNORECASE)
 _CONCESSION = re.compile(r"(?:while|although|though|even though)\b", re.IGNORECASE)
 
 
