@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from functools import cache
 from typing import Any
 
@@ -19,14 +20,26 @@ ENGLISH_SHARE = 0.15
 def language_of(text: str) -> str | None:
     """Return the language of a text as an ISO 639-1 code, or ``None`` where it is not certain.
 
-    Names, numbers and very short texts have no certain language. Of 2,696 English statements of
+    Names, numbers and very short texts have no certain language, unless most of their letters are
+    of another script than the Latin one. Of 2,696 English statements of
     WiCE, BEGIN and HealthVer none is taken for another language.
     """
     words = list(plain_words(text))
     if len(words) >= 3 and sum(map(is_empty_word, words)) >= ENGLISH_SHARE * len(words):
         return ENGLISH
     language, probability = _identifier().classify(text)
-    return str(language) if probability >= SURE else None
+    return str(language) if probability >= SURE or _other_script(text) else None
+
+
+def _other_script(text: str) -> bool:
+    """Whether most letters of a text are not Latin (nor Greek letters of formulas)."""
+    letters = [letter for letter in text if letter.isalpha()]
+    others = [letter for letter in letters if letter > "\u036f" and not _latin_or_greek(letter)]
+    return 2 * len(others) > len(letters)
+
+
+def _latin_or_greek(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith(("LATIN", "GREEK", "FULLWIDTH LATIN"))
 
 
 @cache

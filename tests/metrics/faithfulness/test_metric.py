@@ -54,7 +54,7 @@ def test_every_sentence_has_a_verdict_and_the_passage_that_decides() -> None:
     assert verdicts(found) == ["supported", "contradicted", "not found"]
     assert [row["passages"] for row in found.evidence] == [[1], [2], [1]]
     assert found.evidence[1]["quote"] == "The lamp by the door is not green, said the owner."
-    assert found.evidence[2]["missing"] == ["old", "made", "turin"]
+    assert found.evidence[2]["missing"] == ["old", "made", "Turin"]
     assert found.reason.startswith("1 of 3 sentences contradicted: passage [2] says otherwise")
     assert found.parts["statements"] == 3
     assert found.parts["supported"] == 1
@@ -209,3 +209,85 @@ def test_figures() -> None:
     assert values["not_found"] == 25
     assert values["refused"] == 25
     assert values["statements"] == 3
+
+
+def test_no_is_supported_by_what_contradicts_yes() -> None:
+    judge = Recorder(lambda *_: NO)
+    found = assessed(
+        "No.", "The tower is in Paris.", question="Is the tower in Rome?", entailer=judge
+    )
+    assert [pair[1] for pair in judge.asked] == ["Is the tower in Rome? Yes."]
+    assert (found.verdict, found.score) == ("supported", 1)
+    assert found.evidence[0]["hypothesis"] == "not: Is the tower in Rome? Yes."
+
+
+def test_headings_code_and_the_head_of_a_table_claim_nothing() -> None:
+    response = (
+        "# Answer\n\nUse this:\n```python\nprint('not a sentence')\n```\n"
+        "| plan | price |\n|---|---:|\n| free | **nothing** at all, it is free |\n\n"
+        "The tall lamp is **red**."
+    )
+    judge = Recorder(tells)
+    found = assessed(response, "The lamp is red.", entailer=judge)
+    assert verdicts(found) == ["no claim"] * 3 + ["not found", "supported"]
+    assert {pair[1] for pair in judge.asked} == {
+        "| free | nothing at all, it is free |",
+        "The tall lamp is red.",
+    }
+    texts = "".join(row["text"] for row in found.evidence)
+    assert "".join(texts.split()) == "".join(response.split())
+
+
+@pytest.mark.parametrize(
+    ("response", "expected", "asked"),
+    [
+        (
+            "The documents do not mention a lift. The tall tower is red.",
+            ["no claim", "supported"],
+            ["The tall tower is red."],
+        ),
+        (
+            "The documents do not say whether it has a lift, but the tower is red.",
+            ["supported"],
+            ["The tower is red."],
+        ),
+        ("I'm sorry, but the documents do not mention a lift. Please ask the staff.", [], []),
+        ("The documents do not mention a lift. They describe its history.", [], []),
+    ],
+)
+def test_what_declines_is_told_apart_from_what_answers(
+    response: str, expected: list[str], asked: list[str]
+) -> None:
+    judge = Recorder(tells)
+    found = assessed(response, "The tower is red.", entailer=judge)
+    assert [pair[1] for pair in judge.asked] == asked
+    assert found.verdict == ("supported" if expected else "refused")
+    if expected:
+        assert verdicts(found) == expected
+
+
+def test_of_a_long_passage_the_entailer_reads_the_near_parts() -> None:
+    filler = " ".join(f"Number {n} says nothing of it at all, and that is so." for n in range(2000))
+    judge = Recorder(tells)
+    passage = f"{filler} The tall lamp stands in the red house. {filler}"
+    found = assessed("The tall lamp stands in the red house.", passage, entailer=judge)
+    assert found.verdict == "supported"
+    assert len(judge.asked) == 3
+    assert max(len(premise.split()) for premise, _ in judge.asked) <= 400
+    assert found.evidence[0]["quote"] == "The tall lamp stands in the red house."
+
+
+def test_words_that_are_missing_stand_as_they_are_written() -> None:
+    found = assessed(
+        "Yes, you may cancel on the 24th of May with ten coins in Turin.",
+        "Plans are cancelled on any day.",
+    )
+    assert found.evidence[0]["missing"] == ["24th", "ten", "coins", "Turin"]
+
+
+def test_a_short_answer_in_another_script_is_told_apart() -> None:
+    class English(Recorder):
+        languages = ("en",)
+
+    found = assessed("高级计划每月12欧元。", "The plan costs 12 euros.", entailer=English(tells))
+    assert found.parts == {"other_language": 1.0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from benchmarks.refusals import measured
 
 from trustassay import score
 from trustassay.errors import UnknownNameError
@@ -43,6 +44,9 @@ ANSWERS = [
     "I couldn't find the year. The bridge was built by Roebling [2].",
     "The treaty ended the war; neither side gave up land [1].",
     "Scientists do not know why, but the effect is real [1].",
+    "I'm not sure but thick woodlands covered the island until the Middle Ages.",
+    "I did not know that. It was built in 1990.",
+    'The error "I don\'t know this host" means that its key is missing.',
     "but",
     "could",
 ]
@@ -79,6 +83,14 @@ def test_paper_similarity_is_that_of_fuzzywuzzy(text: str, similarity: int) -> N
 def test_paper_detector_wants_more_than_85() -> None:
     assert refuses_as_in_paper("I apologize; I couldn't find an exact answer") is None
     assert refuses_as_in_paper("Yes. I apologize, but I couldn't find an answer. It is 7 [1].")
+
+
+@pytest.mark.parametrize("half", ["choice", "held out"])
+@pytest.mark.parametrize("name", ["phrases", "faithfulness"])
+def test_precision_and_recall_on_labelled_responses(name: str, half: str) -> None:
+    precision, recall, wrong = measured(name, half)
+    assert precision >= 0.9, wrong
+    assert recall >= 0.9, wrong
 
 
 def test_detector_by_name_or_function() -> None:

@@ -6,10 +6,14 @@ import re
 from dataclasses import dataclass
 
 from trustassay.errors import UnparsedError
+from trustassay.metrics.grounding.declining import answers_apart, belongs_to_refusal
+from trustassay.metrics.grounding.refusal import Detector
 from trustassay.metrics.grounding.sentences import Splitter, statements
 from trustassay.words import content_words, plain_words
 
-__all__ = ["Claim", "listed", "sentences"]
+__all__ = ["DECLINES", "Claim", "listed", "refusal_of", "sentences"]
+
+DECLINES = "it declines to answer"
 
 BARE = 4
 """Words up to which a sentence is taken with its question: "In 1889.", "Gustave Eiffel"."""
@@ -25,30 +29,106 @@ _POLITE = re.compile(
     r"|here(?:'s| is| are)\b[^.!?]{0,80}:",
     re.IGNORECASE,
 )
+_LEAD = re.compile(r"(?:[^\W\d]+ ){0,4}[^\W\d]+:")
+"""What only leads on to what follows: "Use this:"."""
+_DENIAL = re.compile(r"(?:no|nope)[.!]?", re.IGNORECASE)
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
+_RULE = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*")
+_EMPHASIS = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|`")
 _LISTED = re.compile(r"\s*(?:\(?\d{1,3}[.):]|[-*•])\s*(.+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A part of an answer as written, and as it is judged; ``None`` where it claims nothing."""
+    """A part of an answer as written, and as it is judged; ``None`` where it claims nothing.
+
+    denies: the hypothesis is the opposite of what is claimed, so that what contradicts it
+    supports the claim. why: why nothing is claimed.
+    """
 
     text: str
     hypothesis: str | None
+    denies: bool = False
+    why: str = "a question, a greeting or an offer"
 
 
-def sentences(question: str, response: str, split: Splitter) -> list[Claim]:
+def sentences(
+    question: str, response: str, split: Splitter, refuses: Detector = lambda _: None
+) -> list[Claim]:
     """Return the sentences of a response, each as it is to be judged.
 
     A sentence of up to four words ("In 1889.") is judged with its question before it; "Yes, it
-    does" without its first word, and "Yes" alone with the question. Questions, greetings and
-    offers of help claim nothing.
+    does" without its first word, and "Yes" alone with the question; "No" alone is supported by
+    what contradicts "Yes". Questions, greetings, offers of help, headings, the heads of tables and
+    code claim nothing; a sentence that declines claims what it answers after "but".
     """
-    found = statements(response, split, trailing=True, lines=True)
-    return [Claim(one.text, _hypothesis(question, one.hypothesis)) for one in found]
+    return [
+        claim
+        for part, prose in _parts(response)
+        for claim in (_prose(question, part, split, refuses) if prose else [_silent(part)])
+    ]
+
+
+def _prose(question: str, text: str, split: Splitter, refuses: Detector) -> list[Claim]:
+    return [
+        _declining(one.text, one.hypothesis)
+        if refuses(one.hypothesis)
+        else _claim(question, one.text, _EMPHASIS.sub("", one.hypothesis))
+        for one in statements(text, split, trailing=True, lines=True)
+    ]
+
+
+def _silent(text: str) -> Claim:
+    return Claim(text.strip(), None, why="a heading or code")
+
+
+def _declining(text: str, bare: str) -> Claim:
+    return Claim(text, answers_apart(bare) or None, why=DECLINES)
+
+
+def _parts(text: str) -> list[tuple[str, bool]]:
+    """Part a text into prose (true), and code, headings and heads of tables (false)."""
+    parts: list[tuple[list[str], bool]] = []
+    lines, fenced = text.splitlines(), False
+    for place, line in enumerate(lines):
+        fence = line.lstrip().startswith(("```", "~~~"))
+        head = line.lstrip().startswith("|") and _RULE.fullmatch("".join(lines[place + 1 :][:1]))
+        rule = "|" in line and _RULE.fullmatch(line)
+        prose = not (fenced or fence or head or rule or _HEADING.match(line))
+        fenced ^= fence
+        if parts and parts[-1][1] == prose:
+            parts[-1][0].append(line)
+        else:
+            parts.append(([line], prose))
+    found = [("\n".join(part), prose) for part, prose in parts]
+    return [(part, prose) for part, prose in found if any(map(str.isalnum, part))]
+
+
+def refusal_of(response: str, refuses: Detector, split: Splitter) -> str | None:
+    """Return the words by which a response as a whole declines; ``None`` if any of it answers.
+
+    Beside the sentences that decline, apologies, referrals and what the documents are about
+    answer nothing.
+    """
+    found = refuses(response)
+    if not found:
+        return None
+    claims = sentences("", response, split, refuses)
+    declining = [claim for claim in claims if claim.why == DECLINES]
+    others = [claim.text for claim in claims if claim.hypothesis is not None]
+    if declining and any(not belongs_to_refusal(text) for text in others):
+        return None
+    return found
+
+
+def _claim(question: str, text: str, bare: str) -> Claim:
+    if question.rstrip().endswith("?") and _DENIAL.fullmatch(bare):
+        return Claim(text, f"{question} Yes.", denies=True)
+    return Claim(text, _hypothesis(question, bare))
 
 
 def _hypothesis(question: str, text: str) -> str | None:
-    if text.endswith("?") or _POLITE.fullmatch(text):
+    if text.endswith("?") or _POLITE.fullmatch(text) or _LEAD.fullmatch(text):
         return None
     rest = _ASSENT.sub("", text, count=1) if _ASSENT.match(text) else text
     if rest and len(rest) < len(text) and len(list(plain_words(rest))) > BARE:

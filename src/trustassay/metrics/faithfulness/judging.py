@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +13,17 @@ from trustassay.capabilities import Entailment, Models
 from trustassay.metrics.faithfulness.claims import Claim
 from trustassay.metrics.faithfulness.maths import Verdict, contradicting, supporting
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
-from trustassay.metrics.faithfulness.passages import Piece, joined, nearest, pieces, premise
+from trustassay.metrics.faithfulness.passages import Piece, joined, nearest, parts, pieces
 from trustassay.sample import Document, Sample
-from trustassay.words import content_words, plain_words
+from trustassay.words import content_words
 
 __all__ = ["Judged", "Judging"]
 
 QUOTED = 400
 """Characters of a passage's sentence that the evidence quotes."""
+SHORTEST = 4
+"""Letters of a word that may be the beginning of another form of it."""
+_WRITTEN = re.compile(r"[^\W_]+(?:['’.,-][^\W_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,10 @@ class Judging:
         self._options, self._models = options, models
         self._documents: Sequence[Document] = sample.documents or ()
         self._pieces = pieces(self._documents, options.split)
+        self._parts = parts(self._documents, self._pieces)
+        held = {word for piece in self._pieces for word in piece.words}
+        titles = (document.title or "" for document in self._documents)
+        self._held = sorted(held.union(*map(content_words, titles)))
 
     async def verdict(self, claim: Claim) -> Judged:
         """Judge one statement.
@@ -50,14 +59,12 @@ class Judging:
             BackendError: the entailer failed.
         """
         if claim.hypothesis is None:
-            row = _row(claim, "no claim", why="a question, a greeting or an offer")
+            row = _row(claim, "no claim", why=claim.why)
             return Judged("no claim", None, None, row)
         options = self._options
-        near = nearest(claim.hypothesis, self._documents, options.passages)
-        rows = await asyncio.gather(
-            *(self._asked(premise(self._documents[number]), claim) for number, _ in near)
-        )
-        numbers = [number for number, _ in near]
+        near = nearest(claim.hypothesis, self._parts, options.passages)
+        rows = await asyncio.gather(*(self._asked(part.premise, claim) for part, _ in near))
+        numbers = [part.passage for part, _ in near]
         place = supporting(rows, options.threshold)
         if place is not None:
             return self._supported(claim, [numbers[place]], rows[place])
@@ -75,10 +82,14 @@ class Judging:
         )
         if against is not None:
             return self._contradicted(claim, numbers[against], rows[against], best)
-        return self._not_found(claim, near, rows, best)
+        closest = numbers[0] if near and near[0][1] > 0 else None
+        return self._not_found(claim, closest, rows, best)
 
     async def _asked(self, text: str, claim: Claim) -> Entailment:
-        return await self._models.entail(text, claim.hypothesis or "")
+        found = await self._models.entail(text, claim.hypothesis or "")
+        if claim.denies:
+            return Entailment(found.contradiction, found.neutral, found.entailment)
+        return found
 
     def _supported(
         self, claim: Claim, numbers: Sequence[int], found: Entailment, used: Sequence[Piece] = ()
@@ -117,7 +128,7 @@ class Judging:
     def _not_found(
         self,
         claim: Claim,
-        near: Sequence[tuple[int, float]],
+        closest: int | None,
         rows: Sequence[Entailment],
         best: float,
     ) -> Judged:
@@ -128,7 +139,6 @@ class Judging:
             why = "there is no passage"
         elif missing:
             why = f"no passage says this; not in any of them: {', '.join(missing[:6])}"
-        closest = near[0][0] if near and near[0][1] > 0 else None
         row = _row(
             claim,
             "not found",
@@ -151,18 +161,29 @@ class Judging:
 
     def _missing(self, claim: Claim) -> list[str]:
         """Return the words of a statement, as written, that no passage holds."""
-        held = {word for document in self._documents for word in content_words(premise(document))}
+        text = claim.text
+        if claim.hypothesis and claim.hypothesis.casefold() in text.casefold():
+            text = claim.hypothesis  # "Yes, ..." without its first word
         found: dict[str, None] = {}
-        for written in plain_words(claim.text):
+        for written in _WRITTEN.findall(text):
             stems = content_words(written)
-            if stems and held.isdisjoint(stems):
+            if stems and not any(map(self._holds, stems)):
                 found[written] = None
         return list(found)
+
+    def _holds(self, stem: str) -> bool:
+        """Whether a passage has the word, or one that begins with it: "cancel", "cancelled"."""
+        place = bisect_left(self._held, stem)
+        if place == len(self._held):
+            return False
+        word = self._held[place]
+        return word == stem or (len(stem) >= SHORTEST and word.startswith(stem))
 
 
 def _row(claim: Claim, verdict: Verdict, **others: Any) -> dict[str, Any]:
     """Return the evidence of a statement, with what is judged where that is not its text."""
-    judged = {} if claim.hypothesis in (None, claim.text) else {"hypothesis": claim.hypothesis}
+    shown = f"not: {claim.hypothesis}" if claim.denies else claim.hypothesis
+    judged = {} if shown in (None, claim.text) else {"hypothesis": shown}
     rounded = {
         name: round(value, 4) if isinstance(value, float) else value
         for name, value in others.items()

@@ -12,7 +12,7 @@ import numpy as np
 from trustassay.errors import AssessmentError
 from trustassay.languages import language_of
 from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total
-from trustassay.metrics.faithfulness.claims import Claim, listed, sentences
+from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
 from trustassay.metrics.faithfulness.judging import Judged, Judging
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
@@ -124,7 +124,7 @@ class Faithfulness(FaithfulnessOptions):
             words += f"entailer reads ({', '.join(reads)}); give another --entailer"
             parts = {"other_language": 1.0}
             return Assessment(sample.id, self.name, None, reason=words, parts=parts)
-        if refusal := self.refuses(response):
+        if refusal := refusal_of(response, self.refuses, self.split):
             row = {"kind": "refusal", "text": refusal, "detector": self.refusal}
             words = "refuses to answer"
             return Assessment(
@@ -137,7 +137,7 @@ class Faithfulness(FaithfulnessOptions):
     async def _claims(self, context: Context) -> Sequence[Claim]:
         sample = context.sample
         if self.claims == "sentences":
-            return sentences(sample.question, sample.response or "", self.split)
+            return sentences(sample.question, sample.response or "", self.split, self.refuses)
         prompt = self.claims_prompt
         reply = await context.models.chat(
             prompt.filled(question=sample.question, answer=sample.response),
@@ -187,5 +187,6 @@ def _reason(rows: Sequence[Mapping[str, object]], judged: int) -> str:
     for verdict in ("contradicted", "not found"):
         found = [row for row in rows if row["verdict"] == verdict]
         if found:
-            return f"{len(found)} of {judged} sentences {verdict}: {found[0]['why']}"
+            noun = "sentence" if judged == 1 else "sentences"
+            return f"{len(found)} of {judged} {noun} {verdict}: {found[0]['why']}"
     return "the passages support the answer" if judged == 1 else f"all {judged} sentences supported"

@@ -10,7 +10,10 @@ from trustassay.metrics.grounding.sentences import Splitter
 from trustassay.sample import Document
 from trustassay.words import content_words
 
-__all__ = ["Piece", "joined", "nearest", "pieces", "premise"]
+__all__ = ["Part", "Piece", "joined", "nearest", "parts", "pieces"]
+
+LONGEST = 400
+"""Words of a passage up to which it is put to the entailer as a whole, and of its parts."""
 
 JOINED_WORDS = 80
 """Words of joined evidence: what the embedded entailer reads at once."""
@@ -26,9 +29,33 @@ class Piece(NamedTuple):
     words: frozenset[str]
 
 
-def premise(document: Document) -> str:
-    """Return a passage as entailment reads it: its title, if it has one, and its text."""
-    return f"Title: {document.title}\n{document.text}" if document.title else document.text
+class Part(NamedTuple):
+    """What is put to the entailer: a passage, or sentences in a row of a long one."""
+
+    passage: int
+    premise: str
+
+
+def parts(documents: Sequence[Document], found: Sequence[Piece]) -> list[Part]:
+    """Return the passages, long ones in parts of up to 400 words; ``found`` are their sentences.
+
+    A passage has its title before it, if it has one, and so has each of its parts.
+    """
+    rows: list[Part] = []
+    for number, document in enumerate(documents):
+        title = f"Title: {document.title}\n" if document.title else ""
+        if len(document.text.split()) <= LONGEST:
+            rows.append(Part(number, title + document.text))
+            continue
+        own = [piece.text.split() for piece in found if piece.passage == number]
+        texts: list[list[str]] = [[]]
+        for start, sentence in ((i, w) for w in own for i in range(0, len(w), LONGEST)):
+            words = sentence[start : start + LONGEST]
+            if texts[-1] and len(texts[-1]) + len(words) > LONGEST:
+                texts.append([])
+            texts[-1] += words
+        rows += [Part(number, title + " ".join(text)) for text in texts]
+    return rows
 
 
 def pieces(documents: Sequence[Document], split: Splitter) -> list[Piece]:
@@ -41,15 +68,15 @@ def pieces(documents: Sequence[Document], split: Splitter) -> list[Piece]:
     ]
 
 
-def nearest(statement: str, documents: Sequence[Document], most: int) -> list[tuple[int, float]]:
-    """Return the passages that hold the largest share of a statement's content words.
+def nearest(statement: str, rows: Sequence[Part], most: int) -> list[tuple[Part, float]]:
+    """Return the parts that hold the largest share of a statement's content words.
 
     Each with that share, 0 to 1; the first of equal ones, and no more than ``most``.
     """
     wanted = _words(statement)
-    shares = [len(wanted & _words(premise(one))) / max(1, len(wanted)) for one in documents]
-    order = sorted(range(len(documents)), key=lambda number: -shares[number])
-    return [(number, shares[number]) for number in order[:most]]
+    shares = [len(wanted & _words(row.premise)) / max(1, len(wanted)) for row in rows]
+    order = sorted(range(len(rows)), key=lambda place: -shares[place])
+    return [(rows[place], shares[place]) for place in order[:most]]
 
 
 def joined(statement: str, candidates: Sequence[Piece]) -> list[Piece]:

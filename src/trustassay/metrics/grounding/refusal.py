@@ -8,6 +8,7 @@ from collections.abc import Callable
 from rapidfuzz.distance import Indel, Levenshtein
 
 from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.metrics.grounding.declining import declines
 from trustassay.metrics.grounding.sentences import statements
 from trustassay.metrics.grounding.text import normalise_squad
 
@@ -49,45 +50,6 @@ def refuses_as_in_paper(text: str) -> str | None:
     return f"{similarity} % like the flag" if similarity > THRESHOLD else None
 
 
-_NOT = r"(?:n['’]t| not|not)"
-_SOURCES = (
-    r"(?:documents?|passages?|sources?|results?|context|excerpts?|texts?|articles?|information"
-    r"|materials?|references?|snippets?)"
-)
-_TELL = (
-    r"(?:contain|provide|mention|say|state|specify|include|answer|address|give|indicate|discuss"
-    r"|cover|offer|tell|reveal|describe|explain|identify|hold|name)"
-)
-_FIND = r"(?:find|locate|answer|determine|tell|provide|identify|give|say|verify|confirm)"
-_REFUSALS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        # I could not find an answer; we are unable to determine; I am not able to say
-        rf"\b(?:I|we) (?:could{_NOT}|can{_NOT}|did{_NOT}|do{_NOT}) (?:\w+ )?{_FIND}\b",
-        rf"\b(?:I|we)(?: am|['’]m| are|['’]re| was| were) (?:unable|not able) to {_FIND}\b",
-        # I do not know; I have no information
-        rf"\b(?:I|we) do{_NOT} (?:know|have (?:enough|sufficient|any|the)\b)",
-        r"\b(?:I|we) have no (?:idea|comment|information|answer)\b",
-        # the provided documents do not say; the context does not contain
-        rf"\b{_SOURCES}\b[^.!?\n]{{0,40}}? (?:do|does|did|can|could){_NOT} "
-        rf"(?:\w+ ){{0,2}}{_TELL}\b",
-        # none of the documents mentions; no passage states
-        rf"\b(?:none of|no|neither of)(?: the| these| those)?(?: \w+){{0,2}} {_SOURCES}\b"
-        rf"[^.!?\n]{{0,30}}? {_TELL}(?:s|es|ed)?\b",
-        # there is not enough information; insufficient context; no information about
-        r"\b(?:not enough|insufficient) (?:information|evidence|context|details?|data)\b",
-        r"\bno (?:\w+ )?information (?:about|on|regarding|is|was|in|to)\b",
-        # the question cannot be answered; it is not possible to determine
-        r"\b(?:question|answer|this|that|it) (?:cannot|can['’]t|can not|could not|couldn['’]t) be "
-        r"(?:\w+ )?(?:answered|determined|found|verified|inferred)\b",
-        rf"\b(?:not possible|impossible) to {_FIND}\b",
-        # no answer was found; the answer is not given in the documents
-        r"\b(?:no answer|an(?:y)? answer)\b[^.!?\n]{0,20} (?:found|available|given|provided)\b",
-        r"\b(?:is|are|was|were)(?: not|n['’]t) (?:\w+ )?"
-        r"(?:mentioned|stated|specified|provided|given|available|found|answered|covered)\b"
-        rf"[^.!?\n]{{0,30}} {_SOURCES}\b",
-    )
-)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
@@ -100,9 +62,8 @@ def refuses_in_words(text: str) -> str | None:
     """
     refusal = None
     for sentence in statements(text, _SENTENCE_END.split, trailing=True, lines=True):
-        match = next((m for p in _REFUSALS if (m := p.search(sentence.hypothesis))), None)
-        if match:
-            refusal = refusal or match.group()
+        if words := declines(sentence.hypothesis):
+            refusal = refusal or words
         elif sentence.numbers:
             return None
     return refusal

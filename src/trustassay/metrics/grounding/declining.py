@@ -1,0 +1,166 @@
+"""Which English sentences decline to answer, and what such a sentence answers nevertheless."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["answers_apart", "belongs_to_refusal", "declines"]
+
+_NOT = r"(?:n['’]t| not|not)"
+_CANNOT = r"can(?:['’]t| not|not)"
+_SHOWN = (
+    r"(?:documents?|documentation|docs|passages?|sources?|(?:search )?results?|context(?! menu)"
+    r"|excerpts?|texts?(?! messages?)|materials|references?|snippets?|knowledge base"
+    r"|(?:provided|supplied|given) (?:information|data|material)"
+    r"|information (?:provided|supplied|given|above))"
+)
+"""What was shown to the model, by words that rarely mean anything else."""
+_WRITTEN = (
+    r"(?:articles?|reports?|manual|handbook|material|(?:help )?pages?|data|files?|information"
+    r"|guide|policy|extracts?)"
+)
+_SPEAK = (
+    r"(?:mention|say|state|specify|indicate|discuss|cover|address|tell|reveal|describe|explain"
+    r"|answer|go into|deal with|touch on|speak of|talk about|make clear|disclose|clarify)"
+)
+_HOLD = (
+    r"(?:contain|provide|include|give|offer|identify|hold|name|have|list|show|supply|report|note"
+    r"|record|present)"
+)
+_FIND = (
+    r"(?:find|locate|answer|determine|tell|identify|say|verify|confirm|comment"
+    r"|(?:help|assist) (?:you|with)"
+    r"|see (?:any|a) ?(?:mention|information|details?|thing)"
+    r"|(?:provide|give|offer)(?: you)?(?: with)?"
+    r"(?: an?| any| the| that| this| legal| medical)?(?: \w+)? (?:answer|information|details?"
+    r"|advice|response|date|year|name))"
+)
+_KNOWLEDGE = (
+    r"(?:information|info|details?|data|context|knowledge|answer|access|records?|evidence|idea"
+    r"|clue|comment)"
+)
+_TOLD = (
+    r"(?:mentioned|stated|specified|provided|given|available|found|answered|covered|discussed"
+    r"|included|addressed|described|disclosed|named|listed|part of|in|contained)"
+)
+_I = r"\b(?:I|we)"
+_DECLINING = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # I could not find an answer; I was not able to say; unable to answer
+        rf"{_I} (?:could{_NOT}|{_CANNOT}|did{_NOT}|do{_NOT}) (?:\w+ )?{_FIND}\b",
+        rf"(?:{_I}(?: am|['’]m| are|['’]re| was| were)|^)(?: ?unable| not able|n['’]t able) "
+        rf"to {_FIND}\b",
+        rf"{_I} (?:do{_NOT} (?:currently |actually |really )?|{_CANNOT} )know\b",
+        # I do not have any details; I have no information; I am not sure; I would need more
+        rf"{_I}(?: currently| really)? do{_NOT} (?:\w+ )?have (?:\w+ ){{0,3}}{_KNOWLEDGE}\b",
+        rf"{_I} have no (?:\w+ )?{_KNOWLEDGE}\b",
+        rf"{_I}(?: am|['’]m| are|['’]re) not (?:aware of any\b"
+        r"|(?:entirely |quite )?(?:sure|certain)"
+        r"(?: (?:about (?:that|this)|what the answer)\b|, (?:as|because|since)\b|[.!]|$))",
+        rf"{_I}(?: would|['’]d) need (?:\w+ )?(?:information|context|details)\b",
+        rf"{_I} have(?:n['’]t| not) been (?:given|shown|provided)\b",
+        rf"{_I} (?:must|have to) decline\b",
+        rf"{_I} do{_NOT} (?:think|believe) (?:that )?(?:\w+ )?{_SHOWN}\b",
+        rf"{_I} [^.!?\n]{{0,60}}\bfound nothing\b|\bone can(?:not|['’]t) (?:know|tell|say)\b",
+        r"\bas an AI\b[^.!?\n]{0,30} (?:can|do|am|could)(?:n['’]t| not|not| unable)",
+        r"\bmy (?:knowledge|training|data) (?:do|does|did)(?:n['’]t| not)",
+        # the documents do not say; the report never says; they are silent; nothing in them says
+        rf"\b{_SHOWN}\b[^.!?\n]{{0,40}}? (?:(?:do|does|did|could){_NOT}|{_CANNOT}) "
+        rf"(?:\w+ ){{0,3}}?(?:{_SPEAK}|{_HOLD})\b",
+        rf"\b(?:the|this|that|your|these|given) (?:\w+ )?{_WRITTEN}\b[^.!?,\n]{{0,40}}? "
+        rf"(?:do|does){_NOT} (?:\w+ ){{0,3}}?{_SPEAK}\b",
+        rf"\bthe (?:\w+ )?{_WRITTEN}\b you [^.!?\n]{{0,30}}? do(?:es)?{_NOT} {_HOLD}\b",
+        rf"\b(?:{_SHOWN}|{_WRITTEN})\b[^.!?,\n]{{0,25}}? never {_SPEAK}s?\b",
+        rf"\b(?:{_SHOWN}|{_WRITTEN})\b[^.!?,\n]{{0,25}}? (?:makes? no mention|(?:is|are) silent"
+        r"|lacks? |says? (?:nothing|little)|(?:has|have|gives?|contains?|offers?|provides?) "
+        r"(?:no|nothing)\b)",
+        rf"\bthey (?:do|does){_NOT} (?:say|mention|state|specify|tell|reveal)\b",
+        rf"\b(?:none of|no|neither(?: of)?)(?: the| these| those)?(?: \w+){{0,2}} "
+        rf"(?:{_SHOWN}|articles?|reports?|pages)\b[^.!?\n]{{0,30}}? (?:{_SPEAK}|{_HOLD}"
+        r"|deals with|address)(?:s|es|ed)?\b",
+        rf"\bnothing (?:in|within) [^.!?\n]{{0,30}}\b(?:{_SHOWN}|{_WRITTEN})\b",
+        rf"\bnothing (?:about|on) [^.!?\n]{{0,30}} in [^.!?\n]{{0,20}}\b(?:{_SHOWN}|{_WRITTEN})\b",
+        rf"\bnothing in the (?:{_SHOWN}|{_WRITTEN})\b",
+        # there is not enough information; there is no mention of it
+        r"\b(?:not enough|insufficient|n['’]t enough) (?:information|context|details?)\b",
+        r"\b(?:not enough|insufficient) (?:evidence|data) to (?:answer|determine|say|tell)\b",
+        r"(?<!had )\bno (?:\w+ )?(?:information|details?|mention|record)(?: (?:about|on|regarding"
+        r"|concerning|is|was|are|were|in|to|of|available|found|given|provided)\b|[.;]|$)",
+        r"\b(?:is|are)(?:n['’]t| not) any (?:\w+ )?(?:information|mention|details?|record)\b",
+        # it cannot be answered; it is not possible to determine
+        r"\b(?:question|answer|this|that|it|outcome) (?:cannot|can['’]t|can not|could not"
+        r"|couldn['’]t) be (?:\w+ )?(?:answered|determined|found|verified|inferred|established"
+        r"|confirmed|known)\b",
+        r"\b(?:cannot|can['’]t) be (?:answered|determined|inferred|established) "
+        r"(?:from|based|with)\b",
+        r"\b(?:not possible|impossible) to (?:answer|determine|say|know|establish|confirm"
+        r"|verify)\b",
+        # no answer was found; there is no answer in the documents
+        r"\b(?:no answer|an(?:y)? answer)\b[^.!?\n]{0,20} (?:found|available|given|provided)\b",
+        rf"{_NOT} [^.!?\n]{{0,20}}\ban(?:y)? answer in\b",
+        # it is not given in the documents; it is missing from them; it is outside their scope
+        rf"\b(?:is|are|was|were)(?: not|n['’]t) (?:\w+ )?{_TOLD}\b"
+        rf"[^.!?\n]{{0,30}} (?:{_SHOWN}|help pages|knowledge base)\b",
+        rf"\bit (?:is not|isn['’]t) {_TOLD} anywhere\b|^not (?:mentioned|stated|specified|given)\b",
+        r"^(?:that|this) (?:information|detail|topic) (?:is not|isn['’]t) (?:\w+ )?"
+        rf"{_TOLD}\b",
+        rf"\b(?:missing|absent) from (?:\w+ ){{0,2}}{_SHOWN}\b",
+        rf"\b(?:beyond|outside)\b[^.!?\n]{{0,25}}\b(?:{_SHOWN}|my knowledge)\b",
+        rf"\b(?:something I can|able to) answer from\b|\b(?:unclear|unknown|not clear)\b"
+        rf"[^.!?\n]{{0,12}} {_SHOWN}\b",
+        r"^(?:unknown|n/a|not found|no information|no answer)\b *(?:[.;,:–-]|$)",
+    )
+)
+_QUOTED = re.compile(r"[\"“][^\"”\n]*[\"”]")
+_APOLOGY = re.compile(
+    r"(?:(?:I['’]?a?m )?sorry|apologies|I apologi[sz]e|unfortunately)\b", re.IGNORECASE
+)
+_REFERRAL = re.compile(
+    r"(?:please|perhaps|maybe|try|consider|contact|check|if you|for (?:more|further) "
+    r"|I(?:['’]d| would)? (?:recommend|suggest|advise)"
+    r"|you (?:may|might|can|could|should)(?: also)? (?:want|wish|try|check|contact|consult|ask"
+    r"|look|find))\b",
+    re.IGNORECASE,
+)
+_ABOUT_SHOWN = re.compile(
+    rf"(?:they|it|these|(?:the|these|your)(?: \w+)? (?:{_SHOWN}|{_WRITTEN}))(?: only| just| mainly"
+    r"| do)* (?:discuss|describe|cover|mention|talk|focus|deal|speak|contain|relate|refer)"
+    r"(?:e?s)?\b",
+    re.IGNORECASE,
+)
+_TURN = re.compile(r"(?:;|[,.]? (?:but|however,?|though|although|yet)\b) *", re.IGNORECASE)
+_CONCESSION = re.compile(r"(?:while|although|though|even though)\b", re.IGNORECASE)
+
+
+def declines(sentence: str) -> str | None:
+    """Return the words by which an English sentence declines to answer; ``None`` if none do.
+
+    What it quotes does not count: an answer may explain an error message.
+    """
+    bare = _QUOTED.sub('""', sentence)
+    return next((m.group() for p in _DECLINING if (m := p.search(bare))), None)
+
+
+def answers_apart(sentence: str) -> str:
+    """Return the part of a declining sentence that answers, blank if none does.
+
+    "The passages do not say who, but it was in 1889" answers with what follows "but".
+    """
+    said = declines(sentence)
+    start = sentence.find(said) + len(said) if said else 0
+    if _CONCESSION.match(sentence):
+        rest = sentence[start:].partition(", ")[2]
+    else:
+        turn = _TURN.search(sentence, start)
+        rest = sentence[turn.end() :] if turn else ""
+    if len(rest.split()) < 3 or declines(rest) or belongs_to_refusal(rest):
+        return ""
+    return rest[0].upper() + rest[1:]
+
+
+def belongs_to_refusal(sentence: str) -> bool:
+    """Whether a sentence beside one that declines says no more: an apology, a referral elsewhere,
+    or what the documents are about.
+    """
+    return any(p.match(sentence) for p in (_APOLOGY, _REFERRAL, _ABOUT_SHOWN))
