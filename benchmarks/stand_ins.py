@@ -20,17 +20,12 @@ from functools import cache
 from threading import Lock
 from typing import TypeVar
 
-import numpy as np
-
-from benchmarks.fewl import chale, halueval, trustscore, truthfulqa
-from trustassay.backends.embedded import EmbeddedEmbedder
-from trustassay.metrics.fewl.neighbours import nearest
+from benchmarks.fewl.sets import chale, halueval, trustscore, truthfulqa
 
 Known = TypeVar("Known")
 _making = Lock()
 """Models are called in threads: what they know is made once."""
 QUESTIONS = int(os.environ.get("CHALE_QUESTIONS", "300"))
-WRONG = 5
 
 
 def _once(made: Callable[[], Known]) -> Known:
@@ -45,17 +40,17 @@ def _question(prompt: str) -> str:
 
 @cache
 def _chale() -> Mapping[str, Mapping[str, str]]:
-    return {_one_line(one["question"]): one["references"] for one in chale(QUESTIONS, "mixed")}
+    return {_one_line(one["question"]): one["references"] for one in chale(QUESTIONS)}
 
 
 @cache
 def _truthfulqa() -> Mapping[str, Mapping[str, str]]:
-    return {_one_line(one["question"]): one["references"] for one in truthfulqa(None)}
+    return {_one_line(one["question"]): one["references"] for one in truthfulqa()}
 
 
 @cache
 def _knowledge() -> Mapping[str, str]:
-    return {_one_line(one["question"]): one["references"]["knowledge"] for one in halueval(None)}
+    return {_one_line(one["question"]): one["references"]["knowledge"] for one in halueval()}
 
 
 def _one_line(question: str) -> str:
@@ -64,27 +59,27 @@ def _one_line(question: str) -> str:
 
 def mixed1(prompt: str) -> str:
     """Answer a question of CHALE, right in one of ten cases."""
-    return _once(_chale)[_question(prompt)]["reference 1"]
+    return _once(_chale)[_question(prompt)]["0.1 right"]
 
 
 def mixed3(prompt: str) -> str:
     """Answer a question of CHALE, right in three of ten cases."""
-    return _once(_chale)[_question(prompt)]["reference 2"]
+    return _once(_chale)[_question(prompt)]["0.3 right"]
 
 
 def mixed5(prompt: str) -> str:
     """Answer a question of CHALE, right in five of ten cases."""
-    return _once(_chale)[_question(prompt)]["reference 3"]
+    return _once(_chale)[_question(prompt)]["0.5 right"]
 
 
 def mixed7(prompt: str) -> str:
     """Answer a question of CHALE, right in seven of ten cases."""
-    return _once(_chale)[_question(prompt)]["reference 4"]
+    return _once(_chale)[_question(prompt)]["0.7 right"]
 
 
 def mixed9(prompt: str) -> str:
     """Answer a question of CHALE, right in nine of ten cases."""
-    return _once(_chale)[_question(prompt)]["reference 5"]
+    return _once(_chale)[_question(prompt)]["0.9 right"]
 
 
 def ada(prompt: str) -> str:
@@ -115,7 +110,7 @@ def knowledge(prompt: str) -> str:
 @cache
 def _trustscore() -> Mapping[str, Mapping[str, str]]:
     found: dict[str, dict[str, str]] = {}
-    for one in trustscore(None):
+    for one in trustscore():
         found.setdefault(_one_line(one["question"]), {})[one["model"]] = one["response"]
     return found
 
@@ -138,15 +133,7 @@ def gpt(prompt: str) -> str:
 @cache
 def _wrong() -> Mapping[str, tuple[str, ...]]:
     """Return the right short answers of each question's nearest questions: wrong ones for it."""
-    rows = [one for one in chale(QUESTIONS, "short") if one["label"]]
-    questions = [one["question"] for one in rows]
-    vectors = EmbeddedEmbedder().vectors(questions)
-    near = nearest(vectors, vectors, WRONG, max_similarity=0.8, itself=np.arange(len(rows))).places
-    short = [one["references"]["reference 1"] for one in rows]
-    return {
-        _one_line(question): tuple(short[place] for place in places if place >= 0)
-        for question, places in zip(questions, near, strict=True)
-    }
+    return {_one_line(one["question"]): tuple(one["wrong_answers"]) for one in chale(QUESTIONS)}
 
 
 def pairs(prompt: str) -> str:
