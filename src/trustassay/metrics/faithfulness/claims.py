@@ -33,7 +33,6 @@ _LEAD = re.compile(r"(?:[^\W\d]+ ){0,4}[^\W\d]+:")
 """What only leads on to what follows: "Use this:"."""
 _DENIAL = re.compile(r"(?:no|nope)[.!]?", re.IGNORECASE)
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
-_RULE = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*")
 _EMPHASIS = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|`")
 _LISTED = re.compile(r"\s*(?:\(?\d{1,3}[.):]|[-*•])\s*(.+)")
 
@@ -92,8 +91,8 @@ def _parts(text: str) -> list[tuple[str, bool]]:
     lines, fenced = text.splitlines(), False
     for place, line in enumerate(lines):
         fence = line.lstrip().startswith(("```", "~~~"))
-        head = line.lstrip().startswith("|") and _RULE.fullmatch("".join(lines[place + 1 :][:1]))
-        rule = "|" in line and _RULE.fullmatch(line)
+        head = line.lstrip().startswith("|") and _is_rule(lines[place + 1 : place + 2])
+        rule = "|" in line and _is_rule([line])
         prose = not (fenced or fence or head or rule or _HEADING.match(line))
         fenced ^= fence
         if parts and parts[-1][1] == prose:
@@ -102,6 +101,11 @@ def _parts(text: str) -> list[tuple[str, bool]]:
             parts.append(([line], prose))
     found = [("\n".join(part), prose) for part, prose in parts]
     return [(part, prose) for part, prose in found if any(map(str.isalnum, part))]
+
+
+def _is_rule(lines: list[str]) -> bool:
+    """Whether a line is the rule below the head of a table: bars, dashes and colons."""
+    return bool(lines) and "-" in lines[0] and not lines[0].strip(" \t:|-")
 
 
 def refusal_of(response: str, refuses: Detector, split: Splitter) -> str | None:
