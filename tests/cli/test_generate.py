@@ -219,7 +219,7 @@ def test_where_nothing_is_answered_an_older_file_stays(cli: Cli, tmp_path: Path)
 @pytest.mark.slow
 def test_killed_and_started_again_it_asks_for_the_rest(tmp_path: Path) -> None:
     questions(tmp_path / "q.jsonl", 60)
-    with LlmServer(latency_ms=10) as one:
+    with LlmServer(latency_ms=50) as one:
         asking = command("generate", "q.jsonl", "--model", uri(one, concurrency=4))
         asking += ["--out", "a.jsonl"]
         process = subprocess.Popen(asking, cwd=tmp_path, stderr=subprocess.DEVNULL)
