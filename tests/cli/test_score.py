@@ -449,6 +449,17 @@ def test_a_fact_check_with_nothing_to_check_against_is_refused(
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").glob("*/samples.jsonl"))
 
 
+@pytest.mark.parametrize("column", ["contexts", "context"])
+def test_what_a_metric_misses_bears_the_name_of_the_file(
+    cli: Cli, tmp_path: Path, column: str
+) -> None:
+    text = f"question,answer,{column}\nWhat is red?,A lamp.,A lamp is red.\nWho?,Anna.,\n"
+    (tmp_path / "log.csv").write_text(text)
+    said = cli("score", "log.csv", "--entailer", "lexical")
+    assert said.status == 2
+    assert f"log.csv:3: {column}: is missing (expected the passages shown)" in said.err
+
+
 def test_where_no_sample_has_a_score_the_reason_is_shown(tmp_path: Path) -> None:
     row = {"question": "Where is Rome?", "response": "In Italy.", "documents": []}
     jsonl(tmp_path / "in.jsonl", [row])

@@ -102,7 +102,8 @@ class Recognised:
             return self.sources[canonical]
         if self.raw.get(canonical) is not None or canonical not in self.layout.fields:
             return canonical
-        return self.layout.fields[canonical][0]
+        names = self.layout.fields[canonical]
+        return next((name for name in names if name in self.raw), names[0])
 
     def _document_path(self, source: str, rest: str) -> str:
         match = re.fullmatch(r"(\[(\d+)\]\.)(\w+)(.*)", rest)

@@ -7,7 +7,7 @@ prevent the others from being read, and a user sees all faults together.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -41,11 +41,15 @@ class Fault:
 
 
 class Located(NamedTuple):
-    """A sample, its place in the input, and whether it has its own id."""
+    """A sample, its place in the input, and whether it has its own id.
+
+    ``in_own_words`` returns a problem of the sample with its field as the record names it.
+    """
 
     where: str
     sample: Sample
     has_id: bool = True
+    in_own_words: Callable[[Problem], Problem] = lambda problem: problem
 
 
 def read_samples(
@@ -181,4 +185,5 @@ def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
         problems = [Problem("record", f"cannot be read ({error})")]
     if problems:
         return Fault(raw.where, tuple(Problem(clean(p.field), p.message) for p in problems))
-    return Located(raw.where, sample, has_id=recognised.record.get("id") is not None)
+    has_id = recognised.record.get("id") is not None
+    return Located(raw.where, sample, has_id, recognised.in_own_words)

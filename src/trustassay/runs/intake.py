@@ -128,7 +128,7 @@ async def _sound(
             intake.note(record)
             continue
         sample = record.sample
-        problems = check(sample)
+        problems = [record.in_own_words(problem) for problem in check(sample)]
         known_as = hash64(sample.id)
         if known_as in ids:
             if record.has_id:

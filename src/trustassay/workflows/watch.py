@@ -290,7 +290,7 @@ class _Watch:
         if taken and found.has_id:
             problems.append(Problem("id", f"{sample.id!r} is already used by an earlier record"))
         if problems:
-            self._note(Fault(found.where, tuple(problems)))
+            self._note(Fault(found.where, tuple(map(found.in_own_words, problems))))
             return None
         name, number = sample.id, 1
         while hash64(name) in self._ids:
