@@ -63,3 +63,11 @@ def test_faults_name_the_row(tmp_path: Path, rows: list[object], message: str) -
 def test_an_unknown_field_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="premise"):
         read_pairs(written(tmp_path / "p.jsonl", row(1)), fields={"premis": "x"})
+
+
+def test_a_field_that_no_row_has_is_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("passage,claim,label\na,b,1\nc,d,0\n")
+    words = "expected a field premise, or --field premise=COLUMN; it has passage, claim, label"
+    with pytest.raises(InputError, match=words):
+        read_pairs(path)

@@ -56,7 +56,15 @@ def read_pairs(
         named[name] = column
     made: list[LabelledPair] = []
     faults: list[str] = []
-    for where, row in table_rows(path, faults):
+    rows = list(table_rows(path, faults))
+    columns = list(dict.fromkeys(column for _, row in rows for column in row))
+    for name in ("premise", "hypothesis", "label"):
+        if rows and named[name] not in columns:
+            raise InputError(
+                f"{path}: expected a field {named[name]}, or --field {name}=COLUMN; it has "
+                f"{', '.join(columns)}"
+            )
+    for where, row in rows:
         try:
             made.append(_pair(row, named, supported))
         except ValueError as error:
