@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from trustassay.metrics.faithfulness.maths import Verdict, contradicting, suppor
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.faithfulness.passages import Piece, joined, nearest, parts, pieces
 from trustassay.sample import Document, Sample
+from trustassay.together import all_of
 from trustassay.words import content_words
 
 __all__ = ["Judged", "Judging"]
@@ -63,7 +63,7 @@ class Judging:
             return Judged("no claim", None, None, row)
         options = self._options
         near = nearest(claim.hypothesis, self._parts, options.passages)
-        rows = await asyncio.gather(*(self._asked(part.premise, claim) for part, _ in near))
+        rows = await all_of(self._asked(part.premise, claim) for part, _ in near)
         numbers = [part.passage for part, _ in near]
         place = supporting(rows, options.threshold)
         if place is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,6 +17,7 @@ from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.faithfulness.view import problem_in, view_of
 from trustassay.sample import Problem, Sample, is_blank
+from trustassay.together import all_of
 from trustassay.views import View
 
 __all__ = ["Faithfulness"]
@@ -131,7 +131,7 @@ class Faithfulness(FaithfulnessOptions):
                 sample.id, self.name, None, verdict="refused", reason=words, evidence=[row]
             )
         judging = Judging(self, sample, models)
-        judged = await asyncio.gather(*map(judging.verdict, await self._claims(context)))
+        judged = await all_of(map(judging.verdict, await self._claims(context)))
         return self._assessed(sample, judged)
 
     async def _claims(self, context: Context) -> Sequence[Claim]:

@@ -160,11 +160,11 @@ def _of_models(read: Sequence[Sample], records: Records) -> list[Sample]:
     """Return the samples of named models; raises InputError where there are fewer than two."""
     _refuse(read, ("response", "model"), records)
     found = [one for one in read if one.response is not None and one.model is not None]
-    models = {one.model for one in found}
+    models = {one.model for one in found if one.model is not None}
     if len(models) < 2:
         raise InputError(
-            f"answers of {len(models)} models; expected two models or more, told apart by the "
-            "field `model`"
+            "expected answers of two models or more, told apart by the field `model`; found "
+            f"{', '.join(sorted(models)) or 'none'}"
         )
     return found
 
