@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from trustassay.capabilities import Models
 from trustassay.sample import Problem, Sample
-from trustassay.summaries import Mean, Quantile, Share, Statistic, Total, summarised
+from trustassay.summaries import (
+    Mean,
+    Quantile,
+    Share,
+    Statistic,
+    Total,
+    Weighted,
+    WeightedColumns,
+    summarised,
+)
 from trustassay.views import View
 
 __all__ = [
@@ -27,6 +36,7 @@ __all__ = [
     "Share",
     "Summary",
     "Total",
+    "Weighted",
 ]
 
 _OPTIONAL = frozenset({"usage", "fault"})
@@ -81,7 +91,8 @@ class Figure:
     """The meaning of a key of a summary, for the report, the documentation and the terminal.
 
     ``statistic`` says how it is computed from the assessments; ``None`` if the metric's own
-    :meth:`Metric.summarise` computes it.
+    :meth:`Metric.summarise` computes it. ``better`` says whether more of it is better, where the
+    statistic does not: "higher", "lower", or "" where neither is.
     """
 
     key: str
@@ -90,6 +101,7 @@ class Figure:
     group: str = ""
     headline: bool = False
     statistic: Statistic | None = None
+    better: Literal["higher", "lower", ""] = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form of the fields that are shown."""
@@ -337,6 +349,15 @@ class Metric(ABC):
             self.settings(),
             found.without_interval,
         )
+
+    def weighted(self, assessments: Iterable[Assessment]) -> Weighted:
+        """Return the figures that can be resampled, over ``assessments``, which are read once.
+
+        These are the figures declared with a statistic. `compare` and `gate` give the change of a
+        figure an interval by it; one that is not among them has none.
+        """
+        statistics = {key: f.statistic for key, f in self.figures.items() if f.statistic}
+        return WeightedColumns.of(statistics, assessments)
 
     def problem(self, assessment: Assessment) -> str | None:  # noqa: ARG002
         """Return a sentence on what a reader should look at in an assessment, or ``None``.

@@ -1,4 +1,4 @@
-"""Figures that a metric declares: means, shares, quantiles and totals, with intervals."""
+"""Figures that a metric declares: means, shares, quantiles, totals; intervals and resamples."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trustassay.statistics.intervals import (
     FEWEST,
@@ -21,8 +22,19 @@ from trustassay.statistics.intervals import (
     too_few,
 )
 
-__all__ = ["Mean", "Quantile", "Share", "Statistic", "Summarised", "Total", "summarised"]
+__all__ = [
+    "Mean",
+    "Quantile",
+    "Share",
+    "Statistic",
+    "Summarised",
+    "Total",
+    "Weighted",
+    "WeightedColumns",
+    "summarised",
+]
 
+Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 
 
@@ -162,3 +174,86 @@ def _interval_of_mean(numbers: Any, bounds: tuple[float, float] | None) -> Inter
     share = min(max((mean - least) / width, 0.0), 1.0)
     low, high = mean_interval(share, variance / width**2, n)
     return least + width * low, least + width * high
+
+
+class Weighted(Protocol):
+    """Figures over answers that count several times, or not at all: over resamples of a run.
+
+    It holds n answers, in some order.
+    """
+
+    def at(self, places: NDArray[np.int64], /) -> Self:
+        """Return the same of the answers at these places."""
+        ...
+
+    def figures(self, weights: Floats, /) -> Mapping[str, Floats]:
+        """Return the figures over data sets, shape (b,), in which each answer counts as often as
+        ``weights``, shape (b, n), say. NaN where a figure is undefined.
+        """
+        ...
+
+    def inputs(self, key: str, /) -> Floats:
+        """Return what a figure takes of each answer, shape (n, c); NaN where it does not count."""
+        ...
+
+
+@dataclass(frozen=True)
+class WeightedColumns:
+    """Declared figures as :class:`Weighted`; ``columns`` has shape (n,) for each of them."""
+
+    statistics: Mapping[str, Statistic]
+    columns: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, statistics: Mapping[str, Statistic], assessments: Iterable[Any]) -> WeightedColumns:
+        """Read the assessments once; those that failed count for nothing."""
+        columns = {key: array("d") for key in statistics}
+        for one in assessments:
+            for key, statistic in statistics.items():
+                value = None if one.error is not None else _value(statistic, one)
+                columns[key].append(math.nan if value is None else value)
+        return cls(statistics, {key: np.array(column) for key, column in columns.items()})
+
+    def at(self, places: NDArray[np.int64]) -> WeightedColumns:
+        """Return the same of the answers at these places."""
+        return WeightedColumns(
+            self.statistics, {key: column[places] for key, column in self.columns.items()}
+        )
+
+    def figures(self, weights: Floats) -> dict[str, Floats]:
+        """Return the figures over data sets of these weights, shape (b,) each."""
+        found = {}
+        for key, statistic in self.statistics.items():
+            column = self.columns[key]
+            there = ~np.isnan(column)
+            own, values = weights[:, there], column[there]
+            if isinstance(statistic, Quantile):
+                found[key] = _weighted_quantiles(values, own, statistic.q)
+                continue
+            total, size = own @ values, own.sum(axis=1)
+            if not isinstance(statistic, Total):
+                total = np.divide(total, size, out=np.full(len(size), np.nan), where=size > 0)
+            found[key] = total * (100 if isinstance(statistic, Share) else 1)
+        return found
+
+    def inputs(self, key: str) -> Floats:
+        """Return what a figure takes of each answer, shape (n, 1)."""
+        return self.columns[key][:, None]
+
+
+def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
+    """Return the q-quantiles of values that stand there so often, as ``numpy.quantile`` has them.
+
+    Args:
+        values: shape (n,). weights: whole numbers, shape (b, n).
+    """
+    order = np.argsort(values)
+    ordered, reached = values[order], np.cumsum(weights[:, order], axis=1)
+    found = np.full(len(weights), np.nan)
+    for row, upto in enumerate(reached):
+        if len(upto) and upto[-1] > 0:
+            place = (upto[-1] - 1) * q
+            ends = np.searchsorted(upto, (math.floor(place), math.ceil(place)), side="right")
+            low, high = ordered[ends]
+            found[row] = low + (high - low) * (place - math.floor(place))
+    return found

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from trustassay.cli import judged
+from trustassay.cli.changes import show_worse
 from trustassay.cli.common import Json, Seed, errors_for_people
 from trustassay.cli.options import Records, Spending, with_options
 from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
-    from trustassay.report.pages import Row
+    from trustassay.report.pages import AnswerLists, Row
     from trustassay.statistics.comparison import Difference
     from trustassay.workflows.compare import Comparison, Side
 
 COLUMNS = ("first", "second", "change", "95 % interval", "p")
+ON_PAGE = 200
+"""Changed answers of a kind on the page."""
+OF_FIGURES = ("first", "second", "change", "95 % interval", "")
 
 
 @with_options
@@ -53,7 +57,13 @@ def compare(  # noqa: PLR0913 - one argument an option
     as_json: Json = False,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Write a page: both distributions, or all pairs.", show_default=False),
+        typer.Option(
+            "--page",
+            "--out",
+            help="Write a page: changed answers and both distributions, or all pairs.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ] = None,
     judge: Annotated[
         Optional[str],  # noqa: UP045
@@ -87,14 +97,16 @@ def compare(  # noqa: PLR0913 - one argument an option
         typer.Option("--dry-run", help="With --judge: show the calls that would be made."),
     ] = False,
 ) -> None:
-    """Compare the distributions of a metric's scores in two runs, or answers by a judge.
+    """Compare two runs: figures, single answers, and the distribution of scores; or answers by a
+    judge.
 
-    Runs of the same samples are also compared sample by sample. With --judge the answers to the
-    same questions are compared in both orders, and the win rate of the first input is reported.
+    Answers are paired by id and question, else by question. The answers that got worse come first.
+    With --judge the answers to the same questions are compared in both orders, and the win rate of
+    the first input is reported.
 
     \b
     trustassay compare runs/monday runs/tuesday
-    trustassay compare runs/monday runs/tuesday --metric harmonicity --out change.html
+    trustassay compare runs/monday runs/tuesday --metric harmonicity --page change.html
     trustassay compare tuned.jsonl vanilla.jsonl --judge openai:gpt-4o-mini --budget 2usd
     """
     with errors_for_people():
@@ -199,16 +211,64 @@ def _p(value: float) -> str:
     return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
+def figure_rows(found: Comparison) -> list[Row]:
+    """Return the table of headline figures over the pairs."""
+    from trustassay.cli.common import amount
+    from trustassay.report.pages import Row
+
+    table = []
+    for key, one in found.figures.items():
+        digits = 1 if one.figure.unit in ("%", "°") else 3
+        cells = [amount(value, one.figure.unit) for value in (one.first, one.second)]
+        cells += [f"{one.difference.value:+.{digits}f}", _interval(one.difference, digits)]
+        cells = [cell.replace("-", "−") for cell in (*cells, one.verdict)]
+        table.append(Row(key, cells, one.figure.explanation))
+    return table
+
+
+def paired_in_words(found: Comparison) -> str:
+    """Say what was paired, and over what figures and answers are compared."""
+    words = found.pairing.in_words()
+    if not len(found.pairing.first):
+        return f"{words}; the runs are compared as independent samples"
+    return words
+
+
 def _show(found: Comparison) -> None:
-    title = f"{found.metric.title}: {found.first.path} and {found.second.path}"
-    say(one_line(title))
-    show_table(("figure", *COLUMNS), [(row.name, *row.cells) for row in rows(found)], ())
+    say(one_line(f"{found.metric.title}: {found.first.path} and {found.second.path}"))
+    say(paired_in_words(found))
+    if found.figures:
+        shown = [(row.name, *row.cells) for row in figure_rows(found)]
+        show_table(("figure of the pairs", *OF_FIGURES), shown, ())
+    for key, why in found.not_compared.items():
+        say(one_line(f"{key} is not compared: {why}"))
+    if len(found.pairing.first):
+        show_worse(found.metric.name, found.answers)
+    shown = [(row.name, *row.cells) for row in rows(found)]
+    show_table(("all scores", *COLUMNS), shown, ())
     sizes = [f"{len(side.scores):,}" for side in (found.first, found.second)]
-    paired = f", {found.pairs:,} of them paired by id" if found.pairs else ""
-    say(f"{sizes[0]} and {sizes[1]} scores{paired}")
+    say(f"{sizes[0]} and {sizes[1]} scores, {found.pairs:,} of them paired")
     say(headline(found))
     for warning in found.warnings:
         say(one_line(f"note: {warning}"))
+
+
+def answer_lists(found: Comparison) -> AnswerLists | None:
+    """Return the changed answers as the page shows them."""
+    from trustassay.report.pages import AnswerLists, ChangedAnswer
+
+    if not len(found.pairing.first):
+        return None
+    answers = found.answers
+    lists = {"worse": answers.worse, "better": answers.better, "other": answers.other}
+    shown = {
+        kind: [
+            ChangedAnswer(one.question, one.ids[1], one.in_words(), one.reasons, one.responses)
+            for one in changes[:ON_PAGE]
+        ]
+        for kind, changes in lists.items()
+    }
+    return AnswerLists(answers.in_words(), shown, answers.counts)
 
 
 def write_comparison(found: Comparison, path: Path) -> None:
@@ -223,12 +283,16 @@ def write_comparison(found: Comparison, path: Path) -> None:
             "first run": str(found.first.path),
             "second run": str(found.second.path),
             "scores": f"{len(found.first.scores):,} and {len(found.second.scores):,}",
-            "paired by id": f"{found.pairs:,}" if found.pairs else "no",
+            "paired": paired_in_words(found),
         },
         headline=headline(found).replace("p = ", "p\xa0=\xa0").replace("95 %", "95\xa0%"),
         warnings=found.warnings,
         columns=COLUMNS,
         rows=rows(found),
+        figures=figure_rows(found),
+        figure_columns=OF_FIGURES,
+        not_compared=found.not_compared,
+        answers=answer_lists(found),
         groups=found.groups,
         apart=(found.distribution.at, found.distribution.statistic),
     )

@@ -20,6 +20,7 @@ from trustassay.cli import (
     entailers,
     experiment,
     experiment_learning,
+    gate,
     generate,
     isotropy,
     models,
@@ -55,6 +56,7 @@ app.command("distractors")(distractors.distractors)
 app.command("rescore")(rescore.rescore)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("gate")(gate.gate)
 app.command("annotate")(annotate.annotate)
 app.command("agree")(agree.agree)
 app.add_typer(rubric.app, name="rubric")
@@ -87,7 +89,7 @@ def options(
 ) -> None:
     """Exit status: 0 all scored; 1 finished, but some samples failed, or stopped by a full disk;
     2 bad input or arguments, nothing was started; 3 watch: too many answers beyond the threshold;
-    130 interrupted, run the same command again to continue."""
+    4 gate: undecided (its 1: failed); 130 interrupted, run the same command again to continue."""
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from trustassay.differences import Piece, compared
 from trustassay.report.groups import Groups
 from trustassay.report.page import write_template
 from trustassay.report.plots import Curve, Mark, bars_svg, curves_svg, interval_svg, ticks
@@ -17,6 +18,8 @@ from trustassay.report.text import amount, number
 from trustassay.statistics.isotropy import Isotropy
 
 __all__ = [
+    "AnswerLists",
+    "ChangedAnswer",
     "ComparisonPage",
     "IsotropyPage",
     "PerturbationSection",
@@ -41,10 +44,35 @@ class Row(NamedTuple):
     explanation: str = ""
 
 
+class ChangedAnswer(NamedTuple):
+    """One answer of two runs: how its judgement changed in words, both reasons, both texts."""
+
+    question: str
+    id: str
+    change: str
+    reasons: tuple[str, str]
+    responses: tuple[str, str]
+
+    @property
+    def pieces(self) -> list[Piece] | None:
+        """The later response in pieces, with what it lacks of the earlier one."""
+        return compared(*self.responses)
+
+
+class AnswerLists(NamedTuple):
+    """The changed answers: in words, some of each kind (worse, better, other), and all counts."""
+
+    headline: str
+    shown: Mapping[str, Sequence[ChangedAnswer]]
+    counts: Mapping[str, int]
+
+
 @dataclass(frozen=True)
 class ComparisonPage:
     """What the page of two runs shows.
 
+    ``figures`` are those over pairs of answers, ``not_compared`` why others are not among them;
+    ``answers`` are the changed ones, ``None`` where nothing could be paired.
     ``groups`` holds the scores of both runs, as two models; ``apart`` is where their distribution
     functions lie furthest apart, and how far.
     """
@@ -56,6 +84,10 @@ class ComparisonPage:
     warnings: Sequence[str]
     columns: Sequence[str]
     rows: Sequence[Row]
+    figures: Sequence[Row]
+    figure_columns: Sequence[str]
+    not_compared: Mapping[str, str]
+    answers: AnswerLists | None
     groups: Groups
     apart: tuple[float, float]
 

@@ -1,8 +1,7 @@
-"""Two runs side by side: did the distribution of a metric's scores change?"""
+"""Two runs side by side: which figures, which answers and which scores changed?"""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.calls.backends import MODEL
 from trustassay.errors import RunFolderError, did_you_mean
 from trustassay.metric import MetricInfo
 from trustassay.report import Groups
 from trustassay.report.text import amount
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.hashing import hash64
-from trustassay.runs.infos import metric_infos
 from trustassay.statistics.comparison import (
     Difference,
     KolmogorovSmirnov,
@@ -30,6 +25,16 @@ from trustassay.statistics.comparison import (
     sign_flip_p,
 )
 from trustassay.statistics.randomness import generator
+from trustassay.workflows.changes import (
+    AnswerChanges,
+    FigureChange,
+    Scored,
+    answer_changes,
+    figure_changes,
+    why_not_resampled,
+)
+from trustassay.workflows.pairing import Pairing
+from trustassay.workflows.two_runs import differing_settings, finished_run, headlines, paired_runs
 
 __all__ = ["Comparison", "Side", "compare"]
 
@@ -43,13 +48,12 @@ class Side:
     path: Path
     run: Mapping[str, Any]
     scores: Floats
-    scored: NDArray[np.uint64]
-    ids: NDArray[np.uint64]
+    samples: int
 
     @property
     def without_score(self) -> int:
         """The number of samples that failed, or that the metric cannot score."""
-        return len(self.ids) - len(self.scores)
+        return self.samples - len(self.scores)
 
     def share_below(self, bound: float) -> float:
         """Return the percentage of scores below a bound."""
@@ -60,10 +64,13 @@ class Side:
 class Comparison:
     """What changed from the first run to the second.
 
-    ``stable`` is the difference of the percentages below ``stable_below``, where the metric has
-    such a bound. ``pairs`` counts the samples that both runs scored, ``paired`` is the mean of
-    their differences and ``paired_p`` its p-value; all are 0 or ``None`` unless the runs hold the
-    same ids. ``warnings`` say what else is different.
+    ``pairing`` says which answers belong together. ``figures`` are the headline figures over the
+    pairs, ``not_compared`` why others are not among them; ``answers`` are the changed answers.
+
+    ``mean``, ``median``, ``distribution`` and ``stable``, the percentage below ``stable_below``,
+    compare all scores of both runs. ``pairs`` counts the pairs that both runs scored, ``paired`` is
+    the mean of their differences and ``paired_p`` its p-value, ``None`` of fewer than two.
+    ``warnings`` say which settings differ, and what has no score.
     """
 
     metric: MetricInfo
@@ -77,6 +84,10 @@ class Comparison:
     pairs: int
     paired: Difference | None
     paired_p: float | None
+    pairing: Pairing
+    figures: Mapping[str, FigureChange]
+    not_compared: Mapping[str, str]
+    answers: AnswerChanges
     warnings: Sequence[str]
 
     @property
@@ -130,6 +141,10 @@ class Comparison:
             "kolmogorov_smirnov": self.distribution._asdict(),
             "pairs": self.pairs,
             "paired": self.paired and {**(change(self.paired) or {}), "p": self.paired_p},
+            "pairing": self.pairing.to_dict(),
+            "figures": {key: one.to_dict() for key, one in self.figures.items()},
+            "not_compared": dict(self.not_compared),
+            "answers": self.answers.to_dict(),
             "warnings": list(self.warnings),
         }
 
@@ -149,14 +164,13 @@ def compare(
         ValueError: the runs share several metrics, and none is named.
         UnknownNameError: a run of an earlier version, and the metric is not installed.
     """
-    settings = [_settings(path) for path in (first, second)]
-    name = _common_metric((first, second), settings, metric)
-    a, b = (_side(path, run, name) for path, run in zip((first, second), settings, strict=True))
-    infos = [
-        metric_infos(RunFolder(path), run)[name]
-        for path, run in zip((first, second), settings, strict=True)
-    ]
-    bounds = [info.stable_below for info in infos]
+    runs = (finished_run(first), finished_run(second))
+    name = _common_metric((first, second), runs, metric)
+    pairing, read = paired_runs((first, second), runs, [name])
+    scored = read[name]
+    a, b = (_side(one, run) for one, run in zip(scored, runs, strict=True))
+    info = scored[0].info
+    bounds = [one.info.stable_below for one in scored]
     bound = bounds[0] if bounds[0] == bounds[1] else None
 
     def rng(purpose: str) -> np.random.Generator:
@@ -165,49 +179,33 @@ def compare(
     stable = None
     if bound is not None:
         stable = difference_of_shares(a.scores < bound, b.scores < bound)
-    warnings = _warnings(name, a, b)
-    pairs, paired, paired_p = 0, None, None
-    if np.array_equal(a.ids, b.ids):
-        changes = _paired(a, b)
-        pairs = len(changes)
-        if pairs > 1:
-            lowest, highest = infos[0].score_range
-            paired = mean_of_differences(changes, highest - lowest)
-            paired_p = sign_flip_p(changes, rng("sign flips"), permutations)
-    else:
-        shared = len(np.intersect1d(a.ids, b.ids))
-        warnings.append(
-            f"the runs have different samples ({shared:,} ids are in both, of {len(a.ids):,} and "
-            f"{len(b.ids):,}), so they are compared as independent samples"
-        )
+    changes = _paired(*scored, pairing)
+    paired, paired_p = None, None
+    if len(changes) > 1:
+        lowest, highest = info.score_range
+        paired = mean_of_differences(changes, highest - lowest)
+        paired_p = sign_flip_p(changes, rng("sign flips"), permutations)
+    keys, absent = headlines(scored)
+    figures = figure_changes(*scored, pairing, keys, seed)
+    absent |= {key: why_not_resampled(pairing, *scored) for key in keys if key not in figures}
     return Comparison(
-        metric=infos[0],
+        metric=info,
         first=a,
         second=b,
         stable_below=bound,
-        mean=difference_of_means(a.scores, b.scores, infos[0].score_range),
+        mean=difference_of_means(a.scores, b.scores, info.score_range),
         median=difference_of_medians(a.scores, b.scores),
         stable=stable,
         distribution=kolmogorov_smirnov(a.scores, b.scores, rng("permutations"), permutations),
-        pairs=pairs,
+        pairs=len(changes),
         paired=paired,
         paired_p=paired_p,
-        warnings=warnings,
+        pairing=pairing,
+        figures=figures,
+        not_compared=absent,
+        answers=answer_changes(*scored, pairing),
+        warnings=[*differing_settings(*runs, [name]), *_without_score(a, b)],
     )
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    if path.is_file():
-        raise RunFolderError(
-            f"{path}: is a file; expected a run's folder, or --judge, which compares answers"
-        )
-    folder = RunFolder(path)
-    run = folder.read_run()
-    if run is None:
-        raise RunFolderError(f"{path}: holds no run")
-    if folder.read_summary() is None:
-        raise RunFolderError(f"{path}: the run is not finished; run its command again to finish it")
-    return run
 
 
 def _common_metric(
@@ -228,50 +226,26 @@ def _common_metric(
     return common[0]
 
 
-def _side(path: Path, run: Mapping[str, Any], metric: str) -> Side:
-    scores, scored, ids = array("d"), array("Q"), array("Q")
-    for assessment in RunFolder(path).assessments(metric):
-        place = hash64(assessment.id)
-        ids.append(place)
-        if assessment.score is not None:
-            scores.append(assessment.score)
-            scored.append(place)
-    if not scores:
+def _side(scored: Scored, run: Mapping[str, Any]) -> Side:
+    scores = scored.scores[~np.isnan(scored.scores)]
+    path, metric = scored.path, scored.info.name
+    if not len(scores):
         raise RunFolderError(f"{path}: no sample has a score for {metric}")
     if len(scores) == 1:
         raise RunFolderError(
             f"{path}: only one sample has a score for {metric}; at least two are needed"
         )
-    return Side(
-        path,
-        run,
-        np.array(scores),
-        np.array(scored, dtype=np.uint64),
-        np.sort(np.array(ids, dtype=np.uint64)),
-    )
+    return Side(path, run, scores, len(scored.scores))
 
 
-def _paired(a: Side, b: Side) -> Floats:
-    """Return the differences of the samples that both runs scored, in the order of the first."""
-    _, in_a, in_b = np.intersect1d(a.scored, b.scored, return_indices=True)
-    order = np.argsort(in_a)
-    return np.asarray(b.scores[in_b[order]] - a.scores[in_a[order]])
+def _paired(a: Scored, b: Scored, pairing: Pairing) -> Floats:
+    """Return the differences of the pairs that both runs scored, in the order of the first."""
+    found = b.scores[pairing.second] - a.scores[pairing.first]
+    return np.asarray(found[~np.isnan(found)])
 
 
-def _warnings(name: str, a: Side, b: Side) -> list[str]:
-    """Say what differs between the runs besides their answers."""
-    found = []
-    options = [side.run["metrics"][name] for side in (a, b)]
-    for option in dict.fromkeys([*options[0], *options[1]]):
-        values = [one.get(option) for one in options]
-        if values[0] != values[1] and option != "seed":
-            found.append(f"{name}: {option} was {values[0]}, then {values[1]}")
-    names = {*a.run["backends"], *b.run["backends"]} - {MODEL}
-    for backend in sorted(names):
-        values = [side.run["backends"].get(backend) for side in (a, b)]
-        if values[0] != values[1]:
-            found.append(f"the {backend} was {values[0]}, then {values[1]}")
-    return found + [
+def _without_score(a: Side, b: Side) -> list[str]:
+    return [
         f"{side.path}: {amount(side.without_score, 'sample')} without a score"
         for side in (a, b)
         if side.without_score

@@ -74,12 +74,14 @@ class Faithfulness(FaithfulnessOptions):
                 "answers with a sentence that no passage says",
                 headline=True,
                 statistic=Share("not found"),
+                better="lower",
             ),
             Figure(
                 "contradicted",
                 "answers with a sentence that a passage contradicts",
                 headline=True,
                 statistic=Share("contradicted"),
+                better="lower",
             ),
             Figure("refused", "answers that refuse", statistic=Share("refused")),
             Figure(

@@ -190,8 +190,21 @@ _HEADLINES = {
     "answered_citation_f1",
 }
 
+_BETTER_HIGHER = _HEADLINES | {
+    f"{kind}_{of}"
+    for kind in ("reject", "answerable", "regular_citation", "answered_citation")
+    for of in ("rec", "prec", "f1")
+}
+
 FIGURES: dict[str, Figure] = {
-    key: Figure(key, explanation, unit, group, headline=key in _HEADLINES)
+    key: Figure(
+        key,
+        explanation,
+        unit,
+        group,
+        headline=key in _HEADLINES,
+        better="higher" if key in _BETTER_HIGHER else "",
+    )
     for group, rows in _ROWS
     for key, unit, explanation in rows
 }

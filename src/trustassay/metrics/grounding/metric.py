@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from trustassay.metrics.grounding.keys import FIGURES
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.summary import summarise
 from trustassay.metrics.grounding.view import problem_in, view_of
+from trustassay.metrics.grounding.weighted import WeightedAnswers
 from trustassay.sample import Problem, Sample
 from trustassay.views import View
 
@@ -72,3 +73,7 @@ class Grounding(GroundingOptions):
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return every figure of Trust-Eval, with intervals over answers; nothing is random."""
         return summarise(self, assessments)
+
+    def weighted(self, assessments: Iterable[Assessment]) -> WeightedAnswers:
+        """Return every figure, the Trust-Score with all that it is made of, over resamples."""
+        return WeightedAnswers.of(self, assessments)

@@ -58,6 +58,16 @@ class Answers:
         self._unions += [populations[:, m].any(axis=1).sum() for m in self._members.values()]
 
     @property
+    def width(self) -> int:
+        """The length 2 K of a row."""
+        return 2 * len(self._keys)
+
+    def columns(self, key: str) -> list[int]:
+        """Return the places in a row of what a figure is made of; all, where it is a count."""
+        terms = self._members.get(key, range(len(self._keys)))
+        return [*terms, *(len(self._keys) + place for place in terms)]
+
+    @property
     def support(self) -> dict[str, int]:
         """The number of answers behind each figure."""
         return dict(zip(self._members, map(int, self._unions), strict=True))

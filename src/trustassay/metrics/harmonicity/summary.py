@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.metric import Assessment, Figure, Metric, Summary
+from trustassay.metric import Assessment, Figure, Mean, Metric, Quantile, Share, Summary
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
@@ -21,6 +21,7 @@ from trustassay.statistics.intervals import (
     quantile_interval,
     too_few,
 )
+from trustassay.summaries import Statistic
 
 __all__ = ["FIGURES", "SEMANTIC_FIGURES", "Scores", "summarise"]
 
@@ -30,8 +31,28 @@ Floats = NDArray[np.float64]
 CHUNK = 4096
 
 
+_RESAMPLED: Mapping[str, Statistic] = {
+    "mean": Mean(),
+    "median": Quantile(0.5),
+    "p90": Quantile(0.9),
+    "stable_share": Share("stable"),
+    "angle_degrees": Mean("angle_degrees", (0.0, 180.0)),
+}
+"""The same figures as declared statistics, by which two runs are compared."""
+
+
 def _figures(*rows: tuple[str, str, str, bool]) -> dict[str, Figure]:
-    return {key: Figure(key, words, unit, headline=main) for key, words, unit, main in rows}
+    return {
+        key: Figure(
+            key,
+            words,
+            unit,
+            headline=main,
+            statistic=_RESAMPLED.get(key),
+            better="lower" if key == "angle_degrees" else "",
+        )
+        for key, words, unit, main in rows
+    }
 
 
 FIGURES: Mapping[str, Figure] = _figures(

@@ -1,0 +1,150 @@
+"""``trustassay gate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
+
+import typer
+
+from trustassay.cli.changes import show_worse
+from trustassay.cli.common import Json, Seed, errors_for_people
+from trustassay.cli.streams import one_line, print_json, say
+from trustassay.cli.tables import show_table
+
+if TYPE_CHECKING:
+    from trustassay.workflows.gate import Gate
+
+FAILED, UNDECIDED = 1, 4
+STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED}
+
+
+def gate(  # noqa: PLR0913 - one argument an option
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="The run's folder (score --out).", show_default=False),
+    ],
+    *,
+    at_least: Annotated[
+        list[str],
+        typer.Option(
+            "--min",
+            help="A figure of summary.json and the least value that it may have: "
+            "grounding.trust_score=60. May be given more than once.",
+            metavar="FIGURE=NUMBER",
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    at_most: Annotated[
+        list[str],
+        typer.Option(
+            "--max",
+            help="The same with the largest value: faithfulness.contradicted=5.",
+            metavar="FIGURE=NUMBER",
+        ),
+    ] = [],  # noqa: B006
+    no_worse_than: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="An earlier run of the same questions. Questions are paired; the interval of the "
+            "paired difference decides.",
+            metavar="RUN",
+            show_default=False,
+        ),
+    ] = None,
+    figure: Annotated[
+        list[str],
+        typer.Option(
+            help="With --no-worse-than: the figure to compare. May be given more than once. "
+            "Default: the first headline figure of each metric that both runs have.",
+            metavar="METRIC.FIGURE",
+        ),
+    ] = [],  # noqa: B006
+    margin: Annotated[
+        float,
+        typer.Option(
+            help="With --no-worse-than: how much worse is tolerated, in percent of the figure's "
+            "range: 5 is 5 points of a percentage, 0.05 of a score from 0 to 1.",
+            min=0,
+            max=100,
+        ),
+    ] = 0.0,
+    undecided: Annotated[
+        Literal["pass", "fail", "undecided"],
+        typer.Option(help="What an undecided rule counts as, in the exit status and in JUnit."),
+    ] = "undecided",
+    markdown: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="Write the result as Markdown, for a pull request.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    junit: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Write the result as JUnit XML.", metavar="FILE", show_default=False),
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Pass or fail a run, for continuous integration: by bounds, or against an earlier run.
+
+    A rule passes if the whole 95 % interval of its figure is on the right side of the line, and
+    fails if it is on the wrong one. If it reaches both sides, or there are too few samples for an
+    interval, the rule is undecided. Counts, which have no interval, are compared as they are.
+
+    Exit status: 0 pass; 1 fail; 2 bad arguments, nothing was decided; 4 undecided (--undecided).
+
+    \b
+    trustassay gate runs/new --min grounding.trust_score=60 --max grounding.failed=0
+    trustassay gate runs/new --no-worse-than runs/main --margin 5 --markdown gate.md
+    trustassay gate runs/new --no-worse-than runs/main --junit gate.xml --undecided pass
+    """
+    with errors_for_people():
+        from trustassay.workflows import gate as gating
+        from trustassay.workflows import gate_files
+
+        if no_worse_than is None and (figure or margin):
+            raise ValueError(
+                f"{'--figure' if figure else '--margin'}: has an effect with --no-worse-than alone"
+            )
+        bounds = [gating.parse_bound(one, at_least=True) for one in at_least]
+        bounds += [gating.parse_bound(one, at_least=False) for one in at_most]
+        earlier = gating.Earlier(no_worse_than, figure, margin) if no_worse_than else None
+        found = gating.gate(run, bounds, earlier, seed=seed)
+        _show(found)
+        if markdown:
+            _write(markdown, gate_files.markdown(found).encode())
+        if junit:
+            _write(junit, gate_files.junit(found, undecided))
+        if as_json:
+            print_json(found.to_dict() | {"undecided_counts_as": undecided})
+        result = undecided if found.result == "undecided" else found.result
+        if result != found.result:
+            say(f"undecided counts as {result} (--undecided)")
+    raise typer.Exit(STATUS[result])
+
+
+def _write(path: Path, content: bytes) -> None:
+    from trustassay.files import whole
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole(path) as file:
+        file.write(content)
+    say(f"written: {path}")
+
+
+def _show(found: Gate) -> None:
+    from trustassay.workflows.gate_files import interval_in_words, value_of
+
+    rows = [
+        (one.name, one.result, value_of(one), interval_in_words(one), one.rule, one.why)
+        for one in found.checks
+    ]
+    headings = ("figure", "result", "value", "95 % interval", "rule", "why")
+    show_table(headings, rows, {"rule", "why"}, wide=True)
+    for name, answers in found.answers.items():
+        show_worse(name, answers)
+    for note in found.notes:
+        say(one_line(f"note: {note}"))
+    say(f"gate: {found.result}")
