@@ -63,12 +63,57 @@ def test_a_run_beside_itself(runs: Path) -> None:
     assert len(found.groups.cells) == 2
 
 
-def test_runs_of_different_samples(runs: Path) -> None:
+def test_runs_of_different_ids_are_paired_by_question(runs: Path) -> None:
     found = compare(runs / "before", runs / "others")
-    assert (found.pairs, found.paired, found.paired_p) == (0, None, None)
+    assert (found.pairing.by_id, found.pairing.by_question, found.pairs) == (0, 120, 120)
     assert found.distribution.p > 0.01
-    (warning,) = found.warnings
-    assert "0 ids are in both, of 120 and 120" in warning
+    assert found.warnings == []
+
+
+def test_runs_of_different_questions_are_compared_as_independent(
+    runs: Path, tmp_path: Path
+) -> None:
+    rows: list[dict[str, Any]] = [
+        row | {"question": f"Another: {row['question']}"} for row in many(each=10)
+    ]
+    score(rows, metrics="harmonicity", embedder=HashedWords(), out=tmp_path / "run", report=False)
+    found = compare(runs / "before", tmp_path / "run")
+    assert (found.pairs, found.paired, found.paired_p) == (0, None, None)
+    assert found.pairing.other_question == 120
+    assert found.figures == {}
+    assert set(found.not_compared.values()) == {"the runs have no question in common"}
+    assert found.mean.value == 0.0
+
+
+def test_headline_figures_have_intervals_of_the_paired_difference(runs: Path) -> None:
+    found = compare(runs / "before", runs / "after").figures
+    assert list(found) == ["mean", "median", "stable_share", "angle_degrees"]
+    assert found["mean"].verdict == found["angle_degrees"].verdict == "worse"
+    assert "better" not in {one.verdict for one in found.values()}
+    assert {key: one.better for key, one in found.items()} == {
+        "mean": "lower",
+        "median": "lower",
+        "stable_share": "higher",
+        "angle_degrees": "lower",
+    }
+    for key, one in found.items():
+        summary = json.loads((runs / "after" / "summary.json").read_bytes())
+        assert one.second == pytest.approx(summary["metrics"]["harmonicity"]["values"][key])
+        assert one.difference.interval
+        assert one.difference.interval[0] < one.difference.value < one.difference.interval[1]
+
+
+def test_answers_that_got_worse_come_first(runs: Path) -> None:
+    answers = compare(runs / "before", runs / "after").answers
+    falls = [b - a for a, b in (one.scores for one in answers.worse) if a is not None and b]
+    assert len(falls) == answers.counts["worse"] > 20
+    assert falls == sorted(falls, reverse=True)
+    assert min(falls) > 0
+    kinds = ("worse", "better", "other", "failed", "same")
+    assert sum(answers.counts[kind] for kind in kinds) == 120
+    first = answers.worse[0]
+    assert first.question.startswith("What is told of place")
+    assert first.reasons[1]
 
 
 def test_the_same_seed_gives_the_same_numbers(runs: Path) -> None:

@@ -164,7 +164,8 @@ def compare(
         ValueError: the runs share several metrics, and none is named.
         UnknownNameError: a run of an earlier version, and the metric is not installed.
     """
-    runs = (finished_run(first), finished_run(second))
+    otherwise = ", or --judge, which compares answers"
+    runs = (finished_run(first, otherwise), finished_run(second, otherwise))
     name = _common_metric((first, second), runs, metric)
     pairing, read = paired_runs((first, second), runs, [name])
     scored = read[name]

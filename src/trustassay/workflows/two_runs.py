@@ -19,17 +19,14 @@ _OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", ABOUT}
 """What run.json says of its input, or what is compared by itself."""
 
 
-def finished_run(path: Path) -> dict[str, Any]:
-    """Return the settings of a run.
+def finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:
+    """Return the settings of a run; ``otherwise`` says what a file may be given with.
 
     Raises:
         RunFolderError: it is a file, or holds no finished run.
     """
     if path.is_file():
-        raise RunFolderError(
-            f"{path}: is a file; expected a run's folder (compare takes files with --judge, which "
-            "compares answers)"
-        )
+        raise RunFolderError(f"{path}: is a file; expected a run's folder{otherwise}")
     folder = RunFolder(path)
     run = folder.read_run()
     if run is None:

@@ -1,0 +1,128 @@
+"""Assertions on answers in pytest: ``pytest -p trustassay.pytest_plugin``.
+
+def test_capital(assert_trust):
+    answer = my_system("Where is the Louvre?")
+    assert_trust(
+        {"question": "Where is the Louvre?", "response": answer.text, "documents": answer.passages},
+        "faithfulness",
+        at_least=0.9,
+    )
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from trustassay.metric import Assessment, Metric
+from trustassay.sample import Sample
+
+__all__ = ["AssertTrust", "assert_trust", "trust_backends"]
+
+ITEMS, LINE = 20, 240
+"""Pieces of evidence in a message, and characters of each."""
+
+
+class AssertTrust:
+    """Scores single samples and compares the score; each local model is loaded once.
+
+    Args:
+        backends: as of :func:`trustassay.score`: ``entailer``, ``judge``, ...; a metric receives
+            those that it uses.
+    """
+
+    def __init__(self, backends: Mapping[str, Any]) -> None:
+        self._backends = dict(backends)
+        self._loaded: dict[tuple[str, str], Any] = {}
+
+    def __call__(
+        self,
+        sample: Sample | Mapping[str, Any],
+        metric: Metric | str,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+    ) -> Assessment:
+        """Score a sample and return its assessment.
+
+        Args:
+            sample: in any layout that ``score`` reads.
+            metric: a metric, or its name with options as on the command line.
+            at_least, at_most: bounds of the score, in the metric's own range.
+
+        Raises:
+            AssertionError: the score is out of bounds, or there is none; the message has the
+                reason and the evidence.
+            ValueError: no bound is given; and as ``score``.
+        """
+        __tracebackhide__ = True
+        from trustassay.api import score
+        from trustassay.registry import metric_from_text
+
+        if at_least is None and at_most is None:
+            raise ValueError("assert_trust: expected at_least= or at_most=, a bound of the score")
+        chosen = metric_from_text(metric) if isinstance(metric, str) else metric
+        run = score([sample], metrics=chosen, **self._backends_of(chosen))
+        found = run.assessments[0]
+        low = -float("inf") if at_least is None else at_least
+        high = float("inf") if at_most is None else at_most
+        if found.error is None and found.score is not None and low <= found.score <= high:
+            return found
+        raise AssertionError("\n".join(_message(found, at_least, at_most)))
+
+    def _backends_of(self, metric: Metric) -> dict[str, Any]:
+        """Return the backends that a metric uses; local ones loaded, once each."""
+        from trustassay.calls.backends import place_of
+        from trustassay.calls.kinds import capability
+        from trustassay.runs.settling import asked_words, check_needs
+
+        words = asked_words([metric])
+        found = {word: one for word, one in self._backends.items() if word in words}
+        for _, need in check_needs([metric]):
+            kind = capability(place_of(need.capability).capability)
+            default = None if need.optional else need.default or kind.default
+            choice = found.get(kind.backend, default)
+            if kind.name == "chat" or not isinstance(choice, str):
+                continue
+            key = (kind.backend, choice)
+            if key not in self._loaded:
+                self._loaded[key] = kind.load(choice)
+            found[kind.backend] = self._loaded[key]
+        return found
+
+
+def _message(found: Assessment, at_least: float | None, at_most: float | None) -> Iterator[str]:
+    bounds = [("at least", at_least), ("at most", at_most)]
+    expected = " and ".join(f"{words} {one:g}" for words, one in bounds if one is not None)
+    score = "no score" if found.score is None else f"{found.score:.3g}"
+    yield f"{found.metric}: {score}, expected {expected}"
+    if found.error is not None:
+        yield f"could not be scored: {found.error}"
+    if found.verdict:
+        yield f"verdict: {found.verdict}"
+    if found.reason:
+        yield f"reason: {found.reason}"
+    if found.evidence:
+        yield "evidence:"
+    for item in found.evidence[:ITEMS]:
+        told = "; ".join(
+            f"{key}: {value}" for key, value in item.items() if value not in (None, "", [])
+        )
+        yield f"  - {textwrap.shorten(told, LINE, placeholder=' …')}"
+    if len(found.evidence) > ITEMS:
+        yield f"  ... and {len(found.evidence) - ITEMS} more"
+
+
+@pytest.fixture(scope="session")
+def trust_backends() -> Mapping[str, Any]:
+    """The backends of ``assert_trust``; override it to name others: ``{"entailer": "lexical"}``."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def assert_trust(trust_backends: Mapping[str, Any]) -> AssertTrust:
+    """Return ``assert_trust(sample, metric, at_least=...)``; models are loaded once a session."""
+    return AssertTrust(trust_backends)

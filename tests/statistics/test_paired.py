@@ -1,0 +1,58 @@
+"""The paired bootstrap: against scipy, by hand, and at its edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.lazily import needed
+from trustassay.statistics.paired import FEWEST_CHANGED, drawn_counts, paired_difference
+
+stats = needed("scipy.stats")
+
+
+def drawn(x: np.ndarray, seed: int = 0, replicates: int = 4000) -> np.ndarray:  # type: ignore[type-arg]
+    rng = np.random.default_rng(seed)
+    return np.concatenate([c @ x / len(x) for c in drawn_counts(len(x), rng, replicates)])
+
+
+def test_counts_are_those_of_draws_with_replacement() -> None:
+    counts = np.concatenate(list(drawn_counts(5, np.random.default_rng(0), 3000)))
+    assert counts.shape == (3000, 5)
+    assert (counts.sum(axis=1) == 5).all()
+    assert counts.mean(axis=0) == pytest.approx(np.ones(5), abs=0.06)
+    assert counts.var(axis=0) == pytest.approx(np.full(5, 0.8), abs=0.1)
+
+
+def test_the_interval_is_about_students() -> None:
+    x = np.random.default_rng(1).normal(0.1, 0.2, 60)
+    found = paired_difference(float(x.mean()), drawn(x), 60, 60)
+    t = stats.t.interval(0.95, 59, x.mean(), stats.sem(x))
+    assert found.interval == pytest.approx(t, abs=0.006)
+
+
+def test_without_any_change_the_interval_is_nothing() -> None:
+    assert paired_difference(0.0, np.zeros(100), 30, 0).interval == (0.0, 0.0)
+
+
+def test_few_changes_are_not_told_from_none() -> None:
+    x = np.zeros(20)
+    x[: FEWEST_CHANGED - 1] = -1.0
+    one = paired_difference(float(x.mean()), drawn(x), 20, FEWEST_CHANGED - 1)
+    assert one.interval is not None
+    assert one.interval[0] < -0.4 and one.interval[1] == 0.0
+    x[FEWEST_CHANGED - 1] = -1.0
+    other = paired_difference(float(x.mean()), drawn(x), 20, FEWEST_CHANGED)
+    assert other.interval is not None
+    assert other.interval[1] < 0.0
+
+
+def test_too_few_questions_have_no_interval() -> None:
+    found = paired_difference(0.0, np.zeros(100), 1, 0)
+    assert found == (0.0, None, "too few questions: 1; at least 20 are needed")
+
+
+def test_a_figure_that_most_draws_leave_undefined_has_no_interval() -> None:
+    values = np.where(np.arange(100) < 30, np.nan, 0.1)
+    found = paired_difference(0.1, values, 40, 40)
+    assert (found.interval, found.without) == (None, "too few answers make up the figure")
