@@ -36,7 +36,7 @@ def test_the_message_has_reason_and_evidence(check: AssertTrust) -> None:
     assert text.startswith("faithfulness: 0, expected at least 0.9\nverdict: not found\nreason: ")
     assert f"text: {JUNK.removesuffix(' [1].')}" in text
     assert "Purple, elephants" in text
-    with pytest.raises(AssertionError, match="faithfulness: 1, expected at least 0.1 and at most"):
+    with pytest.raises(AssertionError, match=r"faithfulness: 1, expected at least 0.1 and at most"):
         check(GOOD, "faithfulness", at_least=0.1, at_most=0.5)
 
 
@@ -44,7 +44,7 @@ def test_what_cannot_be_scored_fails(check: AssertTrust) -> None:
     with pytest.raises(AssertionError, match="no score, expected at least 0\ncould not be scored"):
         check(GOOD | {"response": " "}, "faithfulness", at_least=0)
     refusal = GOOD | {"response": "I am sorry, but I cannot find that in the documents."}
-    with pytest.raises(AssertionError, match="faithfulness: no score.*\nverdict: refused"):
+    with pytest.raises(AssertionError, match=r"faithfulness: no score.*\nverdict: refused"):
         check(refusal, "faithfulness", at_least=0)
 
 
@@ -54,8 +54,8 @@ def test_a_bound_is_needed(check: AssertTrust) -> None:
 
 
 def test_a_model_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[LexicalEntailer] = []
-    monkeypatch.setattr(LexicalEntailer, "__init__", loaded.append, raising=False)
+    loaded: list[object] = []
+    monkeypatch.setattr(LexicalEntailer, "__init__", lambda self: loaded.append(self))
     check = AssertTrust({"entailer": "lexical"})
     for metric in ("grounding", "faithfulness", "faithfulness"):
         check(GOOD, metric, at_least=0.9)
@@ -76,8 +76,11 @@ def test_the_fixture_in_pytest(tmp_path: Path) -> None:
         "def trust_backends():\n    return {'entailer': 'lexical'}\n"
     )
     (tmp_path / "test_answers.py").write_text(
-        f"def test_good(assert_trust):\n    assert_trust({GOOD!r}, 'faithfulness', at_least=0.9)\n\n"
-        f"def test_bad(assert_trust):\n    assert_trust({BAD!r}, 'faithfulness', at_least=0.9)\n"
+        "".join(
+            f"def test_{name}(assert_trust):\n"
+            f"    assert_trust({row!r}, 'faithfulness', at_least=0.9)\n\n"
+            for name, row in (("good", GOOD), ("bad", BAD))
+        )
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "trustassay.pytest_plugin"]
     done = subprocess.run(

@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 
 from trustassay.metric import Assessment
-from trustassay.summaries import Mean, Quantile, Share, Total, WeightedColumns, summarised
+from trustassay.summaries import (
+    Mean,
+    Quantile,
+    Share,
+    Statistic,
+    Total,
+    WeightedColumns,
+    summarised,
+)
 
-STATISTICS = {
+STATISTICS: dict[str, Statistic] = {
     "mean": Mean(),
     "length": Mean("length"),
     "good": Share("good"),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.lazily import needed
 from trustassay.statistics.paired import FEWEST_CHANGED, drawn_counts, paired_difference
 
 stats = needed("scipy.stats")
 
+Floats = NDArray[np.float64]
 
-def drawn(x: np.ndarray, seed: int = 0, replicates: int = 4000) -> np.ndarray:  # type: ignore[type-arg]
+
+def drawn(x: Floats, seed: int = 0, replicates: int = 4000) -> Floats:
     rng = np.random.default_rng(seed)
     return np.concatenate([c @ x / len(x) for c in drawn_counts(len(x), rng, replicates)])
 

@@ -158,7 +158,7 @@ def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:
         gate(base)
     with pytest.raises(ValueError, match=r"--max: unknown figure 'grounding.trust_scor'; did you"):
         gate(base, [Bound("grounding.trust_scor", 1, at_least=False)])
-    with pytest.raises(ValueError, match="did you mean faithfulness.mean"):
+    with pytest.raises(ValueError, match=r"did you mean faithfulness\.mean"):
         against(runs, "junk", figures=["faithfulness.man"])
     with pytest.raises(ValueError, match="unknown metric of both runs 'faithfullness'; did you"):
         against(runs, "junk", figures=["faithfullness.mean"])

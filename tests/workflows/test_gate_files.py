@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tests.workflows.towns import town_run, towns
-from trustassay.workflows.gate import Bound, Earlier, Gate, gate
+from trustassay.workflows.gate import Bound, Earlier, Gate, Result, gate
 from trustassay.workflows.gate_files import junit, markdown
 
 HOSTILE = (
@@ -65,8 +65,8 @@ def test_markdown_is_a_table_of_the_rules_and_a_list_of_answers(found: Gate) -> 
 @pytest.mark.parametrize(
     ("undecided", "skipped", "failures"), [("undecided", 1, 1), ("fail", 0, 2)]
 )
-def test_junit(found: Gate, undecided: str, skipped: int, failures: int) -> None:
-    root = ET.fromstring(junit(found, undecided))  # type: ignore[arg-type]
+def test_junit(found: Gate, undecided: Result, skipped: int, failures: int) -> None:
+    root = ET.fromstring(junit(found, undecided))
     assert root.tag == "testsuites"
     (suite,) = root
     cases = list(suite)

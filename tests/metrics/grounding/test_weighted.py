@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from trustassay.metrics import Grounding
 
 
 @pytest.mark.parametrize("correctness", ["em", "none"])
-def test_figures_are_those_of_the_answers_repeated(correctness: str) -> None:
+def test_figures_are_those_of_the_answers_repeated(correctness: Literal["em", "none"]) -> None:
     run = run_of(mixed(), A, correctness=correctness)
     rows = [*run.assessments, Assessment.failed("x", "grounding", "no")]
     metric = Grounding(correctness=correctness)
