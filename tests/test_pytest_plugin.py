@@ -54,8 +54,12 @@ def test_a_bound_is_needed(check: AssertTrust) -> None:
 
 
 def test_a_model_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[object] = []
-    monkeypatch.setattr(LexicalEntailer, "__init__", lambda self: loaded.append(self))
+    loaded: list[LexicalEntailer] = []
+
+    def note(entailer: LexicalEntailer) -> None:
+        loaded.append(entailer)
+
+    monkeypatch.setattr(LexicalEntailer, "__init__", note)
     check = AssertTrust({"entailer": "lexical"})
     for metric in ("grounding", "faithfulness", "faithfulness"):
         check(GOOD, metric, at_least=0.9)

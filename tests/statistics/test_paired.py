@@ -27,6 +27,16 @@ def test_counts_are_those_of_draws_with_replacement() -> None:
     assert counts.var(axis=0) == pytest.approx(np.full(5, 0.8), abs=0.1)
 
 
+@pytest.mark.parametrize(("units", "replicates"), [(50, 2000), (40_000, 500), (400_000, 200)])
+def test_many_units_are_drawn_fewer_times(units: int, replicates: int) -> None:
+    class Told:
+        def multinomial(self, n: int, shares: Floats, size: int) -> Floats:
+            return np.empty((size, 0))
+
+    drawn = drawn_counts(units, Told())  # type: ignore[arg-type]
+    assert sum(len(one) for one in drawn) == replicates
+
+
 def test_the_interval_is_about_students() -> None:
     x = np.random.default_rng(1).normal(0.1, 0.2, 60)
     found = paired_difference(float(x.mean()), drawn(x), 60, 60)

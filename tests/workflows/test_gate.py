@@ -100,7 +100,7 @@ def test_the_same_seed_gives_the_same_interval(runs: Path) -> None:
         (Bound("grounding.num_samples", 46, at_least=True), "fail"),
         (Bound("grounding.failed", 0, at_least=False), "pass"),
         (Bound("calls.entailment.stored", 0, at_least=False), "pass"),
-        (Bound("grounding.trust_score", 1, at_least=True), "undecided"),
+        (Bound("grounding.trust_score", 1, at_least=True), "fail"),
     ],
 )
 def test_bounds(runs: Path, bound: Bound, result: str) -> None:
@@ -152,6 +152,28 @@ def test_bounds_that_cannot_be_read(text: str) -> None:
         parse_bound(text, at_least=True)
 
 
+def test_runs_of_other_questions_are_refused(runs: Path, tmp_path: Path) -> None:
+    rows = (row | {"question": f"Else: {row['question']}"} for row in towns(3))
+    town_run(tmp_path / "run", rows)
+    with pytest.raises(RunFolderError, match="have no question in common"):
+        gate(tmp_path / "run", earlier=Earlier(runs / "base"))
+
+
+def test_what_has_no_value_fails(runs: Path, tmp_path: Path) -> None:
+    """Else a run in which everything failed would pass with ``--undecided pass``."""
+    blank = (row | {"response": " "} for row in towns(30))
+    town_run(tmp_path / "run", blank, "faithfulness")
+    found = gate(
+        tmp_path / "run",
+        [Bound("faithfulness.mean", 0.1, at_least=True)],
+        Earlier(runs / "base"),
+    )
+    assert [one.result for one in found.checks] == ["fail", "fail"]
+    assert "it has no value" in found.checks[0].why
+    assert found.answers["faithfulness"].counts["failed_now"] == 30
+    assert "faithfulness: 30 of 30 samples failed; they count in no other figure" in found.notes
+
+
 def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:
     base = runs / "base"
     with pytest.raises(ValueError, match="no rule: give --min"):
@@ -164,6 +186,8 @@ def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:
         against(runs, "junk", figures=["faithfullness.mean"])
     with pytest.raises(ValueError, match="not known whether more of it is better"):
         against(runs, "junk", figures=["grounding.answered_ratio"])
+    with pytest.raises(ValueError, match=r"expected METRIC\.FIGURE, as in grounding\.mean"):
+        against(runs, "junk", figures=["grounding"])
     with pytest.raises(RunFolderError, match="holds no run"):
         gate(base, earlier=Earlier(tmp_path))
     other = tmp_path / "other"

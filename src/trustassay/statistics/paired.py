@@ -15,20 +15,26 @@ __all__ = ["FEWEST_CHANGED", "REPLICATES", "drawn_counts", "paired_difference"]
 
 Floats = NDArray[np.float64]
 
-REPLICATES = 2000
+REPLICATES, LEAST_REPLICATES = 2000, 200
+DRAWS = 20_000_000
+"""Units drawn in all, from which on there are fewer replicates."""
 FEWEST_CHANGED = 6
 """Questions with a change below which no difference is told from 0: if rises and falls are equally
 likely, five of five go the same way one time in sixteen, six of six one time in 32."""
 
 
 def drawn_counts(
-    units: int, rng: np.random.Generator, replicates: int = REPLICATES
+    units: int, rng: np.random.Generator, replicates: int | None = None
 ) -> Iterator[Floats]:
     """Yield how often each unit is drawn, in bootstrap samples of as many units (Efron 1979).
 
-    Yields arrays of shape (b, units); those of all together are the replicates. ``units`` is 1 or
-    more.
+    Args:
+        units: 1 or more. replicates: 2,000; fewer, but 200 at least, of more than 10,000 units.
+
+    Yields arrays of shape (b, units); those of all together are the replicates.
     """
+    if replicates is None:
+        replicates = max(LEAST_REPLICATES, min(REPLICATES, DRAWS // units))
     at_once = max(1, DRAWN_AT_ONCE // units)
     for start in range(0, replicates, at_once):
         size = min(at_once, replicates - start)

@@ -87,6 +87,8 @@ class Check:
 class Gate:
     """The result of all rules: fail if one fails, else undecided if one is, else pass.
 
+    A rule about a figure without a value fails: nothing was measured that could pass.
+
     answers: by metric, the answers that changed since the earlier run. notes: the pairs of both
     runs, settings that differ, and samples that failed.
     """
@@ -220,7 +222,7 @@ def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> 
         return Check(bound.name, rule, value, ends, bound.value, result, why, unit)
 
     if value is None:
-        return check("undecided", f"it has no value: {one['absent']}")
+        return check("fail", f"it has no value: {one['absent']}")
     if interval is not None:
         result = decide((interval[0], interval[1]), bound.value, at_least=bound.at_least)
         return check(result, _SIDES[result])
@@ -262,6 +264,11 @@ class _Compared:
         wanted = {_metric_of(name, shared) for name in earlier.figures} or set(shared)
         names = [name for name in shared if name in wanted]
         pairing, scored = paired_runs((earlier.path, path), (before, run), names)
+        if not len(pairing.first):
+            raise RunFolderError(
+                f"{earlier.path} and {path} have no question in common; expected runs of the same "
+                "questions, whose texts may differ in case and white space alone"
+            )
         return cls((earlier.path, path), (before, run), pairing, scored)
 
     def checks(self, earlier: Earlier, seed: int) -> list[Check]:
@@ -309,7 +316,9 @@ class _Compared:
 def _metric_of(name: str, shared: Sequence[str]) -> str:
     found = next((metric for metric in shared if _is_of(name, metric)), None)
     if found is None:
-        metric = name.partition(".")[0]
+        metric, _, figure = name.partition(".")
+        if metric in shared and not figure:
+            raise ValueError(f"--figure: expected METRIC.FIGURE, as in {metric}.mean, got {name!r}")
         raise ValueError(
             f"--figure: {did_you_mean('metric of both runs', metric, shared)}; "
             "expected METRIC.FIGURE"
@@ -327,7 +336,7 @@ def _rule(earlier: Earlier) -> str:
 
 
 def _absent(name: str, why: str, earlier: Earlier) -> Check:
-    return Check(name, _rule(earlier), None, None, 0.0, "undecided", f"it has no change: {why}")
+    return Check(name, _rule(earlier), None, None, 0.0, "fail", f"it has no change: {why}")
 
 
 def _no_worse(name: str, change: FigureChange, info: MetricInfo, earlier: Earlier) -> Check:

@@ -67,9 +67,13 @@ def headlines(
     keys = list(wanted) or [key for key, one in scored[1].info.figures.items() if one.headline]
     there: list[str] = []
     absent: dict[str, str] = {}
+    summaries = [
+        (RunFolder(one.path).read_summary() or {})["metrics"].get(name, {}) for one in scored
+    ]
     for key in keys:
-        for side in scored:
-            summary = (RunFolder(side.path).read_summary() or {})["metrics"].get(name, {})
+        if not wanted and not any(key in one.get("values", {}) for one in summaries):
+            continue  # of another setting of the metric
+        for side, summary in zip(scored, summaries, strict=True):
             if summary.get("values", {}).get(key) is None:
                 why = summary.get("not_applicable", {}).get(key, "it is not in the summary")
                 absent.setdefault(key, f"{side.path}: {why}")
