@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
+from trustassay.cli.gate import STATUS
 from trustassay.cli.main import app
 from trustassay.metrics.grounding.citations import WHY
 from trustassay.metrics.grounding.keys import FIGURES
@@ -65,3 +67,23 @@ def test_links_between_documents_lead_somewhere() -> None:
     for path in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_the_workflow_of_the_documentation_runs_commands_that_exist() -> None:
+    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    steps = yaml.safe_load(block)["jobs"]["gate"]["steps"]
+    lines = [line for step in steps for line in step.get("run", "").splitlines()]
+    commands = [line.split()[1:] for line in lines if line.startswith("trustassay ")]
+    assert [command for command, *_ in commands] == ["score", "gate"]
+    for command, *rest in commands:
+        help_text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+        assert all(word in help_text for word in rest if word.startswith("--"))
+    written = {word for command in commands for word in command if word in ("gate.md", "gate.xml")}
+    assert all(block.count(name) > 1 for name in written) and len(written) == 2
+
+
+def test_the_exit_statuses_of_the_gate_are_those_of_the_documentation() -> None:
+    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    told = {int(one) for one in re.findall(r"^\| (\d) \|", text, re.MULTILINE)}
+    assert told == {*STATUS.values(), 2}
