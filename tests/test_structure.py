@@ -62,8 +62,10 @@ ALLOWED: dict[str, set[str]] = {
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
     | {"runs", "together", "words"},
-    "api": VALUES | METRIC | {"backends", "calls", "runs", "workflows"},
-    "": {"answering", "api", "backends", "calls", "metric", "sample", "workflows"},
+    "keywords": {"answering", "backends", "calls", "capabilities", "errors", "metric"},
+    "api": VALUES | METRIC | {"backends", "calls", "keywords", "report", "runs", "workflows"},
+    "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
+    | {"workflows"},
     "cli": VALUES
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "metrics", "report", "retrieval"}

@@ -11,7 +11,7 @@ from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Spending, with_options
-from trustassay.cli.streams import print_json, say
+from trustassay.cli.streams import complain, print_json, say
 
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.ascent import Point
@@ -120,7 +120,7 @@ def attack(  # noqa: PLR0913 - one argument an option
                 prompt, backends, out, how, options, lambda point: say(line(prompt, point))
             )
         except AssessmentError as error:
-            say(f"trustassay: {error}")
+            complain(f"trustassay: {error}")
             raise typer.Exit(1) from None
         common.show_endpoints(found.endpoints)
         say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
@@ -133,7 +133,7 @@ def attack(  # noqa: PLR0913 - one argument an option
         if as_json:
             print_json(found.to_dict())
         if failed := sum(point.error is not None for point in found.points):
-            say(f"failed: {failed} of {len(found.points)} prompts, see the trace")
+            complain(f"failed: {failed} of {len(found.points)} prompts, see the trace")
             raise typer.Exit(1)
 
 
