@@ -57,7 +57,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"differences", "files", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},
-    "runs": VALUES | {"answering", "calls", "data", "metric", "registry", "report"},
+    "runs": VALUES | {"answering", "backends", "calls", "data", "metric", "registry", "report"},
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from trustassay.backends import lookups, resolve
 from trustassay.calls.backends import MODEL
-from trustassay.calls.keys import has_replies
+from trustassay.calls.keys import has_replies, shared_file
 from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
 from trustassay.event_loop import run_anywhere
@@ -37,7 +37,7 @@ from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
-from trustassay.workflows.choosing import choose_metric
+from trustassay.workflows.choosing import choose_metric, some_unanswered
 from trustassay.workflows.watch import Watched, WatchOptions
 from trustassay.workflows.watch import watch as follow_file
 
@@ -162,7 +162,13 @@ async def ascore(
     """Score samples inside an event loop; see :func:`score`."""
     chosen, samples, named, others = _read(samples, metrics, options)
     settings = run_options(**({"report": out is not None} | others))
-    backends = await settle(chosen, named)
+    stores = (
+        None if out is None else RunFolder(Path(out)).calls_path,
+        settings.calls_from,
+        shared_file(settings.calls.cache),
+    )
+    unanswered = "model" in named and some_unanswered(samples, settings.fields)
+    backends = await settle(chosen, named, stores=stores, unanswered=unanswered)
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
     try:
@@ -243,8 +249,10 @@ def watch(
         chosen = _built(metric)
         check_keywords(named, BackendChoices, backend_words(), chosen)
         given = {name: choice for name, choice in named.items() if name != "backends"}
-        backends = await settle(chosen, given | dict(named.get("backends", {})))
         folder = RunFolder(Path(out))
+        stores = (folder.calls_path, shared_file(options.calls.cache))
+        every = given | dict(named.get("backends", {}))
+        backends = await settle(chosen, every, stores=stores)
         return await follow_file(Path(source), chosen[0], backends, folder, options, tell)
 
     return run_anywhere(follow)

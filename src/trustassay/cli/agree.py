@@ -109,10 +109,12 @@ def agree(  # noqa: PLR0913 - one argument an option
     trustassay agree --run runs/judged --page variance.html
     """
     with errors_for_people():
+        from trustassay.progress import Progress
         from trustassay.workflows.agree import agreement, links_into
 
         ratings, judges = _gathered(source, run, field, rater, levels, machine)
-        found = agreement(ratings, machines=judges, seed=seed)
+        with Progress("coefficients", after_s=1.0) as progress:
+            found = agreement(ratings, machines=judges, seed=seed, step=progress.step)
         disputes = links_into(run, found.disputes) if run else found.disputes
         _show(found, disputes, top)
         if page:

@@ -90,8 +90,6 @@ def attack(  # noqa: PLR0913 - one argument an option
     trustassay attack "Who built it?" --model hf:MODEL --candidate words --length 1 --out attacks/w
     """
     with errors_for_people():
-        from trustassay.backends import resolve
-        from trustassay.calls.backends import Backends
         from trustassay.errors import AssessmentError
         from trustassay.metrics.harmonicity.ascent import Ascent
         from trustassay.workflows import attack as attacking
@@ -111,10 +109,8 @@ def attack(  # noqa: PLR0913 - one argument an option
             length=length,
             range=last,
         )
-        backends = Backends.of(
-            embed=resolve.embedder(embedder), chat={"model": resolve.chat(model)}
-        )
         options = SessionOptions(spending.read(), calls)
+        backends = attacking.open_backends(model, embedder, out, options)
         try:
             found = attacking.attack(
                 prompt, backends, out, how, options, lambda point: say(line(prompt, point))

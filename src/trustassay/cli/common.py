@@ -164,7 +164,7 @@ def errors_for_people() -> Iterator[None]:
     """Turn the errors that a user can fix into a message and exit status 2."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
     from trustassay.data.reading import InputError
-    from trustassay.errors import BackendError, RunFolderError, UnknownNameError
+    from trustassay.errors import BackendError, FaultsError, RunFolderError, UnknownNameError
     from trustassay.files import is_full
     from trustassay.runs.intake import BadInputError
 
@@ -176,6 +176,11 @@ def errors_for_people() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except BadInputError as error:
         show_faults(error)
+        raise typer.Exit(2) from None
+    except FaultsError as error:
+        complain(f"trustassay: {len(error.faults)} faults; nothing was started")
+        for fault in error.faults:
+            complain(one_line(f"  {fault}"))
         raise typer.Exit(2) from None
     except (InputError, RunFolderError, UnknownNameError, BackendError, ValueError) as error:
         complain(f"trustassay: {error}")
