@@ -19,7 +19,8 @@ __all__ = ["BINS", "MetricShown", "RunShown", "WorstShown", "as_html", "as_text"
 BINS = 20
 """Bars of the picture of scores."""
 WIDTH, HEIGHT = 480, 64
-GOOD, BAD, OTHER, FAILED = "#2a9d6f", "#d6455d", "#c98a12", "#8b919c"
+GOOD, BAD, FAILED = "#2a9d6f", "#d6455d", "#848b97"
+COLOURS = (GOOD, "#c07f0c", BAD, "#4d8fd1", "#9a6fd0")
 """Colours of verdicts, with a contrast of 3 and more to white as to black."""
 
 
@@ -62,9 +63,8 @@ def as_text(run: RunShown) -> str:
         lines.append(f"{shown.metric.title} ({shown.metric.name})")
         rows = _figures(shown)
         wide = max((len(key) for key, *_ in rows), default=0)
-        lines += [
-            f"  {key:{wide}}  {value}  {interval}".rstrip() for key, value, interval, _, _ in rows
-        ]
+        for key, value, interval, _, _ in rows:
+            lines.append(f"  {key:{wide}}  {value}" + (f"  ({interval})" if interval else ""))
         if shown.summary.error:
             lines.append(f"  {shown.summary.error}")
     return "\n".join("".join(c if c.isprintable() else " " for c in line) for line in lines)
@@ -100,7 +100,7 @@ def _figures(shown: MetricShown) -> list[tuple[str, str, str, str, str]]:
             (
                 key,
                 "n/a" if value is None else f"{_number(value, figure.unit)} {figure.unit}".strip(),
-                "({} to {})".format(*(_number(end, figure.unit) for end in interval))
+                "{} to {}".format(*(_number(end, figure.unit) for end in interval))
                 if interval
                 else "",
                 f"{shown.summary.support.get(key, shown.summary.n):,}",
@@ -118,19 +118,21 @@ def _number(value: float, unit: str) -> str:
 
 HEAD = ("figure", "value", "95 % interval", "n", "meaning")
 CELL = Markup(
-    '<t{0} style="text-align:left;vertical-align:top;padding:.15em .8em .15em 0">{1}</t{0}>'
+    '<t{0} style="text-align:left;vertical-align:top;padding:.15em .8em .15em 0;{1}">{2}</t{0}>'
 )
 
 
 def _table(shown: MetricShown) -> Markup:
     rows = [_row("h", HEAD), *(_row("d", row) for row in _figures(shown))]
-    return Markup('<table style="border-collapse:collapse;margin:.3em 0">{}</table>').format(
-        Markup("").join(rows)
-    )
+    style = "border-collapse:collapse;margin:.3em 0;color:inherit;font-size:inherit"
+    table = Markup('<table style="{}">{}</table>')
+    return table.format(style, Markup("").join(rows))
 
 
 def _row(kind: str, cells: Sequence[str]) -> Markup:
-    made = Markup("").join(CELL.format(kind, visible(cell)) for cell in cells)
+    whole = ["white-space:nowrap"] * (len(cells) - 1) + [""]
+    pairs = zip(cells, whole, strict=True)
+    made = Markup("").join(CELL.format(kind, style, visible(cell)) for cell, style in pairs)
     return Markup("<tr>{}</tr>").format(made)
 
 
@@ -154,13 +156,17 @@ def _list(worst: Sequence[WorstShown]) -> Markup:
 def _picture(shown: MetricShown) -> Markup:
     """Return an SVG: the shares of the verdicts if the metric gives some, else the scores."""
     verdicts = {name: count for name, count in shown.verdicts.items() if count}
-    drawn = _shares(shown, verdicts) if shown.metric.verdicts else _bars(shown)
+    height = HEIGHT
+    if shown.metric.verdicts:
+        drawn, height = _shares(shown, verdicts)
+    else:
+        drawn = _bars(shown)
     words = ", ".join(f"{count:,} {name}" for name, count in verdicts.items())
     label = words if shown.metric.verdicts else "how many answers have which score"
     return Markup(
         '<svg role="img" aria-label="{}" width="{}" height="{}" viewBox="0 0 {} {}" '
         'style="max-width:100%;font:12px sans-serif;color:inherit">{}</svg>'
-    ).format(visible(label), WIDTH, HEIGHT, WIDTH, HEIGHT, drawn)
+    ).format(visible(label), WIDTH, height, WIDTH, height, drawn)
 
 
 def _rectangle(left: float, top: float, width: float, height: float, colour: str) -> Markup:
@@ -173,8 +179,8 @@ def _text(left: float, top: float, words: str, anchor: str = "start") -> Markup:
     return mark.format(left, top, anchor, words)
 
 
-def _shares(shown: MetricShown, verdicts: Mapping[str, int]) -> Markup:
-    """Return one bar, divided by verdicts, with a legend in two rows at most."""
+def _shares(shown: MetricShown, verdicts: Mapping[str, int]) -> tuple[Markup, int]:
+    """Return one bar, divided by verdicts, with a legend, and the height of both."""
     total = sum(verdicts.values()) or 1
     drawn: list[Markup] = []
     left = 0.0
@@ -188,21 +194,20 @@ def _shares(shown: MetricShown, verdicts: Mapping[str, int]) -> Markup:
         needed = 16 + 6.6 * len(words) + 12
         if at + needed > WIDTH and at:
             at, row = 0.0, row + 1
-        if row < 2:
-            drawn.append(_rectangle(at, 27 + 18 * row, 10, 10, colour))
-            drawn.append(_text(at + 15, 36 + 18 * row, visible(words)))
+        drawn.append(_rectangle(at, 27 + 18 * row, 10, 10, colour))
+        drawn.append(_text(at + 15, 36 + 18 * row, visible(words)))
         at += needed
-    return Markup("").join(drawn)
+    return Markup("").join(drawn), 44 + 18 * row
 
 
 def _colour(metric: Metric, verdict: str) -> str:
-    if verdict == "failed":
+    """Return a verdict's colour, by its place: the metric's first is that of trust."""
+    if verdict == "failed" or verdict not in metric.verdicts:
         return FAILED
-    names = list(metric.verdicts)
-    if verdict not in names:
-        return OTHER
-    place = names.index(verdict)
-    return GOOD if place == 0 else BAD if place == 1 or place == len(names) - 1 else OTHER
+    place = list(metric.verdicts).index(verdict)
+    if len(metric.verdicts) == 2:
+        return (GOOD, BAD)[place]
+    return COLOURS[min(place, len(COLOURS) - 1)]
 
 
 def _bars(shown: MetricShown) -> Markup:
