@@ -6,7 +6,8 @@
 The file is a chatbot's log in Ragas form: the bundled answers without their citations, every fourth
 with the passages of another question. The command runs on a pseudo-terminal of eighty columns; the
 time is from the start of the process to the line of the first verdict, on one core where Linux
-allows to choose it. Each run has a folder of its own, so that nothing is scored before.
+allows to choose it; beside it the time that the processor worked for it until then, which other
+work on the machine does not lengthen. Each run has a folder of its own: nothing is scored before.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import termios
 import time
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 ANSWERS = 40
 COLUMNS = 80
@@ -52,8 +54,28 @@ def write_log(path: Path) -> None:
     path.write_text("".join(json.dumps(one) + "\n" for one in log), encoding="utf-8")
 
 
-def timed(folder: Path) -> tuple[float, float, str]:
-    """Return the seconds to the first verdict and to the end, and what was shown."""
+class Timed(NamedTuple):
+    """Seconds to the first verdict, of the clock and of the processor, and to the end."""
+
+    first: float
+    worked: float
+    end: float
+    shown: str
+
+
+def worked(process: int) -> float:
+    """Return the seconds that a process has kept a processor busy; Linux only, else 0."""
+    try:
+        fields = (
+            Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        )
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def timed(folder: Path) -> Timed:
+    """Run the command once."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
     command = [sys.executable, "-m", "trustassay", "score", "log.jsonl"]
@@ -68,16 +90,16 @@ def timed(folder: Path) -> tuple[float, float, str]:
         stderr=theirs,
     )
     os.close(theirs)
-    shown, first = "", 0.0
+    shown, first, busy = "", 0.0, 0.0
     with contextlib.suppress(OSError):  # the end of a pseudo-terminal
         while piece := os.read(ours, 65536):
             shown += COLOURS.sub("", piece.decode("utf-8", "replace"))
             if not first and FIRST.search(shown):
-                first = time.perf_counter() - started
+                first, busy = time.perf_counter() - started, worked(process.pid)
     os.close(ours)
     if process.wait() != 0 or not first:
         sys.exit(f"the command ended with status {process.returncode}:\n{shown}")
-    return first, time.perf_counter() - started, shown
+    return Timed(first, busy, time.perf_counter() - started, shown)
 
 
 def main() -> None:
@@ -89,18 +111,18 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):  # the commands inherit it
         last = max(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {last if options.core is None else options.core})
-    firsts, ends = [], []
+    found = []
     for _ in range(options.runs):
         with tempfile.TemporaryDirectory() as name:
             write_log(Path(name) / "log.jsonl")
-            first, end, shown = timed(Path(name))
-        firsts.append(first)
-        ends.append(end)
+            found.append(timed(Path(name)))
         if options.show:
-            print(shown)
+            print(found[-1].shown)
+    firsts = [one.first for one in found]
     between = f"{min(firsts):.2f} to {max(firsts):.2f} s in {options.runs} runs"
     print(f"first verdict after {statistics.median(firsts):.2f} s ({between})")
-    print(f"end after {statistics.median(ends):.2f} s")
+    print(f"processor time until then {statistics.median(one.worked for one in found):.2f} s")
+    print(f"end after {statistics.median(one.end for one in found):.2f} s")
 
 
 if __name__ == "__main__":

@@ -57,7 +57,10 @@ def test_faults_and_failures_are_printed_all_the_same(cli: Cli, tmp_path: Path) 
 
 
 def test_the_worst_answers_come_before_the_figures(cli: Cli, tmp_path: Path) -> None:
-    jsonl(tmp_path / "in.jsonl", [{**record(n), "response": "Bananas grow on Mars."} for n in range(5)])
+    jsonl(
+        tmp_path / "in.jsonl",
+        [{**record(n), "response": "Bananas grow on Mars."} for n in range(5)],
+    )
     lines = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL).err.splitlines()
     first = lines.index("5 of 5 answers need a look:")
     assert lines[first - 1].startswith("first of 5: ")
@@ -74,9 +77,7 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_a_terminal_gets_whole_words(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = "hf:/a/folder/whose/name/is/long/" + "x" * 70
-    words = (
-        f"  one: the model {uri} says that nothing of this is in the passages: 日本語の質問です"
-    )
+    words = f"  one: the model {uri} says that nothing of this is in the passages: 日本語の質問です"
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("COLUMNS", str(width))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import krippendorff
 import numpy as np
@@ -193,9 +195,7 @@ def test_items_are_counted_instead_of_listed_with_the_same_result() -> None:
     }
     for name, coefficient in coefficients.items():
 
-        def listed(
-            places: Any, of: Callable[..., float | None] = coefficient
-        ) -> float | None:
+        def listed(places: Any, of: Callable[..., float | None] = coefficient) -> float | None:
             return of(table[:, places])
 
         plain = bootstrap_interval(listed, 60, np.random.default_rng(1), 100)

@@ -104,17 +104,16 @@ def agree(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay agree ratings.csv
-    trustassay agree wide.csv --field item=question --rater anna --rater bela --rater judge
+    trustassay agree wide.csv --field item=question --rater anna --rater bela \\
+        --rater judge
     trustassay agree ratings.jsonl --levels poor,fair,good --run runs/one --json
     trustassay agree --run runs/judged --page variance.html
     """
     with errors_for_people():
-        from trustassay.progress import Progress
         from trustassay.workflows.agree import agreement, links_into
 
         ratings, judges = _gathered(source, run, field, rater, levels, machine)
-        with Progress("coefficients", after_s=1.0) as progress:
-            found = agreement(ratings, machines=judges, seed=seed, step=progress.step)
+        found = agreement(ratings, machines=judges, seed=seed, progress=True)
         disputes = links_into(run, found.disputes) if run else found.disputes
         _show(found, disputes, top)
         if page:

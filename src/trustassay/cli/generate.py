@@ -50,9 +50,12 @@ def generate(  # noqa: PLR0913 - one argument an option
     """Answer a file of questions. Run a stopped command again to continue: replies are cached.
 
     \b
-    trustassay generate questions.jsonl --model openai:gpt-4o-mini --out answers.jsonl
-    trustassay generate asqa.json --model hf:MODEL --style rag-refusal --out answers.jsonl
-    trustassay generate questions.csv --model openai:m@http://127.0.0.1:8000/v1 --style icl \\
+    trustassay generate questions.jsonl --model openai:gpt-4o-mini \\
+        --out answers.jsonl
+    trustassay generate asqa.json --model hf:MODEL --style rag-refusal \\
+        --out answers.jsonl
+    trustassay generate questions.csv \\
+        --model openai:m@http://127.0.0.1:8000/v1 --style icl \\
         --examples chosen.jsonl --out answers.jsonl
     """
     with errors_for_people():

@@ -60,7 +60,7 @@ def _width(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: Collec
     """Return the least width of the table."""
     from rich.cells import cell_len
 
-    total = GAP * (len(headings) - 1)
+    total = GAP * len(headings)  # the last column has one, too
     for place, heading in enumerate(headings):
         cells = [*heading.split("\n"), *(row[place] for row in rows)]
         longest = max(map(cell_len, cells))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.ratings import Ratings
+from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import SHOWN
 from trustassay.statistics.agreement import (
@@ -125,14 +126,14 @@ def agreement(
     machines: Collection[str] = (),
     seed: int = 0,
     replicates: int = 1000,
-    step: Callable[[], object] = lambda: None,
+    progress: bool = False,
 ) -> Agreement:
     """Return how far the raters agree, with bootstrap intervals over items.
 
     Raters are compared by the first rating that each gave to an item. Without an order of
     categories only coefficients of nominal data are told. ``machines`` are the raters that are
-    judges, whose variance is told beside that of people. ``step`` is called for each coefficient
-    whose interval is drawn.
+    judges, whose variance is told beside that of people. With ``progress`` that of the
+    coefficients is shown where they take longer than a second.
 
     Raises:
         ValueError: there are too many raters to compare each pair, or nothing to compare.
@@ -146,41 +147,55 @@ def agreement(
     if len(raters) < 2 and cube.shape[2] < 2:
         raise ValueError(f"nothing to compare: all ratings are by {raters[0]!r}, each item once")
 
+    every, two, again = (
+        _of_all(ratings.ordered),
+        _of_two(first, ratings),
+        _of_repeats(ratings.ordered),
+    )
+    models = sorted({model for _, model in units if model})
+    models = models if len(models) > 1 and len(raters) > 1 else []
+    pairs = list(itertools.combinations(range(len(raters)), 2))
+    repeated = [p for p in range(len(raters)) if (~np.isnan(cube[p, :, 1:])).any()]
+    total = len(every) * (len(models) + (len(raters) > 1))
+    total += len(two) * len(pairs) + len(again) * len(repeated)
+    shown = Progress("coefficients", total, shown=progress, after_s=1.0)
+
     def estimates(table: Floats, coefficients: Mapping[str, Coefficient], *what: str) -> Any:
         found = {}
         for name, coefficient in coefficients.items():
             found[name] = _estimate(table, coefficient, (seed, replicates), name, *what)
-            step()
+            shown.step()
         return found
 
-    every = _of_all(ratings.ordered)
-    two = _of_two(first, ratings)
-    models = sorted({model for _, model in units if model})
-    by_model = {
-        model: estimates(first[:, [u[1] == model for u in units]], every, "model", model)
-        for model in (models if len(models) > 1 and len(raters) > 1 else ())
-    }
+    with shown:
+        by_model = {
+            model: estimates(first[:, [u[1] == model for u in units]], every, "model", model)
+            for model in models
+        }
+        overall = estimates(first, every, "overall") if len(raters) > 1 else {}
+        by_pair = {
+            (raters[i], raters[j]): estimates(first[[i, j]], two, raters[i], raters[j])
+            for i, j in pairs
+        }
+        intra = {
+            raters[place]: estimates(cube[place].T, again, "intra", raters[place])
+            for place in repeated
+        }
+    variance = None
+    if ratings.ordered:
+        variance = variances(ratings.ratings, machines, seed=seed, replicates=replicates)
     return Agreement(
         len(units),
         {rater: int((~np.isnan(first[place])).sum()) for place, rater in enumerate(raters)},
         ratings.missing,
         ratings.ordered,
         ratings.categories,
-        estimates(first, every, "overall") if len(raters) > 1 else {},
-        {
-            (raters[i], raters[j]): estimates(first[[i, j]], two, raters[i], raters[j])
-            for i, j in itertools.combinations(range(len(raters)), 2)
-        },
+        overall,
+        by_pair,
         by_model,
-        {
-            rater: estimates(cube[place].T, _of_repeats(ratings.ordered), "intra", rater)
-            for place, rater in enumerate(raters)
-            if (~np.isnan(cube[place, :, 1:])).any()
-        },
+        intra,
         _disputes(ratings, units, raters, first),
-        variances(ratings.ratings, machines, seed=seed, replicates=replicates)
-        if ratings.ordered
-        else None,
+        variance,
     )
 
 
