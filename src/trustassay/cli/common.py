@@ -294,13 +294,14 @@ def show(run: Run, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def tell(run: Run, *, as_json: bool) -> int:
-    """Print a finished run and return how many samples failed."""
+def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
+    """Print a finished run, its worst answers first, and return how many samples failed."""
     from trustassay.cli.groups import show_groups
     from trustassay.runs.silence import remarks
 
     content = run.summary_file
-    show_worst(run)
+    if worst:
+        show_worst(run)
     failed = sum(summary.failed for summary in run.summaries.values())
     for metric in run.metrics:
         show_summary(metric.title, run.summaries[metric.name], metric.figures)
