@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +97,7 @@ class Instant:
         return np.tile([1.0, 0.0, 0.0], (len(pairs), 1))
 
 
-def timed(source: Path, entailer: object, policy: Policy) -> tuple[float, int]:
+def timed(source: Path, entailer: Any, policy: Policy) -> tuple[float, int]:
     started = time.perf_counter()
     run = score(source, metrics=["grounding"], entailer=entailer, policy=policy)
     return time.perf_counter() - started, run.outcome.counts["entailment"].computed

@@ -156,7 +156,7 @@ class Bench:
         self.items = items(n, np.random.default_rng(0))
         self.erratic = np.array([item.severity > 0 for item in self.items])
         self._model = Model(self.items)
-        self._backends = {
+        self._backends: dict[str, Any] = {
             "embedder": Kept(embedder("embedded"), "vectors"),
             "entailer": Kept(entailer("embedded"), "scores"),
         }

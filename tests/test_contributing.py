@@ -76,7 +76,7 @@ class Detector:
 
 @pytest.mark.usefixtures("with_detect")
 def test_the_capability(tmp_path: Path) -> None:
-    run = score(SAMPLES, metrics=English(), detector=Detector(), out=tmp_path / "run")
+    run = score(SAMPLES, metrics=English(), backends={"detector": Detector()}, out=tmp_path / "run")
     assert [a.verdict for a in run.assessments] == ["en", "fr"]
     assert [dict(a.calls) for a in run.assessments] == [{"language": 1}] * 2
     with pytest.raises(ValueError, match="english: needs a detector"):

@@ -57,13 +57,15 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"differences", "files", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},
-    "runs": VALUES | {"answering", "calls", "data", "metric", "registry", "report"},
+    "runs": VALUES | {"answering", "backends", "calls", "data", "metric", "registry", "report"},
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
     | {"runs", "together", "words"},
-    "api": VALUES | METRIC | {"backends", "calls", "runs", "workflows"},
-    "": {"answering", "api", "backends", "calls", "metric", "sample", "workflows"},
+    "keywords": {"answering", "backends", "calls", "capabilities", "errors", "metric"},
+    "api": VALUES | METRIC | {"backends", "calls", "keywords", "report", "runs", "workflows"},
+    "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
+    | {"workflows"},
     "cli": VALUES
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "metrics", "report", "retrieval"}

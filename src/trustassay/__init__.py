@@ -7,51 +7,94 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
-    from trustassay.api import Run, ascore, score
+    from trustassay.api import Run, ascore, plan, rescore, score, watch
     from trustassay.backends.resolve import embedder, entailer, similarity
     from trustassay.calls.spending import Budget, Prices
+    from trustassay.data.raw import InputError
+    from trustassay.errors import (
+        AssessmentError,
+        BackendError,
+        CallError,
+        FaultsError,
+        RunFolderError,
+        UnknownNameError,
+        UnparsedError,
+    )
     from trustassay.metric import Assessment, Metric, Summary
-    from trustassay.sample import Document, Sample
+    from trustassay.runs.intake import BadInputError
+    from trustassay.runs.looks import WorstAnswer
+    from trustassay.sample import Document, Sample, SampleError
     from trustassay.workflows.chat import Unanswered, UnansweredError, chat
+    from trustassay.workflows.watch import WatchOptions
 
 __all__ = [
     "Answering",
     "Assessment",
+    "AssessmentError",
+    "BackendError",
+    "BadInputError",
     "Budget",
+    "CallError",
     "Document",
+    "FaultsError",
+    "InputError",
     "Metric",
     "Prices",
     "Run",
+    "RunFolderError",
     "Sample",
+    "SampleError",
     "Summary",
     "Unanswered",
     "UnansweredError",
+    "UnknownNameError",
+    "UnparsedError",
+    "WatchOptions",
+    "WorstAnswer",
     "ascore",
     "chat",
     "embedder",
     "entailer",
+    "plan",
+    "rescore",
     "score",
     "similarity",
+    "watch",
 ]
 
 _HOMES = {
     "Answering": "answering",
+    "Assessment": "metric",
+    "AssessmentError": "errors",
+    "BackendError": "errors",
+    "BadInputError": "runs.intake",
     "Budget": "calls.spending",
+    "CallError": "errors",
+    "Document": "sample",
+    "FaultsError": "errors",
+    "InputError": "data.raw",
+    "Metric": "metric",
     "Prices": "calls.spending",
+    "Run": "api",
+    "RunFolderError": "errors",
+    "Sample": "sample",
+    "SampleError": "sample",
+    "Summary": "metric",
     "Unanswered": "workflows.chat",
     "UnansweredError": "workflows.chat",
-    "chat": "workflows.chat",
-    "Assessment": "metric",
-    "Document": "sample",
-    "Metric": "metric",
-    "Run": "api",
-    "Sample": "sample",
-    "Summary": "metric",
+    "UnknownNameError": "errors",
+    "UnparsedError": "errors",
+    "WatchOptions": "workflows.watch",
+    "WorstAnswer": "runs.looks",
     "ascore": "api",
+    "chat": "workflows.chat",
     "embedder": "backends.resolve",
     "entailer": "backends.resolve",
+    "plan": "api",
+    "rescore": "api",
     "score": "api",
     "similarity": "backends.resolve",
+    "watch": "api",
 }
 
 

@@ -9,26 +9,35 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from trustassay.backends import lookups, resolve
 from trustassay.calls.backends import MODEL
-from trustassay.calls.keys import has_replies
+from trustassay.calls.keys import has_replies, shared_file
 from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
 from trustassay.event_loop import run_anywhere
+from trustassay.keywords import (
+    BackendChoices,
+    RescoreOptions,
+    ScoreOptions,
+    check_keywords,
+    shows_keywords,
+)
 from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
 from trustassay.registry import metric_class, metric_from_text
+from trustassay.report.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
 from trustassay.runs.folder import RunFolder, StoredAssessments
 from trustassay.runs.intake import Source
+from trustassay.runs.looks import Looks, WorstAnswer, looks_of, short
 from trustassay.runs.options import run_options
 from trustassay.runs.outputs import write_report
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
-from trustassay.workflows.choosing import choose_metric
+from trustassay.workflows.choosing import choose_metric, some_unanswered
 from trustassay.workflows.watch import Watched, WatchOptions
 from trustassay.workflows.watch import watch as follow_file
 
@@ -75,10 +84,60 @@ class Run:
         """The assessments in input order, a sequence that is read from disk."""
         return self._folder.assessments()
 
+    def looks(self, most: int = 5) -> Looks:
+        """Return how many answers need a look, and the worst ``most`` of them."""
+        return looks_of(self._folder, self.metrics, most)
+
+    def worst(self, n: int = 5) -> list[WorstAnswer]:
+        """Return the ``n`` answers that need a look most, the worst first, each with its reason.
+
+        An answer needs a look if a metric gave it a verdict other than the one of trust, or a score
+        in the worse half of its range. Those that could not be scored come last.
+        """
+        return list(self.looks(n).worst)
+
+    def __repr__(self) -> str:
+        """The sentence on the answers that need a look, the headline figures, and the folder."""
+        return as_text(self._shown(0))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same as a table, the scores as a picture, the worst answers.
+
+        Every text of the samples is escaped.
+        """
+        return as_html(self._shown(5))
+
+    def _shown(self, worst: int) -> RunShown:
+        found = self.looks(worst)
+        return RunShown(
+            str(self.path),
+            found.sentence(),
+            [
+                MetricShown(
+                    metric,
+                    self.summaries[metric.name],
+                    found.verdicts[metric.name],
+                    found.scores[metric.name],
+                )
+                for metric in self.metrics
+            ],
+            [WorstShown(a.id, short(a.question, 240), a.verdict, a.reason) for a in found.worst],
+        )
+
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the assessments as a table; needs pandas and a Parquet engine."""
+        """Return the assessments as a table.
+
+        Raises:
+            ImportError: pandas is not installed; the message says how to install it.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            words = (
+                "to_pandas needs pandas, which is not installed: pip install 'trustassay[pandas]'"
+            )
+            raise ImportError(words) from error
         import arro3.io
-        import pandas
 
         table = arro3.io.read_parquet(self._folder.parquet_path).read_all()
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
@@ -92,20 +151,24 @@ class Run:
         return Path(shutil.copyfile(self._folder.report_path, path))
 
 
+@shows_keywords(ScoreOptions)
 async def ascore(
     samples: Source,
     *,
     metrics: Metrics | None = None,
     out: str | os.PathLike[str] | None = None,
-    **options: Any,
+    **options: Unpack[ScoreOptions],
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
-    if metrics is None:
-        metrics, samples = _default(samples, options)
-    chosen = _built(metrics)
-    named, others = _split(options)
+    chosen, samples, named, others = _read(samples, metrics, options)
     settings = run_options(**({"report": out is not None} | others))
-    backends = await settle(chosen, named)
+    stores = (
+        None if out is None else RunFolder(Path(out)).calls_path,
+        settings.calls_from,
+        shared_file(settings.calls.cache),
+    )
+    unanswered = "model" in named and some_unanswered(samples, settings.fields)
+    backends = await settle(chosen, named, stores=stores, unanswered=unanswered)
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
     try:
@@ -120,19 +183,32 @@ async def ascore(
     return run
 
 
-def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split the options into backends and other options."""
+def _read(
+    samples: Source, metrics: Metrics | None, options: Mapping[str, Any]
+) -> tuple[list[Metric], Source, dict[str, Any], dict[str, Any]]:
+    """Return the metrics, the samples, the backends that were named, and the other options.
+
+    All that is wrong in names is told before the samples are looked at.
+    """
     words = set(backend_words())
+    chosen = [] if metrics is None else _built(metrics)
+    check_keywords(options, ScoreOptions, words, chosen)
     named = {name: value for name, value in options.items() if name in words}
-    return named, {name: value for name, value in options.items() if name not in words}
+    named |= options.get("backends") or {}
+    others = {k: v for k, v in options.items() if k not in words and k != "backends"}
+    if metrics is None:
+        found, samples = _default(samples, options)
+        chosen = _built(found)
+    return chosen, samples, named, others
 
 
+@shows_keywords(ScoreOptions)
 def plan(
     samples: Source,
     *,
     metrics: Metrics | None = None,
     out: str | os.PathLike[str] | None = None,
-    **options: Any,
+    **options: Unpack[ScoreOptions],
 ) -> Plan:
     """Return the calls that :func:`score` would make with the same arguments; make none.
 
@@ -141,9 +217,7 @@ def plan(
     """
 
     async def rehearse() -> Plan:
-        wanted, given = (metrics, samples) if metrics else _default(samples, options)
-        chosen = _built(wanted)
-        named, others = _split(options)
+        chosen, given, named, others = _read(samples, metrics, options)
         settings = run_options(**others)
         backends = await settle(chosen, named)
         return await rehearsed(
@@ -153,6 +227,7 @@ def plan(
     return run_anywhere(rehearse)
 
 
+@shows_keywords(BackendChoices)
 def watch(
     source: str | os.PathLike[str],
     *,
@@ -160,7 +235,7 @@ def watch(
     out: str | os.PathLike[str],
     options: WatchOptions,
     tell: Callable[[str], None] = print,
-    **named: Any,
+    **named: Unpack[BackendChoices],
 ) -> Watched:
     """Score the records of a growing file as they arrive; see :mod:`trustassay.workflows.watch`.
 
@@ -172,8 +247,12 @@ def watch(
 
     async def follow() -> Watched:
         chosen = _built(metric)
-        backends = await settle(chosen, named)
+        check_keywords(named, BackendChoices, backend_words(), chosen)
+        given = {name: choice for name, choice in named.items() if name != "backends"}
         folder = RunFolder(Path(out))
+        stores = (folder.calls_path, shared_file(options.calls.cache))
+        every = given | dict(named.get("backends", {}))
+        backends = await settle(chosen, every, stores=stores)
         return await follow_file(Path(source), chosen[0], backends, folder, options, tell)
 
     return run_anywhere(follow)
@@ -198,7 +277,14 @@ def _default(samples: Source, options: Mapping[str, Any]) -> tuple[str, Source]:
     return found.metric, found.source
 
 
-def score(samples: Source, *, metrics: Metrics | None = None, **options: Any) -> Run:
+@shows_keywords(ScoreOptions)
+def score(
+    samples: Source,
+    *,
+    metrics: Metrics | None = None,
+    out: str | os.PathLike[str] | None = None,
+    **options: Unpack[ScoreOptions],
+) -> Run:
     """Score samples with one or more metrics and return the run.
 
     Args:
@@ -208,9 +294,8 @@ def score(samples: Source, *, metrics: Metrics | None = None, **options: Any) ->
             documents and do not cite them, else ``grounding``.
         out: the run's folder; a second call with the same settings continues where the first
             stopped. Without it the folder is temporary, and a report is only written on request.
-            options: backends, and fields of :class:`~trustassay.runs.options.RunOptions`,
-            :class:`~trustassay.runs.stages.Filling` and
-            :class:`~trustassay.calls.opening.CallOptions`.
+        options: backends, and how samples are read, filled, scored and paid for:
+            :class:`~trustassay.keywords.ScoreOptions` describes each.
 
     The backends, each a URI or an object of the right protocol:
 
@@ -221,29 +306,25 @@ def score(samples: Source, *, metrics: Metrics | None = None, **options: Any) ->
     several judges or references as a list, or as a mapping by name. If an option is not given, the
     default is used, if there is one: ``embedded``, and ``cosine``.
 
-    The other options: ``fields``, ``limit``, ``seed``, ``skip_bad``, ``concurrency``, ``progress``,
-    ``pool``; ``answering``, ``pairing``, ``documents``; ``cache``, ``prices``, ``budget``
-    (``"5usd"``, ``"200k"``, as on the command line).
-
     Also works in a notebook: if an event loop is running, the work is done in a thread.
 
     Raises:
         InputError, BadInputError: the input has faults; nothing was started.
-        UnknownNameError: no metric, option or backend of that name.
+        UnknownNameError: no metric, keyword or backend of that name; the nearest is named.
         ValueError: a backend that a metric needs is not given, or one is given that none needs.
         BackendError: a backend cannot be loaded.
         RunFolderError: ``out`` holds another run.
     """
-    return run_anywhere(lambda: ascore(samples, metrics=metrics, **options))
+    return run_anywhere(lambda: ascore(samples, metrics=metrics, out=out, **options))
 
 
+@shows_keywords(RescoreOptions)
 def rescore(
     run: str | os.PathLike[str],
     *,
     metrics: Metrics | None = None,
     out: str | os.PathLike[str],
-    seed: int | None = None,
-    **options: Any,
+    **options: Unpack[RescoreOptions],
 ) -> Run:
     """Score the samples of a stored run with other settings, into the folder ``out``.
 
@@ -265,15 +346,16 @@ def rescore(
     if metrics is None:
         metrics = [metric_class(name)(**chosen) for name, chosen in settings["metrics"].items()]
     chosen = _built(metrics)
+    check_keywords(options, RescoreOptions, backend_words(), chosen)
+    given: dict[str, Any] = dict(options)
     if old.pool_path.exists() and any(metric.pool for metric in chosen):
-        options.setdefault("pool", old.pool_path)
+        given.setdefault("pool", old.pool_path)
+    if given.get("seed") is None:
+        given["seed"] = settings["seed"]
+    given |= given.pop("backends", {})
+    recorded = _recorded(settings["backends"], chosen, old.calls_path, given)
     return score(
-        old.samples_path,
-        metrics=chosen,
-        out=out,
-        seed=settings["seed"] if seed is None else seed,
-        calls_from=old.calls_path,
-        **(_recorded(settings["backends"], chosen, old.calls_path, options) | options),
+        old.samples_path, metrics=chosen, out=out, calls_from=old.calls_path, **(recorded | given)
     )
 
 

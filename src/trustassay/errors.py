@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "BackendError",
     "CallError",
     "CallFault",
+    "FaultsError",
     "RunFolderError",
     "UnknownNameError",
     "UnparsedError",
@@ -57,6 +58,14 @@ class UnparsedError(BackendError):
     """
 
     kind = "unparsed"
+
+
+class FaultsError(BackendError, ValueError):
+    """Several things stand in the way of a run; ``faults`` has a line for each."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = tuple(faults)
 
 
 class RunFolderError(ValueError):

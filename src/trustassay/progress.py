@@ -1,4 +1,8 @@
-"""Progress of long work on standard error: a bar in a terminal, plain lines elsewhere."""
+"""Progress of long work: a bar in a terminal and in a notebook, plain lines elsewhere.
+
+In a terminal and elsewhere it goes to standard error. In a notebook one display below the cell is
+updated, and empty at the end.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +10,60 @@ import math
 import sys
 import time
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from html import escape
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-__all__ = ["Progress", "duration", "tell"]
+__all__ = ["Progress", "duration", "in_notebook", "quieted", "tell"]
 
 LINE_EVERY_S = 5.0
 RATE_OVER_S = 30.0
 LEAST_BAR, WIDEST_BAR = 4, 40
 NUMBERS = 60
 """Columns next to the bar, for words and numbers that a narrow terminal would cut."""
+REDRAWN_EVERY_S = 0.2
+"""Time between two updates of the bar in a notebook."""
+
+_quiet = False
+
+
+@contextmanager
+def quieted(quiet: bool = True) -> Iterator[None]:
+    """Show no progress, and no line of :func:`tell`, in this process until the end of the block."""
+    global _quiet  # noqa: PLW0603 - standard error is one
+    before, _quiet = _quiet, quiet or _quiet
+    try:
+        yield
+    finally:
+        _quiet = before
 
 
 class Progress:
     """Counts steps of ``total`` and shows rate and remaining time; ``shown=False`` is silent.
 
-    Use as a context manager. ``total=None``: the number of steps is unknown. With ``after_s``
-    nothing is shown before that many seconds.
+    ``shown=None`` shows it in a notebook alone. Use as a context manager. ``total=None``: the
+    number of steps is unknown. With ``after_s`` nothing is shown before that many seconds.
     """
 
     def __init__(
-        self, what: str, total: int | None = None, *, shown: bool = True, after_s: float = 0.0
+        self,
+        what: str,
+        total: int | None = None,
+        *,
+        shown: bool | None = True,
+        after_s: float = 0.0,
     ) -> None:
         self.what, self.total, self.done = what, total, 0
-        self._shown = shown
+        notebook = shown is not False and in_notebook()
+        self._shown = shown = (notebook if shown is None else shown) and not _quiet
+        self._first = shown
+        self._notebook = _NotebookBar(after_s) if shown and notebook else None
         self._recent: deque[tuple[float, int]] = deque()
         self._last_line = time.monotonic() - (LINE_EVERY_S - after_s if after_s else 0.0)
         # Where standard error is closed, it may be None.
-        in_terminal = shown and sys.stderr is not None and sys.stderr.isatty()
+        in_terminal = shown and not notebook and sys.stderr is not None and sys.stderr.isatty()
         self._bar = _bar(what, total) if in_terminal and not after_s else None
         self._bar_from = time.monotonic() + after_s if in_terminal and after_s else math.inf
 
@@ -48,6 +77,13 @@ class Progress:
     ) -> None:
         if self._bar:
             self._bar.stop()
+        if self._notebook:
+            self._notebook.end()
+
+    def first(self) -> bool:
+        """Return whether this is the first time that it is asked, and progress is shown."""
+        first, self._first = self._first, False
+        return first
 
     def step(self, n: int = 1) -> None:
         """Count ``n`` more, and show it when it is time to."""
@@ -62,6 +98,10 @@ class Progress:
             return
         if not self._recent:
             self._recent.append((now, self.done))  # from here on the rate is measured
+        if self._notebook:
+            if self._notebook.is_time(now):
+                self._notebook.draw(self.line(now), self.done, self.total)
+            return
         if self._shown and now - self._last_line >= LINE_EVERY_S:
             self._last_line = now
             tell(self.line(now))
@@ -84,9 +124,50 @@ class Progress:
 
 def tell(line: str) -> None:
     """Print a line on standard error; where that is closed or full, the line is lost."""
-    if sys.stderr is not None:
+    if sys.stderr is not None and not _quiet:
         with suppress(OSError, ValueError):
             print(line, file=sys.stderr, flush=True)
+
+
+def in_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook, which shows what is displayed."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+class _NotebookBar:
+    """One display below a cell, made when it is first drawn; ``after_s`` seconds wait before."""
+
+    def __init__(self, after_s: float) -> None:
+        self._next = time.monotonic() + after_s
+        self._display: Any = None
+
+    def is_time(self, now: float) -> bool:
+        """Return whether to draw it again."""
+        if now < self._next:
+            return False
+        self._next = now + REDRAWN_EVERY_S
+        return True
+
+    def draw(self, words: str, done: int, total: int | None) -> None:
+        """Show so much of the work as done."""
+        of = f' value="{done}" max="{total}"' if total else ""
+        self._show(f"<progress{of}></progress> {escape(words)}", words)
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        if self._display is not None:
+            self._show("", "")
+
+    def _show(self, html: str, text: str) -> None:
+        from IPython.display import display
+
+        bundle = {"text/html": html, "text/plain": text}
+        if self._display is None:
+            self._display = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._display.update(bundle, raw=True)
 
 
 def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]

@@ -329,7 +329,7 @@ def test_ten_thousand_samples_from_a_generator_are_streamed(probe_installed: Pat
     "options", [{"concurrency": 0}, {"concurrency": -1}, {"seed": -1}, {"limit": 0}, {"limit": -3}]
 )
 def test_senseless_options_are_refused_before_anything_starts(
-    tmp_path: Path, options: dict[str, int]
+    tmp_path: Path, options: dict[str, Any]
 ) -> None:
     recorder = Recorder()
     with pytest.raises(ValueError, match=next(iter(options))):

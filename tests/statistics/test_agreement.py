@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import krippendorff
 import numpy as np
@@ -177,3 +179,30 @@ def test_an_interval_holds_the_coefficient_and_depends_on_the_seed_alone() -> No
     )
     nothing = bootstrap_interval(lambda _: None, 30, np.random.default_rng(0), 20)
     assert "not defined" in nothing
+
+
+def test_items_are_counted_instead_of_listed_with_the_same_result() -> None:
+    """The same draws, and the same figures to the last digits: those listed one by one."""
+    rng = np.random.default_rng(5)
+    table = rng.integers(1, 4, (3, 60)).astype(float)
+    table[rng.random(table.shape) < 0.15] = np.nan
+    coefficients: dict[str, Callable[..., float | None]] = {
+        "percent": lambda t, n=None: percent_agreement(t[0], t[1], n),
+        "difference": lambda t, n=None: mean_absolute_difference(t[0], t[1], n),
+        "kappa": lambda t, n=None: cohen_kappa(t[0], t[1], "quadratic", [1, 2, 3], n),
+        "alpha": lambda t, n=None: krippendorff_alpha(t, "ordinal", n),
+        "fleiss": lambda t, n=None: whole_fleiss(t, n),
+    }
+    for name, coefficient in coefficients.items():
+
+        def listed(places: Any, of: Callable[..., float | None] = coefficient) -> float | None:
+            return of(table[:, places])
+
+        plain = bootstrap_interval(listed, 60, np.random.default_rng(1), 100)
+        counted = agreement.item_interval(coefficient, table, np.random.default_rng(1), 100)
+        assert counted == pytest.approx(plain, abs=1e-12), name
+
+
+def whole_fleiss(table: Any, times: Any = None) -> float | None:
+    whole = ~np.isnan(table).any(axis=0)
+    return fleiss_kappa(counts_of(table[:, whole]), None if times is None else times[whole])

@@ -41,7 +41,7 @@ class EmbeddedEntailer:
         BackendError: the weights or the packages that run them are missing or damaged.
     """
 
-    limits = BatchLimits(items=128, tokens=16_384)
+    limits = BatchLimits(items=32, tokens=16_384)
     stored = True
     languages = ("en",)
 

@@ -30,6 +30,7 @@ __all__ = [
     "only_local",
     "padded",
     "safetensors_only",
+    "silenced",
     "uri",
 ]
 
@@ -163,10 +164,43 @@ def longest_input(model: Any, tokenizer: Any) -> int | None:
 
 
 @contextmanager
-def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
-    """Turn an exception of a library into a BackendError of one line, without any token."""
+def silenced() -> Iterator[None]:
+    """Keep transformers from showing bars, reports and warnings, with its own switches.
+
+    The bars of a download stay: they are all that is seen of one. Raises as :func:`libraries`.
+    """
+    _, transformers = libraries()
+    from huggingface_hub.utils import (  # type: ignore[attr-defined]
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
+
+    told, switches = transformers.logging.get_verbosity(), transformers.utils.logging
+    drawn, downloads = switches.is_progress_bar_enabled(), not are_progress_bars_disabled()
+    transformers.logging.set_verbosity_error()
+    switches.disable_progress_bar()  # those of downloads, too
+    if downloads:
+        enable_progress_bars()
     try:
         yield
+    finally:
+        transformers.logging.set_verbosity(told)
+        if drawn:
+            switches.enable_progress_bar()
+        if not downloads:
+            disable_progress_bars()
+
+
+@contextmanager
+def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
+    """Turn an exception of a library into a BackendError of one line, without any token.
+
+    What the library would print meanwhile is not shown (:func:`silenced`).
+    """
+    try:
+        with silenced():
+            yield
     except BackendError as error:
         raise BackendError(f"{name}: {error}") from error
     except kind as error:

@@ -38,6 +38,7 @@ __all__ = [
     "SimilarityChoice",
     "blocking",
     "chat",
+    "check_hugging_face",
     "embedder",
     "entailer",
     "similarity",
@@ -327,6 +328,24 @@ _HF_EMBEDDER_OPTIONS: dict[str, Callable[[str], Any]] = {
 }
 _HF_CHAT_OPTIONS = _HF_EMBEDDER_OPTIONS | {"template": str, "max_tokens": int}
 _HF_OPTIONS = _HF_EMBEDDER_OPTIONS | {"check": _truth, "labels": lambda text: text.split(",")}
+
+
+def check_hugging_face(backend: str, rest: str) -> None:
+    """Check the part after ``hf:`` for what it is for: entailer, chat model or embedder.
+
+    Raises:
+        UnknownNameError, BackendError: an option that it does not have; no model is named.
+    """
+    if backend == "chat model":  # as an entailer it has options of its own, too
+        from trustassay.backends.chat_entailer import judging_of
+
+        rest = judging_of(rest)[0]
+    known = {
+        "chat model": _HF_CHAT_OPTIONS,
+        "entailer": _HF_OPTIONS,
+        "token embedder": _HF_EMBEDDER_OPTIONS | {"layer": int},
+    }
+    _model_and_options(rest, known.get(backend, _HF_EMBEDDER_OPTIONS))
 
 
 def _openai(rest: str) -> ChatModel:

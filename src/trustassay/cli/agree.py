@@ -104,7 +104,8 @@ def agree(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay agree ratings.csv
-    trustassay agree wide.csv --field item=question --rater anna --rater bela --rater judge
+    trustassay agree wide.csv --field item=question --rater anna --rater bela \\
+        --rater judge
     trustassay agree ratings.jsonl --levels poor,fair,good --run runs/one --json
     trustassay agree --run runs/judged --page variance.html
     """
@@ -112,7 +113,7 @@ def agree(  # noqa: PLR0913 - one argument an option
         from trustassay.workflows.agree import agreement, links_into
 
         ratings, judges = _gathered(source, run, field, rater, levels, machine)
-        found = agreement(ratings, machines=judges, seed=seed)
+        found = agreement(ratings, machines=judges, seed=seed, progress=True)
         disputes = links_into(run, found.disputes) if run else found.disputes
         _show(found, disputes, top)
         if page:

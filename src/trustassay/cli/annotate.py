@@ -123,7 +123,8 @@ def annotate(  # noqa: PLR0913 - one argument an option
     \b
     trustassay annotate answers.jsonl --rater anna --rater bela
     trustassay annotate runs/one --rater anna --rubric truthfulness --again 0.1
-    trustassay annotate --pairs runs/a runs/b --rater anna --rater bela --out pairs.jsonl
+    trustassay annotate --pairs runs/a runs/b --rater anna --rater bela \\
+        --out pairs.jsonl
     trustassay annotate answers.jsonl --rater anna --export sheet.csv
     """
     with errors_for_people():

@@ -11,7 +11,7 @@ from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Spending, with_options
-from trustassay.cli.streams import print_json, say
+from trustassay.cli.streams import complain, print_json, say
 
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.ascent import Point
@@ -83,15 +83,17 @@ def attack(  # noqa: PLR0913 - one argument an option
     answers, 10 of which are already known.
 
     \b
-    trustassay attack "Who sailed around Africa first?" --model openai:gpt-4o-mini --out attacks/one
-    trustassay attack "Answer politely: ..." --model hf:MODEL --descend --out attacks/calm
+    trustassay attack "Who sailed around Africa first?" \\
+        --model openai:gpt-4o-mini --out attacks/one
+    trustassay attack "Answer politely: ..." --model hf:MODEL --descend \\
+        --out attacks/calm
     trustassay attack "Name the 9 quarks." --model hf:MODEL --out attacks/paper \\
-        --step-rule extremum --candidate ball --candidates 10 --perturbation codes --range 4095
-    trustassay attack "Who built it?" --model hf:MODEL --candidate words --length 1 --out attacks/w
+        --step-rule extremum --candidate ball --candidates 10 \\
+        --perturbation codes --range 4095
+    trustassay attack "Who built it?" --model hf:MODEL --candidate words \\
+        --length 1 --out attacks/w
     """
     with errors_for_people():
-        from trustassay.backends import resolve
-        from trustassay.calls.backends import Backends
         from trustassay.errors import AssessmentError
         from trustassay.metrics.harmonicity.ascent import Ascent
         from trustassay.workflows import attack as attacking
@@ -111,16 +113,14 @@ def attack(  # noqa: PLR0913 - one argument an option
             length=length,
             range=last,
         )
-        backends = Backends.of(
-            embed=resolve.embedder(embedder), chat={"model": resolve.chat(model)}
-        )
         options = SessionOptions(spending.read(), calls)
+        backends = attacking.open_backends(model, embedder, out, options)
         try:
             found = attacking.attack(
                 prompt, backends, out, how, options, lambda point: say(line(prompt, point))
             )
         except AssessmentError as error:
-            say(f"trustassay: {error}")
+            complain(f"trustassay: {error}")
             raise typer.Exit(1) from None
         common.show_endpoints(found.endpoints)
         say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
@@ -133,7 +133,7 @@ def attack(  # noqa: PLR0913 - one argument an option
         if as_json:
             print_json(found.to_dict())
         if failed := sum(point.error is not None for point in found.points):
-            say(f"failed: {failed} of {len(found.points)} prompts, see the trace")
+            complain(f"failed: {failed} of {len(found.points)} prompts, see the trace")
             raise typer.Exit(1)
 
 

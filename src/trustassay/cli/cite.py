@@ -48,7 +48,8 @@ def cite(  # noqa: PLR0913 - one argument an option
     unchanged. Run a stopped command again to continue.
 
     \b
-    trustassay cite answers.jsonl --by entailment --entailer embedded --out cited.jsonl
+    trustassay cite answers.jsonl --by entailment --entailer embedded \\
+        --out cited.jsonl
     trustassay cite answers.jsonl --by bm25 --only-uncited --out cited.jsonl
     """
     with errors_for_people():

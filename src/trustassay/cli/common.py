@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from trustassay.cli.interrupting import INTERRUPTED, at_work
-from trustassay.cli.streams import one_line, print_json, say
+from trustassay.cli.streams import complain, one_line, print_json, say
 from trustassay.cli.tables import show_table
+from trustassay.cli.worst import show_worst
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
@@ -163,7 +164,7 @@ def errors_for_people() -> Iterator[None]:
     """Turn the errors that a user can fix into a message and exit status 2."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
     from trustassay.data.reading import InputError
-    from trustassay.errors import BackendError, RunFolderError, UnknownNameError
+    from trustassay.errors import BackendError, FaultsError, RunFolderError, UnknownNameError
     from trustassay.files import is_full
     from trustassay.runs.intake import BadInputError
 
@@ -171,21 +172,30 @@ def errors_for_people() -> Iterator[None]:
         with at_work():
             yield
     except KeyboardInterrupt:
-        say("interrupted; run the same command again to continue")
+        complain("interrupted; run the same command again to continue")
         raise typer.Exit(INTERRUPTED) from None
     except BadInputError as error:
         show_faults(error)
         raise typer.Exit(2) from None
+    except FaultsError as error:
+        complain(f"trustassay: {len(error.faults)} faults; nothing was started")
+        for fault in error.faults:
+            complain(one_line(f"  {fault}"))
+        raise typer.Exit(2) from None
     except (InputError, RunFolderError, UnknownNameError, BackendError, ValueError) as error:
-        say(f"trustassay: {error}")
+        complain(f"trustassay: {error}")
         raise typer.Exit(2) from None
     except BrokenPipeError:
         raise  # typer ends quietly then
     except OSError as error:
         known = error.filename is not None and error.strerror
-        say(f"trustassay: {error.filename}: {error.strerror}" if known else f"trustassay: {error}")
+        complain(
+            f"trustassay: {error.filename}: {error.strerror}" if known else f"trustassay: {error}"
+        )
         if is_full(error):
-            say("finished work is kept; free some space and run the same command again to continue")
+            complain(
+                "finished work is kept; free some space and run the same command again to continue"
+            )
             raise typer.Exit(1) from None
         raise typer.Exit(2) from None
 
@@ -202,16 +212,16 @@ def default_metric(source: Path, fields: Mapping[str, str]) -> list[str]:
 def end_if_stopped(stopped: str | None) -> None:
     """End with status 1 where work on a file was stopped, and say how it goes on."""
     if stopped is not None:
-        say(f"stopped: {stopped}; run the same command again to continue")
+        complain(f"stopped: {stopped}; run the same command again to continue")
         raise typer.Exit(1)
 
 
 def end_if_failed(failed: Mapping[str, str]) -> None:
     """End with status 1 where samples have no record, and show the first of them."""
     for sample_id, error in list(failed.items())[:FAILURES_SHOWN]:
-        say(one_line(f"  {sample_id}: {error}"))
+        complain(one_line(f"  {sample_id}: {error}"))
     if failed:
-        say(f"failed: {len(failed):,}")
+        complain(f"failed: {len(failed):,}")
         raise typer.Exit(1)
 
 
@@ -225,14 +235,14 @@ def show_faults(error: BadInputError) -> None:
             )
             kinds[kind] += 1
             if kinds[kind] <= FAULTS_SHOWN:
-                say(one_line(f"{fault.where}: {problem}"))
+                complain(one_line(f"{fault.where}: {problem}"))
     for kind, count in kinds.items():
         if count > FAULTS_SHOWN:
-            say(one_line(f"... {count - FAULTS_SHOWN} more: {kind}"))
+            complain(one_line(f"... {count - FAULTS_SHOWN} more: {kind}"))
     if error.count > len(error.faults):
-        say(f"... only the first {len(error.faults):,} faulty records are listed")
+        complain(f"... only the first {len(error.faults):,} faulty records are listed")
     records = "faulty record" if error.count == 1 else "faulty records"
-    say(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
+    complain(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
 
 
 def call_options(
@@ -284,19 +294,21 @@ def show(run: Run, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def tell(run: Run, *, as_json: bool) -> int:
-    """Print a finished run and return how many samples failed."""
+def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
+    """Print a finished run, its worst answers first, and return how many samples failed."""
     from trustassay.cli.groups import show_groups
     from trustassay.runs.silence import remarks
 
     content = run.summary_file
+    if worst:
+        show_worst(run)
     failed = sum(summary.failed for summary in run.summaries.values())
     for metric in run.metrics:
         show_summary(metric.title, run.summaries[metric.name], metric.figures)
         if groups := content.get("groups", {}).get(metric.name):
             show_groups(metric.title, groups)
         if reason := _why_no_score(run, metric.name):
-            say(f"no sample has a score of {metric.name}; the first: {reason}")
+            complain(f"no sample has a score of {metric.name}; the first: {reason}")
     show_asking(run.outcome, content.get("usage", {}))
     for remark in remarks(content, run.outcome.intake.inventory.samples):
         say(remark)
@@ -384,12 +396,12 @@ def show_endpoints(endpoints: Mapping[str, Endpoint]) -> None:
 
 def show_failures(run: Run, failed: int) -> None:
     """List the samples that failed."""
-    say(f"failed: {failed}")
+    complain(f"failed: {failed}")
     for shown, assessment in enumerate(run.assessments.failed(), start=1):
-        say(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
+        complain(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
         if shown == FAILURES_SHOWN:
             if failed > shown:
-                say(f"  ... and {failed - shown} more, in assessments.jsonl")
+                complain(f"  ... and {failed - shown} more, in assessments.jsonl")
             break
 
 

@@ -106,8 +106,10 @@ def compare(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay compare runs/monday runs/tuesday
-    trustassay compare runs/monday runs/tuesday --metric harmonicity --page change.html
-    trustassay compare tuned.jsonl vanilla.jsonl --judge openai:gpt-4o-mini --budget 2usd
+    trustassay compare runs/monday runs/tuesday --metric harmonicity \\
+        --page change.html
+    trustassay compare tuned.jsonl vanilla.jsonl --judge openai:gpt-4o-mini \\
+        --budget 2usd
     """
     with errors_for_people():
         if judge is not None:

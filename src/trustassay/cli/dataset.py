@@ -37,7 +37,8 @@ def group() -> None:
 
     \b
     trustassay dataset questions.jsonl --corpus texts/ --out data.jsonl
-    trustassay dataset mixedqa --nq NQ-open.dev.jsonl --model openai:gpt-4o-mini --out mixed
+    trustassay dataset mixedqa --nq NQ-open.dev.jsonl \\
+        --model openai:gpt-4o-mini --out mixed
     """
 
 
@@ -111,9 +112,11 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay dataset questions.jsonl --corpus texts/ --out data.jsonl
-    trustassay dataset eli5.jsonl --corpus wiki.tsv --claims sentences --entailer embedded \\
+    trustassay dataset eli5.jsonl --corpus wiki.tsv --claims sentences \\
+        --entailer embedded \\
         --out data.jsonl
-    trustassay dataset questions.csv --retriever "bm25:wiki.tsv?index=wiki.bm25" --out data.jsonl
+    trustassay dataset questions.csv \\
+        --retriever "bm25:wiki.tsv?index=wiki.bm25" --out data.jsonl
     """
     with errors_for_people():
         from trustassay.retrieval.retriever import bm25_retriever_of

@@ -76,7 +76,8 @@ def distractors(  # noqa: PLR0913 - one argument an option
     trustassay distractors answers.jsonl --limit 5
     trustassay distractors answers.jsonl --out distractors.jsonl --pool
     trustassay distractors answers.jsonl --source embedding:vectors.bin,pos --json
-    trustassay distractors answers.jsonl --source dbpedia,embedding,pos --linker spotlight
+    trustassay distractors answers.jsonl --source dbpedia,embedding,pos \\
+        --linker spotlight
     """
     with errors_for_people():
         from trustassay.report.text import amount

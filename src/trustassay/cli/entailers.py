@@ -67,7 +67,8 @@ def entailers(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay entailers pairs.jsonl
-    trustassay entailers pairs.csv --entailer embedded --entailer hf:MODEL --field premise=passage
+    trustassay entailers pairs.csv --entailer embedded --entailer hf:MODEL \\
+        --field premise=passage
     """
     with errors_for_people():
         from trustassay.backends import resolve

@@ -25,7 +25,8 @@ def group() -> None:
     What is asked is asked once and stored; the same command goes on after an interruption.
 
     \b
-    trustassay experiment fewl-pairs chale.json --reference openai:gpt-4o-mini --answers 5 \\
+    trustassay experiment fewl-pairs chale.json --reference openai:gpt-4o-mini \\
+        --answers 5 \\
         --generator openai:gpt-4o-mini
     """
 
@@ -41,7 +42,8 @@ def fewl_pairs(
     """Hold right answers against wrong ones: the paper's Tables 1, 2, 8, 10, 11, 12 in one.
 
     \b
-    trustassay experiment fewl-pairs chale.json --reference openai:gpt-4o-mini --answers 5
+    trustassay experiment fewl-pairs chale.json --reference openai:gpt-4o-mini \\
+        --answers 5
     trustassay experiment fewl-pairs qa_data.json --reference openai:gpt-4o-mini \\
         --generator openai:gpt-4o-mini --similarity cosine --similarity novel
     """
@@ -62,7 +64,8 @@ def fewl_best(
     """Count the questions whose best answer scores highest of all: the paper's Tables 3 and 9.
 
     \b
-    trustassay experiment fewl-best TruthfulQA.csv --reference openai:gpt-4o-mini --answers 5
+    trustassay experiment fewl-best TruthfulQA.csv \\
+        --reference openai:gpt-4o-mini --answers 5
     """
     with errors_for_people():
         from trustassay.workflows.experiments.fewl import best

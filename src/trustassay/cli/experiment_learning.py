@@ -54,7 +54,8 @@ def fewl_icl(  # noqa: PLR0913 - one argument an option
     """Hold answers after examples that FEWL chooses against answers without: Table 6.
 
     \b
-    trustassay experiment fewl-icl chale.json --reference openai:gpt-4o-mini --answers 5 \\
+    trustassay experiment fewl-icl chale.json --reference openai:gpt-4o-mini \\
+        --answers 5 \\
         --model openai:gpt-4o-mini --judge openai:gpt-4o
     """
     with errors_for_people():
@@ -101,7 +102,8 @@ def fewl_sft(  # noqa: PLR0913
     Needs trustassay[tune].
 
     \b
-    trustassay experiment fewl-sft TruthfulQA.csv --reference openai:gpt-4o-mini --answers 5 \\
+    trustassay experiment fewl-sft TruthfulQA.csv \\
+        --reference openai:gpt-4o-mini --answers 5 \\
         --model hf:facebook/opt-1.3b --judge openai:gpt-4o
     """
     with errors_for_people():

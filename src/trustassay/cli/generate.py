@@ -10,7 +10,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Answers, Spending, with_options
-from trustassay.cli.streams import one_line, say
+from trustassay.cli.streams import complain, one_line, say
 
 
 @with_options
@@ -50,9 +50,12 @@ def generate(  # noqa: PLR0913 - one argument an option
     """Answer a file of questions. Run a stopped command again to continue: replies are cached.
 
     \b
-    trustassay generate questions.jsonl --model openai:gpt-4o-mini --out answers.jsonl
-    trustassay generate asqa.json --model hf:MODEL --style rag-refusal --out answers.jsonl
-    trustassay generate questions.csv --model openai:m@http://127.0.0.1:8000/v1 --style icl \\
+    trustassay generate questions.jsonl --model openai:gpt-4o-mini \\
+        --out answers.jsonl
+    trustassay generate asqa.json --model hf:MODEL --style rag-refusal \\
+        --out answers.jsonl
+    trustassay generate questions.csv \\
+        --model openai:m@http://127.0.0.1:8000/v1 --style icl \\
         --examples chosen.jsonl --out answers.jsonl
     """
     with errors_for_people():
@@ -72,7 +75,7 @@ def generate(  # noqa: PLR0913 - one argument an option
         done = generating.generate(source, model, out, options)
         common.show_endpoints(done.endpoints)
         for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
-            say(one_line(f"  {sample_id}: {error}"))
+            complain(one_line(f"  {sample_id}: {error}"))
         asked = done.written + len(done.failed)
         if done.cut:
             words = f"answers were cut at {answers.max_tokens} tokens (--max-tokens)"
@@ -83,8 +86,10 @@ def generate(  # noqa: PLR0913 - one argument an option
             say(f"{done.written:,} answers in {out}")
         if done.failed:
             if (more := len(done.failed) - common.FAILURES_SHOWN) > 0:
-                say(f"  ... and {more:,} more")
+                complain(f"  ... and {more:,} more")
             if not done.written:
-                say(f"no question was answered; {out} was not written")
-            say(f"failed: {len(done.failed):,}; run the same command again to retry only these")
+                complain(f"no question was answered; {out} was not written")
+            complain(
+                f"failed: {len(done.failed):,}; run the same command again to retry only these"
+            )
             raise typer.Exit(1)

@@ -67,9 +67,12 @@ def isotropy(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay isotropy questions.jsonl
-    trustassay isotropy questions.jsonl --perturbation typo --length 1 --draw 300 --out even.html
-    trustassay isotropy questions.jsonl --perturbation codes --range 4095 --embedder hf:MODEL
-    trustassay isotropy TruthfulQA.csv --field question=Question --perturbation control \\
+    trustassay isotropy questions.jsonl --perturbation typo --length 1 \\
+        --draw 300 --out even.html
+    trustassay isotropy questions.jsonl --perturbation codes --range 4095 \\
+        --embedder hf:MODEL
+    trustassay isotropy TruthfulQA.csv --field question=Question \\
+        --perturbation control \\
         --perturbations 10 --draw 100 --embedder openai:text-embedding-ada-002
     """
     with errors_for_people():

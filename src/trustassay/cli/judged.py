@@ -53,7 +53,7 @@ def show_win_rate(
         return
     found = winrate.win_rate(*inputs, out, options)
     run = Run(RunFolder(found.path), found.outcome)
-    failed = common.tell(run, as_json=False)
+    failed = common.tell(run, as_json=False, worst=False)
     for line in _left_out(found, asked):
         say(one_line(line))
     say(one_line(headline(found, asked)))

@@ -14,6 +14,7 @@ from trustassay.cli import (
     attack,
     cite,
     compare,
+    completion,
     dataset,
     demo,
     distractors,
@@ -34,6 +35,7 @@ from trustassay.cli import (
     watch,
 )
 from trustassay.cli.interrupting import INTERRUPTED
+from trustassay.cli.options import quietable
 from trustassay.cli.streams import output_failed, prepare_streams
 
 __all__ = ["app", "main"]
@@ -72,6 +74,14 @@ app.command("watch")(watch.watch)
 app.command("models")(models.models)
 app.command("entailers")(entailers.entailers)
 app.command("demo")(demo.demo)
+app.command("completion")(completion.completion)
+
+ANSWERING_AT_ONCE = {"annotate", "models", "entailers", "completion"}
+"""Commands whose lines are their result, so that there is nothing to leave out."""
+for group in (app, dataset.app, select.app, experiment.app):
+    for one in group.registered_commands:
+        if one.name not in ANSWERING_AT_ONCE and one.callback:
+            one.callback = quietable(one.callback)
 
 
 def _version(wanted: bool) -> None:
@@ -95,8 +105,10 @@ def options(
 def main() -> None:
     """Run the command line."""
     prepare_streams()
+    if completion.asked():
+        completion.prepare()
     try:
-        app()
+        app(prog_name=completion.PROGRAM)
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue", file=sys.stderr)
         sys.exit(INTERRUPTED)

@@ -74,9 +74,11 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
     docs/mixedqa.md.
 
     \b
-    trustassay dataset mixedqa --nq NQ-open.dev.jsonl --popqa popQA.tsv --out mixed \\
+    trustassay dataset mixedqa --nq NQ-open.dev.jsonl --popqa popQA.tsv \\
+        --out mixed \\
         --model openai:gpt-4o-mini --model hf:MODEL --dry-run
-    trustassay dataset mixedqa --hotpotqa hotpot_dev_distractor_v1.json --out mixed \\
+    trustassay dataset mixedqa --hotpotqa hotpot_dev_distractor_v1.json \\
+        --out mixed \\
         --answers flan=flan.jsonl --answers llama=llama.jsonl --per-source 50
     """
     with errors_for_people():

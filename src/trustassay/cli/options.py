@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
 import typer
 
 from trustassay.cli import common
+from trustassay.cli.streams import only_last_line
+from trustassay.progress import quieted
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.calls.opening import CallOptions
 
-__all__ = ["Answers", "Backends", "Records", "Spending", "with_options"]
+__all__ = ["Answers", "Backends", "Records", "Spending", "quietable", "with_options"]
 
 
 def _uri(help_text: str) -> Any:
@@ -175,6 +177,35 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     with_groups.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_groups.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_groups
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", "-q", help="Print faults and the last line alone, which names the result."
+    ),
+]
+
+
+def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the command with the option ``--quiet``."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters = [
+        one.replace(annotation=hints[one.name])
+        for one in inspect.signature(command).parameters.values()
+    ]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters.append(inspect.Parameter("quiet", keyword, default=False, annotation=Quiet))
+
+    @wraps(command)
+    def with_quiet(*, quiet: bool, **values: Any) -> Any:
+        with quieted(quiet), only_last_line(quiet):
+            return command(**values)
+
+    del with_quiet.__wrapped__  # typer would look behind it
+    with_quiet.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_quiet.__annotations__ = {one.name: one.annotation for one in parameters}
+    return with_quiet
 
 
 def _filled(group: Any, values: dict[str, Any]) -> Any:

@@ -32,7 +32,8 @@ def rescore(
 
     \b
     trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
-    trustassay rescore runs/two --metric harmonicity --embedder hf:MODEL --out runs/other
+    trustassay rescore runs/two --metric harmonicity --embedder hf:MODEL \\
+        --out runs/other
     """
     with errors_for_people():
         from trustassay import api

@@ -58,13 +58,18 @@ def score(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay score answers.jsonl
-    trustassay score answers.json --metric grounding:profile=paper --entailer hf:MODEL
+    trustassay score answers.json --metric grounding:profile=paper \\
+        --entailer hf:MODEL
     trustassay score ragas.parquet --out runs/one --json > summary.json
     trustassay score mine.csv --field response=answer --field documents=contexts
-    trustassay score asked.jsonl --model openai:gpt-4o-mini --budget 2usd --prices prices.json
-    trustassay score asked.jsonl --model openai:qwen3@http://127.0.0.1:8000/v1 --dry-run
-    trustassay score questions.jsonl --model openai:gpt-4o-mini --retriever bm25:passages.tsv
-    trustassay score questions.jsonl --model openai:gpt-4o-mini --metric harmonicity
+    trustassay score asked.jsonl --model openai:gpt-4o-mini --budget 2usd \\
+        --prices prices.json
+    trustassay score asked.jsonl --model openai:qwen3@http://127.0.0.1:8000/v1 \\
+        --dry-run
+    trustassay score questions.jsonl --model openai:gpt-4o-mini \\
+        --retriever bm25:passages.tsv
+    trustassay score questions.jsonl --model openai:gpt-4o-mini \\
+        --metric harmonicity
     """
     with errors_for_people():
         from trustassay import api
@@ -120,7 +125,8 @@ def plan(  # noqa: PLR0913
 
     \b
     trustassay plan asked.jsonl --model openai:gpt-4o-mini --prices prices.json
-    trustassay plan questions.jsonl --metric harmonicity --model openai:gpt-4o-mini
+    trustassay plan questions.jsonl --metric harmonicity \\
+        --model openai:gpt-4o-mini
     """
     with errors_for_people():
         from trustassay import api

@@ -110,7 +110,8 @@ def icl(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay select icl runs/models --out prompts.jsonl
-    trustassay select icl answers.jsonl --questions asked.jsonl --out prompts.jsonl
+    trustassay select icl answers.jsonl --questions asked.jsonl \\
+        --out prompts.jsonl
     """
     with errors_for_people():
         from trustassay.backends import DEFAULT_EMBEDDER

@@ -1,7 +1,8 @@
 """Standard output and standard error, which may be closed or full: no result is lost then.
 
 Messages for people may be lost; they do not change the exit status. Output for programs,
-``--json``, is written in full, or the exit status is 1.
+``--json``, is written in full, or the exit status is 1. On a terminal lines are folded between
+words. With ``--quiet`` only faults, and a command's last line, are printed.
 """
 
 from __future__ import annotations
@@ -10,14 +11,33 @@ import errno
 import io
 import json
 import os
+import re
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-__all__ = ["one_line", "output_failed", "prepare_streams", "print_json", "say", "visible"]
+from typer import Exit
+
+from trustassay.cli.interrupting import INTERRUPTED
+
+__all__ = [
+    "complain",
+    "folded",
+    "is_quiet",
+    "one_line",
+    "only_last_line",
+    "output_failed",
+    "prepare_streams",
+    "print_json",
+    "say",
+    "terminal_width",
+    "visible",
+]
 
 OUTPUT, ERRORS = 1, 2
+BAD_INPUT = 2
+"""Exit status of a command that started nothing."""
 FAILED = 1
 """Exit status if standard output could not be written."""
 
@@ -93,9 +113,91 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)
 
 
+_held: list[str] | None = None
+"""With ``--quiet``: the last line that was to be printed."""
+
+
+@contextmanager
+def only_last_line(quiet: bool = True) -> Iterator[None]:
+    """Print, of all that :func:`say` is given in the block, the last line alone, at its end.
+
+    Nothing of it is printed if the block ends with a fault of the command line or of its input.
+    """
+    global _held
+    if not quiet:
+        yield
+        return
+    before, _held = _held, []
+    done = False
+    try:
+        yield
+        done = True
+    except Exit as leaving:
+        done = leaving.exit_code not in (BAD_INPUT, INTERRUPTED)
+        raise
+    finally:
+        last, _held = _held, before
+        if done and last:
+            complain(last[0])
+
+
+def is_quiet() -> bool:
+    """Return whether only faults and the last line are printed."""
+    return _held is not None
+
+
 def say(text: str) -> None:
     """Print a line for people, on standard error, with control characters made visible."""
-    print(visible(text), file=sys.stderr)
+    if _held is None:
+        complain(text)
+    elif text.strip():
+        _held[:] = [text]
+
+
+def complain(text: str) -> None:
+    """Print as :func:`say`, also with ``--quiet``: what failed, and what to do about it."""
+    text, width = visible(text), terminal_width()
+    lines = text.split("\n") if width is None else folded(text, width)
+    print("\n".join(lines), file=sys.stderr)
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal that standard error is, or ``None`` if it is none."""
+    with suppress(OSError, ValueError, AttributeError):
+        if sys.stderr.isatty():
+            return int(os.environ.get("COLUMNS") or os.get_terminal_size(ERRORS).columns) or None
+    return None
+
+
+WIDE = re.compile("([\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef])")
+"""Scripts that write no spaces between words; a line may end behind any of their characters."""
+
+
+def folded(text: str, width: int, later: str | None = None) -> list[str]:
+    """Return text as lines of at most ``width`` cells, cut between words.
+
+    A word that alone is longer, a path or a URI, has a line of its own. What comes after a
+    line's first is indented as the line is, or begins with ``later``.
+    """
+    from rich.cells import cell_len
+
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        rest = indent if later is None else later
+        now, used, empty = indent, cell_len(indent), True
+        for gap, word in re.findall(r"(\s*)(\S+)", line[len(indent) :]):
+            for number, piece in enumerate(filter(None, WIDE.split(word))):
+                between = gap if number == 0 and not empty else ""
+                size = cell_len(between) + cell_len(piece)
+                if not empty and used + size > width:
+                    lines.append(now)
+                    now, used = rest + piece, cell_len(rest) + cell_len(piece)
+                else:
+                    now, used = now + between + piece, used + size
+                empty = False
+        lines.append(now)
+    return lines
 
 
 def one_line(text: str) -> str:

@@ -61,7 +61,8 @@ def tune(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay tune chosen/train.jsonl --model hf:facebook/opt-125m --out tuned
-    trustassay generate chosen/test_questions.jsonl --model hf:./tuned --out answers.jsonl
+    trustassay generate chosen/test_questions.jsonl --model hf:./tuned \\
+        --out answers.jsonl
     """
     with errors_for_people():
         from trustassay.workflows import tune as tuning

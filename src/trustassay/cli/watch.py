@@ -55,8 +55,10 @@ def watch(  # noqa: PLR0913 - one argument an option
     with 0 by --once or --idle. Run the same command again to continue after the last record read.
 
     \b
-    trustassay watch log.jsonl --model openai:gpt-4o-mini --threshold 0.3 --out runs/live
-    trustassay watch log.jsonl --metric grounding --threshold 0.5 --share 0.1 --out runs/live
+    trustassay watch log.jsonl --model openai:gpt-4o-mini --threshold 0.3 \\
+        --out runs/live
+    trustassay watch log.jsonl --metric grounding --threshold 0.5 --share 0.1 \\
+        --out runs/live
     """
     with errors_for_people():
         from trustassay import api

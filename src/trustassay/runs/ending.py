@@ -28,7 +28,7 @@ class Steps:
     Once ``stop`` is set, every step ends with a :class:`StoppedError`.
     """
 
-    def __init__(self, *, shown: bool = False, stop: threading.Event | None = None) -> None:
+    def __init__(self, *, shown: bool | None = False, stop: threading.Event | None = None) -> None:
         self._shown, self._stop = shown, stop or threading.Event()
 
     @contextmanager

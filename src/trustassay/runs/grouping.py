@@ -14,7 +14,7 @@ from trustassay.report import Choice, Groups, Histogram, finding_of
 from trustassay.runs.folder import RunFolder, Step, nothing
 from trustassay.runs.lines import decoded
 
-__all__ = ["DOMAIN", "Counted", "Place", "count", "domain_of"]
+__all__ = ["DOMAIN", "Counted", "Place", "count", "domain_of", "rows"]
 
 DOMAIN = "domain"
 RatingOf = Callable[[Mapping[str, Any]], float | None]
@@ -88,7 +88,7 @@ def count(
         Choice(shown),
     )
     asked = run["backends"].get("model")
-    for place, sample, assessments in _rows(folder, metrics):
+    for place, sample, assessments in rows(folder, metrics):
         domain = domain_of(sample, domain_field)
         for assessment in assessments:
             found.add(assessment)
@@ -111,7 +111,7 @@ def _groups(metric: MetricInfo, domain_field: str) -> Groups:
     )
 
 
-def _rows(
+def rows(
     folder: RunFolder, metrics: Sequence[MetricInfo]
 ) -> Iterator[tuple[Place, dict[str, Any], list[Assessment]]]:
     """Yield each sample as it is stored (checking it again would take longer than counting) with

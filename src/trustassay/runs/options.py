@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.calls.opening import CallOptions
-from trustassay.calls.spending import Budget
+from trustassay.calls.spending import Budget, Prices
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.runs.stages import Filling
 
@@ -25,6 +25,7 @@ class RunOptions:
     concurrency: samples in progress at once, per metric; ``None`` for 256, or for twice the calls
         that an endpoint takes at once if that is more.
     report: write ``report.html`` at the end.
+    progress: show it; ``None``: in a notebook alone.
     calls_from: a store of calls to start from.
     pool: a file of samples for metrics that use other samples; else the run's.
     filling: how missing fields are requested. calls: how models are called.
@@ -36,7 +37,7 @@ class RunOptions:
     skip_bad: bool = False
     concurrency: int | None = None
     report: bool = True
-    progress: bool = False
+    progress: bool | None = None
     calls_from: Path | None = None
     pool: str | os.PathLike[str] | None = None
     filling: Filling = field(default_factory=Filling)
@@ -67,5 +68,9 @@ def run_options(**options: Any) -> RunOptions:
         given[known[name]][name] = value
     if "budget" in options:
         given["calls"]["budget"] = Budget.of(options["budget"])
+    if isinstance(options.get("cache"), str | os.PathLike):
+        given["calls"]["cache"] = Path(options["cache"])
+    if isinstance(prices := options.get("prices", Prices()), str | os.PathLike) or prices is None:
+        given["calls"]["prices"] = Prices() if prices is None else Prices.read(prices)
     own = given.pop("")
     return RunOptions(**own, **{part: parts[part](**values) for part, values in given.items()})

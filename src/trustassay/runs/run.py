@@ -33,6 +33,7 @@ from trustassay.runs.folder import RunFolder, encoded
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.infos import ABOUT
 from trustassay.runs.intake import YIELD_EVERY, Intake, Source, checks_of, take_in
+from trustassay.runs.looks import first_verdict
 from trustassay.runs.options import RunOptions
 from trustassay.runs.outputs import write_outputs
 from trustassay.runs.pool import StoredPool
@@ -358,7 +359,9 @@ async def _assess(
     run: _Run,
     progress: Progress,
 ) -> None:
-    await assess_one(metric, sample, gatherers, writer, prepared, run.options.seed)
+    found = await assess_one(metric, sample, gatherers, writer, prepared, run.options.seed)
+    if found.score is not None and progress.first():
+        tell(first_verdict(metric, sample, found, run.intake.inventory.samples))
     progress.step()
 
 

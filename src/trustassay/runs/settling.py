@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trustassay.backends.foresight import fault_of, takes_time
 from trustassay.calls.backends import MODEL, Backends, Place, place_of
 from trustassay.calls.keys import check_keys
 from trustassay.calls.kinds import capabilities, capability
-from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.errors import BackendError, FaultsError, UnknownNameError, did_you_mean
 from trustassay.metric import Inventory, Metric, Need
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "check_needs",
     "check_run_keys",
     "check_served",
+    "load_all",
     "named_models",
     "settle",
 ]
@@ -36,7 +38,13 @@ ROLES: Mapping[str, tuple[str, str]] = {
 _NAMED = re.compile(r"(?P<name>[\w.-]+)=(?P<uri>.+)", re.DOTALL)
 
 
-async def settle(metrics: Sequence[Metric], named: Mapping[str, Any]) -> Backends:
+async def settle(
+    metrics: Sequence[Metric],
+    named: Mapping[str, Any],
+    *,
+    stores: Iterable[Path | None] | None = None,
+    unanswered: bool = False,
+) -> Backends:
     """Return the backends that metrics need, those named and the defaults, loaded.
 
     ``named`` holds, by a capability's backend (``entailer``, ``token_embedder``) or a chat model's
@@ -44,39 +52,85 @@ async def settle(metrics: Sequence[Metric], named: Mapping[str, Any]) -> Backend
     ``None`` counts as not given. A ``model`` is loaded even if no metric needs it, since it
     answers samples without a response.
 
+    With ``stores``, files of calls, a missing key is refused as well, unless one of them has
+    replies of that backend. The model under assessment is asked where ``unanswered``, or by metrics
+    that do not read responses.
+
     Raises:
         UnknownNameError: a metric needs a capability or role that does not exist, or ``named``
             holds an unknown word.
         ValueError: a need is not met; a backend is given that no metric uses; several models are
             given where the metric takes one.
         BackendError: a backend cannot be loaded, or cannot do what is needed.
+        FaultsError: there are several such faults. None of these faults waits for a model that
+            takes time to load.
     """
     given = {word: choice for word, choice in named.items() if choice is not None}
     _check_words(given)
     needs = check_needs(metrics)
     wanted: dict[Place, tuple[str, Any]] = {}
     _check_defaults(needs, given)
+    faults: list[Exception] = []
     for metric, need in needs:
-        for place, choice in _choices(metric, need, given).items():
-            wanted[place] = (place.capability, choice)
+        try:
+            for place, choice in _choices(metric, need, given).items():
+                wanted[place] = (place.capability, choice)
+        except ValueError as error:
+            faults.append(error)
     if MODEL in given:
         wanted |= {
             Place("chat", MODEL, name): ("chat", choice)
             for name, choice in named_models(given[MODEL], MODEL, many=False).items()
         }
     used = {_word(place) for place in wanted}
-    if unused := [word for word in given if word not in used]:
+    if not faults and (unused := [word for word in given if word not in used]):
         names = " and ".join(metric.name for metric in metrics)
-        raise ValueError(f"{_option(unused[0])} is given, but {names} does not use it")
-    held = {
-        place: await asyncio.to_thread(capability(name).load, choice)
-        for place, (name, choice) in wanted.items()
-    }
+        faults.append(ValueError(f"{_option(unused[0])} is given, but {names} does not use it"))
+    asked = unanswered or not all(metric.reads_response for metric in metrics)
+    held = await load_all(wanted, faults, stores, lambda place: asked or place.role != MODEL)
     for metric, need in needs:
         backends = [b for p, b in held.items() if p[:2] == place_of(need.capability, need.role)[:2]]
         for backend in backends:
             _check_able(metric, need, backend)
     return Backends(held)
+
+
+async def load_all(
+    wanted: Mapping[Place, tuple[str, Any]],
+    faults: Sequence[Exception] = (),
+    stores: Iterable[Path | None] | None = None,
+    is_asked: Callable[[Place], bool] = lambda _: True,
+) -> dict[Place, Any]:
+    """Load backends, given by their place as the capability that loads them and the choice.
+
+    What takes time is loaded last, and only where nothing stands in the way: ``faults`` that are
+    known, what cannot be loaded, and with ``stores`` missing keys of those that are asked.
+
+    Raises:
+        The fault if there is one; :class:`FaultsError` if there are several.
+    """
+    found = list(faults)
+    held: dict[Place, Any] = {}
+    paths = None if stores is None else list(stores)
+    for place, (name, choice) in wanted.items():
+        try:
+            if takes_time(choice):
+                if fault := fault_of(capability(name).backend, choice):
+                    raise BackendError(fault)
+                continue
+            held[place] = await asyncio.to_thread(capability(name).load, choice)
+            if paths is not None and is_asked(place):
+                check_keys(Backends({place: held[place]}).endpoints(), paths)
+        except (ValueError, BackendError) as error:
+            found.append(error)
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        raise FaultsError(list(dict.fromkeys(map(str, found))))
+    for place, (name, choice) in wanted.items():
+        if place not in held:
+            held[place] = await asyncio.to_thread(capability(name).load, choice)
+    return {place: held[place] for place in wanted}
 
 
 def check_needs(metrics: Iterable[Metric]) -> list[tuple[Metric, Need]]:

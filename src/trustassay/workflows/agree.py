@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.ratings import Ratings
+from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import SHOWN
 from trustassay.statistics.agreement import (
     Scale,
     Weights,
-    bootstrap_interval,
     cohen_kappa,
     counts_of,
     fleiss_kappa,
+    item_interval,
     krippendorff_alpha,
     mean_absolute_difference,
     percent_agreement,
@@ -32,13 +33,14 @@ from trustassay.workflows.variance import Variances, variances
 __all__ = ["Agreement", "Dispute", "Estimate", "agreement", "links_into"]
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
-Coefficient = Callable[[Floats], float | None]
-"""A coefficient of ratings of shape (raters, items)."""
+Coefficient = Callable[[Floats, Floats], float | None]
+"""A coefficient of ratings of shape (raters, items), and of how often each item counts."""
 
 PAIRWISE: Mapping[str, Coefficient] = {
-    "percent": lambda table: percent_agreement(table[0], table[1]),
-    "mean_absolute_difference": lambda table: mean_absolute_difference(table[0], table[1]),
+    "percent": lambda table, times: percent_agreement(table[0], table[1], times),
+    "mean_absolute_difference": lambda table, times: mean_absolute_difference(
+        table[0], table[1], times
+    ),
 }
 MOST_RATERS = 40
 """Raters whose pairs are told."""
@@ -124,12 +126,14 @@ def agreement(
     machines: Collection[str] = (),
     seed: int = 0,
     replicates: int = 1000,
+    progress: bool = False,
 ) -> Agreement:
     """Return how far the raters agree, with bootstrap intervals over items.
 
     Raters are compared by the first rating that each gave to an item. Without an order of
     categories only coefficients of nominal data are told. ``machines`` are the raters that are
-    judges, whose variance is told beside that of people.
+    judges, whose variance is told beside that of people. With ``progress`` that of the
+    coefficients is shown where they take longer than a second.
 
     Raises:
         ValueError: there are too many raters to compare each pair, or nothing to compare.
@@ -143,40 +147,55 @@ def agreement(
     if len(raters) < 2 and cube.shape[2] < 2:
         raise ValueError(f"nothing to compare: all ratings are by {raters[0]!r}, each item once")
 
-    def estimates(table: Floats, coefficients: Mapping[str, Coefficient], *what: str) -> Any:
-        return {
-            name: _estimate(table, coefficient, (seed, replicates), name, *what)
-            for name, coefficient in coefficients.items()
-        }
-
-    every = _of_all(ratings.ordered)
-    two = _of_two(first, ratings)
+    every, two, again = (
+        _of_all(ratings.ordered),
+        _of_two(first, ratings),
+        _of_repeats(ratings.ordered),
+    )
     models = sorted({model for _, model in units if model})
-    by_model = {
-        model: estimates(first[:, [u[1] == model for u in units]], every, "model", model)
-        for model in (models if len(models) > 1 and len(raters) > 1 else ())
-    }
+    models = models if len(models) > 1 and len(raters) > 1 else []
+    pairs = list(itertools.combinations(range(len(raters)), 2))
+    repeated = [p for p in range(len(raters)) if (~np.isnan(cube[p, :, 1:])).any()]
+    total = len(every) * (len(models) + (len(raters) > 1))
+    total += len(two) * len(pairs) + len(again) * len(repeated)
+    shown = Progress("coefficients", total, shown=progress, after_s=1.0)
+
+    def estimates(table: Floats, coefficients: Mapping[str, Coefficient], *what: str) -> Any:
+        found = {}
+        for name, coefficient in coefficients.items():
+            found[name] = _estimate(table, coefficient, (seed, replicates), name, *what)
+            shown.step()
+        return found
+
+    with shown:
+        by_model = {
+            model: estimates(first[:, [u[1] == model for u in units]], every, "model", model)
+            for model in models
+        }
+        overall = estimates(first, every, "overall") if len(raters) > 1 else {}
+        by_pair = {
+            (raters[i], raters[j]): estimates(first[[i, j]], two, raters[i], raters[j])
+            for i, j in pairs
+        }
+        intra = {
+            raters[place]: estimates(cube[place].T, again, "intra", raters[place])
+            for place in repeated
+        }
+    variance = None
+    if ratings.ordered:
+        variance = variances(ratings.ratings, machines, seed=seed, replicates=replicates)
     return Agreement(
         len(units),
         {rater: int((~np.isnan(first[place])).sum()) for place, rater in enumerate(raters)},
         ratings.missing,
         ratings.ordered,
         ratings.categories,
-        estimates(first, every, "overall") if len(raters) > 1 else {},
-        {
-            (raters[i], raters[j]): estimates(first[[i, j]], two, raters[i], raters[j])
-            for i, j in itertools.combinations(range(len(raters)), 2)
-        },
+        overall,
+        by_pair,
         by_model,
-        {
-            rater: estimates(cube[place].T, _of_repeats(ratings.ordered), "intra", rater)
-            for place, rater in enumerate(raters)
-            if (~np.isnan(cube[place, :, 1:])).any()
-        },
+        intra,
         _disputes(ratings, units, raters, first),
-        variances(ratings.ratings, machines, seed=seed, replicates=replicates)
-        if ratings.ordered
-        else None,
+        variance,
     )
 
 
@@ -199,7 +218,7 @@ def _of_two(table: Floats, ratings: Ratings) -> dict[str, Coefficient]:
     known = (places if len(places) else np.unique(table[~np.isnan(table)])).tolist()
 
     def kappa(weights: Weights) -> Coefficient:
-        return lambda pair: cohen_kappa(pair[0], pair[1], weights, known)
+        return lambda pair, times: cohen_kappa(pair[0], pair[1], weights, known, times)
 
     found: dict[str, Coefficient] = {"percent": PAIRWISE["percent"], "kappa": kappa("none")}
     if ratings.ordered:
@@ -215,7 +234,7 @@ def _of_all(ordered: bool) -> dict[str, Coefficient]:
     """Return the coefficients of all raters."""
 
     def alpha(scale: Scale) -> Coefficient:
-        return lambda table: krippendorff_alpha(table, scale)
+        return lambda table, times: krippendorff_alpha(table, scale, times)
 
     found: dict[str, Coefficient] = {
         "percent": _percent_of_pairs,
@@ -240,39 +259,44 @@ def _of_repeats(ordered: bool) -> dict[str, Coefficient]:
     return found
 
 
-def _percent_of_pairs(table: Floats) -> float | None:
+def _percent_of_pairs(table: Floats, times: Floats) -> float | None:
     """Return the percentage of pairs of ratings of the same item that are the same, over all
     items: the mean over pairs of raters, weighed by the items that both rated.
     """
     m = (~np.isnan(table)).sum(axis=0)
-    pairs = float((m * (m - 1)).sum())
+    pairs = float((m * (m - 1) * times).sum())
     counts = counts_of(table)
-    return 100.0 * float((counts * (counts - 1)).sum()) / pairs if pairs else None
+    alike = float(((counts * (counts - 1)).sum(axis=1) * times).sum())
+    return 100.0 * alike / pairs if pairs else None
 
 
-def _difference_of_pairs(table: Floats) -> float | None:
+def _difference_of_pairs(table: Floats, times: Floats) -> float | None:
     """Return the mean absolute difference of two ratings of the same item, as before.
 
     Of m sorted ratings the k-th, from 0, is added k times and subtracted m - 1 - k times.
     """
     m = (~np.isnan(table)).sum(axis=0)
-    pairs = float((m * (m - 1)).sum()) / 2
+    pairs = float((m * (m - 1) * times).sum()) / 2
     rank = np.arange(len(table))[:, None]
-    times = np.where(rank < m, 2 * rank - (m - 1), 0)
-    total = float((times * np.nan_to_num(np.sort(table, axis=0))).sum())  # NaN is sorted last
+    added = np.where(rank < m, 2 * rank - (m - 1), 0) * times
+    total = float((added * np.nan_to_num(np.sort(table, axis=0))).sum())  # NaN is sorted last
     return total / pairs if pairs else None
 
 
-def _fleiss(table: Floats) -> float | None:
+def _fleiss(table: Floats, times: Floats) -> float | None:
     """Return Fleiss's kappa of the items that all raters rated."""
-    whole = table[:, ~np.isnan(table).any(axis=0)]
-    return fleiss_kappa(counts_of(whole)) if whole.size else None
+    all_rated = ~np.isnan(table).any(axis=0)
+    whole = table[:, all_rated]
+    return fleiss_kappa(counts_of(whole), times[all_rated]) if whole.size else None
 
 
-def _mean_deviation(table: Floats) -> float | None:
+def _mean_deviation(table: Floats, times: Floats) -> float | None:
     """Return the mean, over items rated twice or more, of the standard deviation of the repeats."""
-    table = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
-    return float(np.nanstd(table, axis=0, ddof=1).mean()) if table.size else None
+    twice = (~np.isnan(table)).sum(axis=0) >= 2
+    table, times = table[:, twice], times[twice]
+    if not table.size:
+        return None
+    return float((np.nanstd(table, axis=0, ddof=1) * times).sum() / times.sum())
 
 
 def _estimate(
@@ -283,16 +307,12 @@ def _estimate(
     if coefficient is _fleiss:
         two, nothing = table[:, ~np.isnan(table).any(axis=0)], "no item was rated by all raters"
     n = two.shape[1]
-    value = coefficient(two) if n else None
+    value = coefficient(two, np.ones(n)) if n else None
     if value is None:
         why = "all of these ratings are the same" if n else nothing
         return Estimate(None, n, None, why)
     seed, replicates = drawing
-
-    def drawn(places: Places) -> float | None:
-        return coefficient(two[:, places])
-
-    interval = bootstrap_interval(drawn, n, generator(seed, "agree", *what), replicates)
+    interval = item_interval(coefficient, two, generator(seed, "agree", *what), replicates)
     if isinstance(interval, str):
         return Estimate(value, n, None, interval)
     return Estimate(value, n, interval)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from trustassay.calls.backends import Backends
+from trustassay.backends import resolve
+from trustassay.calls.backends import MODEL, Backends, Place
+from trustassay.calls.keys import shared_file
 from trustassay.calls.limits import Endpoint
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
 from trustassay.metrics.harmonicity.ascent import Ascent, Point, best_seen, climb
 from trustassay.report.ascent import AscentPage, write_ascent_page
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.settling import load_all
 from trustassay.workflows.session import CountedModels, SessionOptions, in_session
 
-__all__ = ["Attacked", "attack"]
+__all__ = ["Attacked", "attack", "open_backends"]
 
 GROWING = frozenset({"steps", "max_calls"})
 """Options that may differ when a search is resumed."""
@@ -73,6 +77,28 @@ class Attacked:
             "failed_requests": self.failed,
             "points": [row(point) for point in self.points],
         }
+
+
+def open_backends(
+    model: resolve.ChatChoice,
+    embedder: resolve.EmbedderChoice,
+    out: Path,
+    options: SessionOptions,
+) -> Backends:
+    """Load what a search calls; all that stands in the way is said before a model is loaded.
+
+    Raises:
+        UnknownNameError, BackendError, FaultsError: one cannot be loaded, or lacks its key.
+    """
+    stores = [RunFolder(out).calls_path, shared_file(options.calls.cache)]
+    wanted = {Place("embed"): ("embed", embedder), Place("chat", MODEL): ("chat", model)}
+    return run_anywhere(lambda: _loaded(wanted, stores))
+
+
+async def _loaded(
+    wanted: Mapping[Place, tuple[str, Any]], stores: Sequence[Path | None]
+) -> Backends:
+    return Backends(await load_all(wanted, stores=stores))
 
 
 def attack(

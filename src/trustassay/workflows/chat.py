@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NoReturn, overload
+from typing import Any, Literal, NoReturn, TypedDict, Unpack, overload
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends
@@ -19,13 +19,31 @@ from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.calls.spending import Budget, Prices
 from trustassay.calls.store import default_cache
 from trustassay.capabilities import ChatRequest, Message, Reply
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, did_you_mean
 from trustassay.event_loop import run_anywhere
 
 __all__ = ["Chat", "Unanswered", "UnansweredError", "chat"]
 
 Cache = str | os.PathLike[str] | bool
 Prompts = Sequence[str | Sequence[Message]]
+
+
+class ChatParameters(TypedDict, total=False):
+    """How a model is asked: fields of a :class:`~trustassay.capabilities.ChatRequest`, and
+    ``system``, a message before a prompt that is a text.
+    """
+
+    system: str | None
+    temperature: float | None
+    max_tokens: int | None
+    seed: int | None
+    stop: tuple[str, ...]
+    n: int
+    logprobs: int | None
+    repeat: int
+    prompt: str
+    may_be_empty: bool
+    schema: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +95,18 @@ class Chat:
         return self._model.name
 
     @overload
-    def ask(self, prompts: Prompts, *, strict: Literal[True], **parameters: Any) -> list[Reply]: ...
+    def ask(
+        self, prompts: Prompts, *, strict: Literal[True], **parameters: Unpack[ChatParameters]
+    ) -> list[Reply]: ...
 
     @overload
     def ask(
-        self, prompts: Prompts, *, strict: bool = False, **parameters: Any
+        self, prompts: Prompts, *, strict: bool = False, **parameters: Unpack[ChatParameters]
     ) -> list[Reply | Unanswered]: ...
 
-    def ask(self, prompts: Prompts, *, strict: bool = False, **parameters: Any) -> Any:
+    def ask(
+        self, prompts: Prompts, *, strict: bool = False, **parameters: Unpack[ChatParameters]
+    ) -> Any:
         """Return the result of each of ``prompts``, in their order.
 
         That is a :class:`~trustassay.capabilities.Reply`, or an :class:`Unanswered` that says why
@@ -103,18 +125,23 @@ class Chat:
 
     @overload
     async def aask(
-        self, prompts: Prompts, *, strict: Literal[True], **parameters: Any
+        self, prompts: Prompts, *, strict: Literal[True], **parameters: Unpack[ChatParameters]
     ) -> list[Reply]: ...
 
     @overload
     async def aask(
-        self, prompts: Prompts, *, strict: bool = False, **parameters: Any
+        self, prompts: Prompts, *, strict: bool = False, **parameters: Unpack[ChatParameters]
     ) -> list[Reply | Unanswered]: ...
 
-    async def aask(self, prompts: Prompts, *, strict: bool = False, **parameters: Any) -> Any:
+    async def aask(
+        self, prompts: Prompts, *, strict: bool = False, **parameters: Unpack[ChatParameters]
+    ) -> Any:
         """Do the same as :meth:`ask` inside an event loop."""
         if isinstance(prompts, str):
             raise TypeError("expected a list of prompts, got one text")
+        for name in parameters:
+            if name not in ChatParameters.__annotations__:
+                raise TypeError(did_you_mean("parameter", name, ChatParameters.__annotations__))
         replies = await self._replies(prompts, parameters)
         if strict and any(isinstance(reply, Unanswered) for reply in replies):
             raise UnansweredError(replies)
@@ -170,16 +197,25 @@ def cache_folder(cache: Cache) -> Path | None:
     return Path(cache) if cache else None
 
 
-def chat(model: resolve.ChatChoice, **options: Any) -> Chat:
+def chat(
+    model: resolve.ChatChoice,
+    *,
+    cache: Cache = True,
+    concurrency: int | None = None,
+    prices: Prices | None = None,
+    budget: Budget | str | None = None,
+) -> Chat:
     """Return a chat model to ask by itself.
 
     Args:
         model: as of :func:`trustassay.score`.
-        options: ``cache``, a folder, or ``False``; ``concurrency``, the maximum number of calls at
-            once; ``prices`` and ``budget``, which applies to each call of ``ask``.
+        cache: a folder; ``True`` for the default one, ``False`` for none.
+        concurrency: the maximum number of calls at once.
+        prices: prices by model.
+        budget: the most to spend in each call of ``ask``.
 
     Raises:
         UnknownNameError, BackendError: no such model, or it cannot be loaded.
         ValueError: a budget that cannot be read.
     """
-    return Chat(model, **options)
+    return Chat(model, cache=cache, concurrency=concurrency, prices=prices, budget=budget)

@@ -12,7 +12,7 @@ from trustassay.metrics.grounding.text import citation_markers
 from trustassay.runs.intake import Source
 from trustassay.sample import Sample
 
-__all__ = ["Chosen", "choose_metric"]
+__all__ = ["Chosen", "choose_metric", "some_unanswered"]
 
 LOOKED_AT = 200
 """Samples from the beginning of the input that are looked at."""
@@ -51,6 +51,19 @@ def choose_metric(source: Source, fields: Mapping[str, str] | None = None) -> Ch
         return Chosen("grounding", why, kept)
     why = f"{len(shown) - citing} of {len(shown)} answers bring documents and cite none"
     return Chosen("faithfulness", why, kept)
+
+
+def some_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> bool:
+    """Return whether one of the first samples of a file or a list has no response.
+
+    What can be read only once is not looked at.
+
+    Raises:
+        InputError: the input cannot be read at all.
+    """
+    if not isinstance(source, str | os.PathLike | Sequence):
+        return False
+    return any(not one.answered for one in _samples(source, fields or {}))
 
 
 def _samples(source: Source, fields: Mapping[str, str]) -> Iterator[Sample]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import cast
 
 from trustassay.answering import Answering
 from trustassay.backends import resolve
-from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.backends import MODEL, Backends, Place
 from trustassay.calls.endpoints import calls_at_once, held_back
 from trustassay.calls.gatherers import check_budget
 from trustassay.calls.keys import check_keys, shared_file
@@ -27,8 +26,10 @@ from trustassay.progress import Progress, tell
 from trustassay.runs.filling import AHEAD, filled
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Source, checks_of, take_in
+from trustassay.runs.settling import load_all
 from trustassay.runs.stages import CUT, Responses, Stage, StageModels, unanswered
 from trustassay.sample import Sample
+from trustassay.workflows.choosing import some_unanswered
 from trustassay.workflows.unfinished import locked
 
 __all__ = ["GenerateOptions", "Generated", "generate"]
@@ -89,8 +90,11 @@ async def _generate(
 ) -> Generated:
     if out.is_dir():
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
-    backend = await asyncio.to_thread(resolve.chat, model)
-    backends = Backends.of(chat={MODEL: backend})
+    asks = options.again or some_unanswered(source, options.fields)
+    stores = [shared_file(options.calls.cache)] if asks else None
+    backends = Backends(await load_all({Place("chat", MODEL): ("chat", model)}, stores=stores))
+    backend = backends.find("chat", MODEL)
+    assert backend is not None
     check_budget(backends, options.calls.prices, options.calls.budget)
     for words in held_back(options.concurrency, [backend]) if options.progress else ():
         tell(words)

@@ -12,6 +12,7 @@ from typing import Any
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
+from trustassay.calls.keys import shared_file
 from trustassay.calls.opening import CallOptions
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Summary
@@ -170,7 +171,8 @@ async def _win_rate(
     first: Source, second: Source, judge: resolve.ChatChoice, out: Path, options: WinRateOptions
 ) -> WinRate:
     pairs = await _pairs(first, second, options)
-    backends: Backends = await settle([options.metric], {"judge": judge})
+    stores = (RunFolder(out).calls_path, shared_file(options.calls.cache))
+    backends: Backends = await settle([options.metric], {"judge": judge}, stores=stores)
     outcome = await execute(
         pairs.samples, [options.metric], backends, RunFolder(out), _run(options)
     )

@@ -722,7 +722,7 @@ def test_the_summary_holds_the_score_against_length_and_chance() -> None:
 def test_the_report_draws_the_references_escaped(tmp_path: Path) -> None:
     hostile = "<script>alert(1)</script>"
     file = [dict(FILE[0], references={"one": hostile, "two": ""}), *FILE[1:]]
-    who = {"similarity": Known({}), "embedder": Angles()}
+    who: dict[str, Any] = {"similarity": Known({}), "embedder": Angles()}
     score(file, metrics=Fewl(), out=tmp_path / "run", **who)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert hostile not in page

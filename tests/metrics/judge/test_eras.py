@@ -82,7 +82,7 @@ def test_a_fragment_passes_the_verdict_and_gets_2_on_the_scale() -> None:
 @pytest.mark.slow
 def test_the_page_on_variance_holds_what_comes_out(tmp_path: Path) -> None:
     metric = Judge(repeats=30, aggregate="majority")
-    options = {
+    options: dict[str, Any] = {
         "judge": {"scripted_judge:rate": scripted()},
         "cache": None,
         "out": tmp_path / "eras",

@@ -92,7 +92,9 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, asked: Asked) -
             "questions, so there are no examples"
         )
     options = IclOptions(
-        fields=records.fields or {}, progress=setup.options.progress, calls=setup.options.calls
+        fields=records.fields or {},
+        progress=bool(setup.options.progress),
+        calls=setup.options.calls,
     )
     if asked.questions is None:
         questions = [question_of(sample) for sample in answers.asked]
@@ -232,7 +234,7 @@ def _answers(
     if done.exists() and out.exists():
         return _Made(out, {})
     calls = setup.options.calls
-    options = GenerateOptions(asked.answering, progress=setup.options.progress, calls=calls)
+    options = GenerateOptions(asked.answering, progress=bool(setup.options.progress), calls=calls)
     found = generate(prompts, model, out, options)
     if not found.written:
         first = next(iter(found.failed.values()), "no question")
@@ -260,7 +262,7 @@ def _result(  # noqa: PLR0913 - what a table is made of
 ) -> Result:
     judge = resolve.chat(asked.judge)
     options = WinRateOptions(
-        seed=setup.options.seed, progress=setup.options.progress, calls=setup.options.calls
+        seed=setup.options.seed, progress=bool(setup.options.progress), calls=setup.options.calls
     )
     rows = []
     left_out = {

@@ -7,7 +7,6 @@ and calls, so they ask nobody. Each is stored and resumed as any run.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.backends import resolve
+from trustassay.calls.backends import Place
 from trustassay.data.reading import InputError
 from trustassay.metric import Assessment, Metric
 from trustassay.metrics.fewl import Fewl
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.options import RunOptions
 from trustassay.runs.run import execute
-from trustassay.runs.settling import named_models, settle
+from trustassay.runs.settling import load_all, named_models, settle
 from trustassay.sample import Sample
 from trustassay.workflows.experiments.variants import Numbers, Penalty
 
@@ -73,10 +72,10 @@ async def load_models(
         UnknownNameError, BackendError: a model cannot be loaded.
     """
     named = named_models(list(references), "references", many=True)
-    loaded = {name: await asyncio.to_thread(resolve.chat, uri) for name, uri in named.items()}
-    if generator is not None:
-        generator = await asyncio.to_thread(resolve.chat, generator)
-    return loaded, generator
+    wanted = {Place("chat", "references", name): ("chat", uri) for name, uri in named.items()}
+    writes = Place("chat", "generator")
+    held = await load_all(wanted if generator is None else wanted | {writes: ("chat", generator)})
+    return {name: held[Place("chat", "references", name)] for name in named}, held.get(writes)
 
 
 async def execute_run(

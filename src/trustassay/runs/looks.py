@@ -1,0 +1,195 @@
+"""Which answers of a run need a look, the worst first, each with its reason.
+
+An answer needs a look if one of its metrics gave a score in the worse half of its range, or a
+verdict other than the one of trust, unless the score is the best there is
+(:func:`~trustassay.report.choice.finding_of`). Answers that could not be scored are counted apart.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.report.choice import NO_SCORE, Level, finding_of
+from trustassay.report.notebook import BINS
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.grouping import rows
+from trustassay.sample import Sample
+
+__all__ = ["Looks", "WorstAnswer", "first_verdict", "looks_of", "reason_of"]
+
+LONGEST = 120
+"""Characters of a question, and of a reason, in the line of the first verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorstAnswer:
+    """An answer that needs a look: the sample, what the metric found, and why a reader should look.
+
+    With several metrics it is the one that finds it worst. ``badness`` is 0 to 1, the place of the
+    score in the metric's range, 1 the worst.
+    """
+
+    sample: Sample
+    assessment: Assessment
+    reason: str
+    badness: float
+
+    @property
+    def id(self) -> str:
+        """The sample's id."""
+        return self.sample.id
+
+    @property
+    def question(self) -> str:
+        """The question."""
+        return self.sample.question
+
+    @property
+    def response(self) -> str:
+        """The answer; empty if there is none."""
+        return self.sample.response or ""
+
+    @property
+    def verdict(self) -> str:
+        """The verdict, ``failed`` if it could not be scored; a metric without verdicts gives a
+        score.
+        """
+        return verdict_of(self.assessment)
+
+    def __repr__(self) -> str:
+        question = short(self.question, 60)
+        return f"WorstAnswer({self.id!r}, {self.verdict!r}, {self.reason!r}, {question!r})"
+
+
+class Looks(NamedTuple):
+    """How many answers there are, how many need a look or failed, and the worst of them.
+
+    verdicts: how often each metric gave which verdict. scores: how many of its scores are in each
+    of :data:`~trustassay.report.notebook.BINS` parts of its range.
+    """
+
+    answers: int
+    needing: int
+    failed: int
+    worst: Sequence[WorstAnswer]
+    verdicts: Mapping[str, Counter[str]]
+    scores: Mapping[str, Sequence[int]]
+
+    def sentence(self) -> str:
+        """Return what there is to say in one plain sentence."""
+        answers = "1 answer" if self.answers == 1 else f"{self.answers:,} answers"
+        if self.failed == self.answers:
+            return f"None of {answers} could be scored"
+        count = f"{self.needing:,}" if self.needing else "None"
+        words = f"{count} of {answers} {'need' if self.needing > 1 else 'needs'} a look"
+        return f"{words}; {self.failed:,} could not be scored" if self.failed else words
+
+
+class _Found(NamedTuple):
+    """An answer in the order of need: problems before failures, the worst first."""
+
+    level: int
+    badness: float
+    before: int
+    metric: int
+    sample: int
+    assessments: int
+
+
+def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
+    """Return which answers need a look; takes one pass, in which no evidence is read.
+
+    Raises:
+        RunFolderError: not every sample has an assessment of each metric, or a line is damaged.
+    """
+    infos = [MetricInfo.of(metric) for metric in metrics]
+    answers = needing = failed = 0
+    worst: list[_Found] = []
+    verdicts = {info.name: Counter(dict.fromkeys(info.verdicts, 0)) for info in infos}
+    scores = {info.name: [0] * BINS for info in infos}
+    for place, _, assessments in rows(folder, infos):
+        answers += 1
+        found = [finding_of(*pair) for pair in zip(infos, assessments, strict=True)]
+        for info, one in zip(infos, assessments, strict=True):
+            verdicts[info.name][_tallied(one)] += 1
+            if one.score is not None:
+                low, high = info.score_range
+                part = int(BINS * (one.score - low) / (high - low))
+                scores[info.name][min(part, BINS - 1)] += 1
+        ranked = [
+            _Found(one.kind.level, one.badness, -answers, -which, place.sample, place.assessments)
+            for which, one in enumerate(found)
+            if one.kind.level != Level.REST
+        ]
+        if not ranked:
+            continue
+        best = max(ranked)
+        needing += best.level == Level.PROBLEM
+        failed += best.level == Level.FAILURE
+        heapq.heappush(worst, best)
+        if len(worst) > most:
+            heapq.heappop(worst)
+    listed = [_read(folder, metrics, one) for one in sorted(worst, reverse=True)]
+    return Looks(answers, needing, failed, listed, verdicts, scores)
+
+
+def _read(folder: RunFolder, metrics: Sequence[Metric], found: _Found) -> WorstAnswer:
+    metric = metrics[-found.metric]
+    own = folder.assessments_at(found.assessments, len(metrics))
+    assessment = next(one for one in own if one.metric == metric.name)
+    sample = folder.sample_at(found.sample)
+    return WorstAnswer(sample, assessment, reason_of(metric, assessment), found.badness)
+
+
+def reason_of(metric: Metric, assessment: Assessment) -> str:
+    """Return in one line why an answer has its verdict; the error of one that failed."""
+    if assessment.error is not None:
+        return one_line(assessment.error)
+    try:
+        said = assessment.reason or metric.problem(assessment) or ""
+    except Exception as error:  # of another package's metric: the verdict stands
+        said = f"the reason could not be told: {type(error).__name__}: {error}"
+    return one_line(said)
+
+
+def verdict_of(assessment: Assessment) -> str:
+    """Return the verdict, or what stands for it."""
+    if assessment.error is not None:
+        return "failed"
+    if assessment.verdict is not None:
+        return assessment.verdict
+    return NO_SCORE if assessment.score is None else f"score {assessment.score:.3g}"
+
+
+def _tallied(assessment: Assessment) -> str:
+    """Return the verdict under which an assessment is counted; scores alone are one of them."""
+    if assessment.error is None and assessment.verdict is None and assessment.score is not None:
+        return "scored"
+    return verdict_of(assessment)
+
+
+def first_verdict(metric: Metric, sample: Sample, assessment: Assessment, total: int) -> str:
+    """Return the line that a run shows when the first of its ``total`` answers is judged."""
+    question = short(one_line(sample.question), LONGEST)
+    words = f"first of {total:,}: {question} – {one_line(verdict_of(assessment))}"
+    reason = short(reason_of(metric, assessment), LONGEST)
+    return f"{words}: {reason}" if reason else words
+
+
+def one_line(text: str) -> str:
+    """Return text on one line, without characters that a terminal obeys."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def short(text: str, length: int) -> str:
+    """Return text of at most ``length`` characters, cut between words if there are any."""
+    if len(text) <= length:
+        return text
+    head = text[: length - 1]
+    at = head.rfind(" ")
+    return (head[:at] if at > length // 2 else head).rstrip() + "…"

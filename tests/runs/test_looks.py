@@ -1,0 +1,96 @@
+"""Which answers need a look: how many, which first, and why."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from trustassay import Assessment, Metric, Run, score
+from trustassay.metric import Context
+from trustassay.runs.looks import first_verdict, short
+
+
+@dataclass(frozen=True)
+class Told(Metric):
+    """Says what the response says: ``VERDICT SCORE``; fails at ``fail``."""
+
+    name: ClassVar[str] = "told"
+    title: ClassVar[str] = "Told"
+    verdicts: ClassVar[tuple[str, ...]] = ("good", "bad")
+
+    def needs(self) -> list[object]:  # type: ignore[override]
+        return []
+
+    async def assess(self, context: Context) -> Assessment:
+        verdict, _, score = (context.sample.response or "").partition(" ")
+        if verdict == "fail":
+            raise ValueError("nothing to read")
+        value = float(score) if score else None
+        said = f"is {score}"
+        return Assessment(context.sample.id, self.name, value, verdict=verdict, reason=said)
+
+
+@dataclass(frozen=True)
+class Again(Told):
+    name: ClassVar[str] = "again"
+
+    async def assess(self, context: Context) -> Assessment:
+        found = await super().assess(context)
+        return Assessment(found.id, self.name, 1 - (found.score or 0), verdict="good")
+
+
+def run_of(*responses: str, metrics: object = Told()) -> Run:
+    rows = [{"id": f"q{n}", "question": f"{n}?", "response": r} for n, r in enumerate(responses)]
+    return score(rows, metrics=metrics)  # type: ignore[arg-type]
+
+
+def test_the_worst_come_first_and_failures_last() -> None:
+    run = run_of("good 1", "bad 0.4", "fail", "bad 0.1", "good 0.6", "bad 0.4", "bad 1", "good 0.2")
+    assert [a.id for a in run.worst(9)] == ["q3", "q7", "q1", "q5", "q2"]
+    assert [a.id for a in run.worst(2)] == ["q3", "q7"]
+    assert run.worst(0) == []
+    worst, *_, failed = run.worst(9)
+    assert (worst.verdict, worst.reason, worst.badness) == ("bad", "is 0.1", 0.9)
+    assert (worst.question, worst.response) == ("3?", "bad 0.1")
+    assert failed.verdict == "failed" and "nothing to read" in failed.reason
+    assert run.looks(0).sentence() == "4 of 8 answers need a look; 1 could not be scored"
+
+
+@pytest.mark.parametrize(
+    ("responses", "words"),
+    [
+        (["good 1", "good 1"], "None of 2 answers needs a look"),
+        (["bad 0", "good 1"], "1 of 2 answers needs a look"),
+        (["fail", "good 1"], "None of 2 answers needs a look; 1 could not be scored"),
+        (["fail"], "None of 1 answer could be scored"),
+        (["refused"], "None of 1 answer needs a look"),
+    ],
+)
+def test_the_sentence(responses: list[str], words: str) -> None:
+    assert run_of(*responses).looks(0).sentence() == words
+
+
+def test_of_several_metrics_the_one_that_finds_an_answer_worst_speaks() -> None:
+    run = run_of("bad 0.2", "good 0.9", metrics=[Told(), Again()])
+    assert [(a.id, a.assessment.metric, round(a.badness, 2)) for a in run.worst()] == [
+        ("q1", "again", 0.9),
+        ("q0", "told", 0.8),
+    ]
+
+
+def test_the_line_of_the_first_verdict_is_one_line_without_what_a_terminal_obeys() -> None:
+    run = run_of("bad 0.4")
+    sample = run.worst()[0].sample
+    hostile = Assessment("q0", "told", 0.4, verdict="bad", reason="a\nforged\x1b[2J line " * 20)
+    line = first_verdict(Told(), sample, hostile, 40)
+    assert re.match(r"first of 40: 0\? – bad: a forged", line)
+    assert line.isprintable() and line.endswith("…")
+
+
+def test_texts_are_cut_between_words() -> None:
+    assert short("one two three", 13) == "one two three"
+    assert short("one two three", 12) == "one two…"
+    assert short("x" * 30, 10) == "x" * 9 + "…"

@@ -1,0 +1,76 @@
+"""Keywords in Python: each has a type, and a wrong one is named with the near right one."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+from typing import Any, get_type_hints
+
+import pytest
+
+import trustassay
+from tests.support import Recorder, records
+from trustassay import UnknownNameError, ascore, plan, rescore, score, watch
+from trustassay.keywords import ScoreOptions
+from trustassay.workflows.chat import chat
+
+
+@pytest.mark.parametrize("function", [score, ascore, plan])
+def test_the_signature_lists_every_keyword(function: Any) -> None:
+    names = set(inspect.signature(function).parameters)
+    assert names == {"samples", "metrics", "out", *get_type_hints(ScoreOptions)}
+    assert {"entailer", "seed", "budget", "fields"} <= names
+
+
+def test_a_wrong_keyword_is_named_before_anything_starts() -> None:
+    recorder = Recorder()
+    rows = records(1)
+    with pytest.raises(UnknownNameError, match="unknown keyword 'entialer'; did you mean entailer"):
+        score(rows, metrics="grounding", entialer=recorder)  # type: ignore[call-arg]
+    with pytest.raises(UnknownNameError, match=r"'sed'.*seed.*; .*'lmit'.*limit"):
+        score(rows, metrics="grounding", sed=1, lmit=2)  # type: ignore[call-arg]
+    with pytest.raises(UnknownNameError, match="'fields'"):  # a stored run has its own
+        _rescore(rows)
+    assert not recorder.batches
+
+
+def _rescore(rows: list[dict[str, Any]]) -> None:
+    run = score(rows, metrics="grounding", entailer=Recorder())
+    rescore(run.path, out=run.path / "again", fields={})  # type: ignore[call-arg]
+
+
+def test_an_option_of_the_metric_is_told_with_how_it_is_given() -> None:
+    words = "'threshold' is an option of the metric grounding; give it by metrics=\"grounding:thr"
+    with pytest.raises(UnknownNameError, match=words):
+        score(records(1), metrics="grounding", threshold=0.4)  # type: ignore[call-arg]
+
+
+def test_watch_and_chat_know_their_keywords() -> None:
+    assert "entailer" in inspect.signature(watch).parameters
+    with pytest.raises(TypeError, match="conc"):
+        chat("replay:none", concurency=3)  # type: ignore[call-arg]
+    model = chat(lambda prompt: "Yes.", cache=False)
+    with pytest.raises(TypeError, match="'temprature'; did you mean temperature"):
+        model.ask(["Why?"], temprature=0)  # type: ignore[call-overload]
+
+
+def test_what_the_documentation_names_is_exported() -> None:
+    for name in trustassay.__all__:
+        assert getattr(trustassay, name) is not None
+    errors = [n for n in trustassay.__all__ if n.endswith("Error")]
+    assert all(issubclass(getattr(trustassay, name), Exception) for name in errors)
+    assert {"BadInputError", "BackendError", "UnknownNameError", "FaultsError"} <= set(errors)
+
+
+def test_a_frame_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = score(records(1), metrics="grounding", entailer=Recorder())
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == "pandas":
+            raise ImportError("No module named 'pandas'")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"pip install 'trustassay\[pandas\]'"):
+        run.to_pandas()
