@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from trustassay.api import Run
     from trustassay.calls.limits import Endpoint
     from trustassay.calls.opening import CallOptions
+    from trustassay.data.faults import Untold
     from trustassay.metric import Figure, Summary
     from trustassay.runs.intake import BadInputError
     from trustassay.runs.run import RunOutcome
@@ -162,6 +164,7 @@ Concurrency = Annotated[
 def errors_for_people() -> Iterator[None]:
     """Turn the errors that a user can fix into a message and exit status 2."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
+    from trustassay.data.faults import UntoldError
     from trustassay.data.reading import InputError
     from trustassay.errors import BackendError, RunFolderError, UnknownNameError
     from trustassay.files import is_full
@@ -175,6 +178,10 @@ def errors_for_people() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except BadInputError as error:
         show_faults(error)
+        raise typer.Exit(2) from None
+    except UntoldError as error:
+        say(f"trustassay: {error}")
+        show_untold(error.untold)
         raise typer.Exit(2) from None
     except (InputError, RunFolderError, UnknownNameError, BackendError, ValueError) as error:
         say(f"trustassay: {error}")
@@ -217,22 +224,35 @@ def end_if_failed(failed: Mapping[str, str]) -> None:
 
 def show_faults(error: BadInputError) -> None:
     """Print every fault with its place; of a frequent kind only the first ones, and a count."""
+    from trustassay.data.faults import summarised, untold_of
+
     kinds: Counter[str] = Counter()
-    for fault in error.faults:
-        for problem in fault.problems:
-            kind = (
-                re.sub(r"\[\d+\]", "[]", problem.field) + ": " + problem.message.split(", got")[0]
-            )
-            kinds[kind] += 1
-            if kinds[kind] <= FAULTS_SHOWN:
-                say(one_line(f"{fault.where}: {problem}"))
+    for line, kind in summarised(error.faults):
+        kinds[kind] += 1
+        if kinds[kind] <= FAULTS_SHOWN:
+            say(one_line(line))
     for kind, count in kinds.items():
         if count > FAULTS_SHOWN:
             say(one_line(f"... {count - FAULTS_SHOWN} more: {kind}"))
     if error.count > len(error.faults):
         say(f"... only the first {len(error.faults):,} faulty records are listed")
+    if untold := untold_of(error.faults):
+        show_untold(untold)
     records = "faulty record" if error.count == 1 else "faulty records"
     say(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
+
+
+def show_untold(untold: Untold) -> None:
+    """Print the fields that were found, and this command with the ones named that are missing."""
+    say(f"found the fields {untold.found}")
+    named = [part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")]
+    if named:
+        unknown = [name for name, theirs in untold.nameable.items() if not theirs]
+        put = f" (put the name of the {' and the '.join(unknown)} for NAME)" if unknown else ""
+        say(f"name what holds the {' and the '.join(untold.nameable)}{put}:")
+        say(f"  {shlex.join(['trustassay', *sys.argv[1:], *named])}")
+    if "documents" in untold.fields and "documents" not in untold.nameable:
+        say("there are no passages to judge by: give --retriever, or a --metric without documents")
 
 
 def call_options(

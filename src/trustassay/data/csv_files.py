@@ -11,14 +11,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.layouts import (
-    PROSE_NAMES,
-    STRUCTURED_FIELDS,
-    TEXT_FIELDS,
-    layout_of,
-    sources_of,
-)
+from trustassay.data.layouts import PROSE_NAMES, STRUCTURED_FIELDS, TEXT_FIELDS
 from trustassay.data.raw import InputError, Raw, missing_source, opened
+from trustassay.data.recognising import layout_of, sources_of
 from trustassay.sample import Problem
 
 __all__ = ["LARGEST_CELL", "check_columns", "csv_records", "not_utf8"]

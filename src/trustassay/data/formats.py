@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from trustassay.data.csv_files import LARGEST_CELL, check_columns, csv_records
-from trustassay.data.layouts import layout_of, sources_of
+from trustassay.data.recognising import layout_of, sources_of
 from trustassay.data.published import is_published
 from trustassay.data.raw import InputError, Raw, missing_source, opened
 from trustassay.data.values import from_arrow, is_nan

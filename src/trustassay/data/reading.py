@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from trustassay.data.faults import Fault, Untold
 from trustassay.data.formats import InputError, Raw, missing_source, raw_records
-from trustassay.data.layouts import ABSENT, reach, recognise, systems_of
+from trustassay.data.recognising import ABSENT, reach, recognise, systems_of
 from trustassay.data.published import flattened
+from trustassay.data.traces import is_no_answer
 from trustassay.data.values import is_nan, plain
 from trustassay.errors import did_you_mean
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
@@ -24,32 +25,18 @@ __all__ = ["Fault", "InputError", "Located", "read_samples"]
 _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A record that is not a sample: its place, and everything that is wrong with it.
-
-    ``where`` reads ``answers.jsonl:12`` (a line), ``x.parquet: row 3``, ``x.json: item 3`` or
-    ``sample 3`` (of an iterable); all count from one. Fields have the names that the record uses.
-    """
-
-    where: str
-    problems: tuple[Problem, ...]
-
-    def __str__(self) -> str:
-        """Return one line for each problem."""
-        return "\n".join(f"{self.where}: {' '.join(str(p).split())}" for p in self.problems)
-
-
 class Located(NamedTuple):
     """A sample, its place in the input, and whether it has its own id.
 
-    ``in_own_words`` returns a problem of the sample with its field as the record names it.
+    ``in_own_words`` returns a problem of the sample with its field as the record names it;
+    ``untold`` what problems miss because no name of the record is known for it.
     """
 
     where: str
     sample: Sample
     has_id: bool = True
     in_own_words: Callable[[Problem], Problem] = lambda problem: problem
+    untold: Callable[[Iterable[Problem]], Untold | None] = lambda problems: None  # noqa: ARG005
 
 
 def read_samples(
@@ -106,6 +93,8 @@ def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator
     count = 0
     keys: set[str] = set()
     for raw in raws:
+        if isinstance(raw.record, Mapping) and is_no_answer(raw.record):
+            continue
         count += 1
         if isinstance(raw.record, Sample):
             yield _checked(raw.where, raw.record)
@@ -167,6 +156,7 @@ def _without_id(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
+    untold = None
     try:
         recognised = recognise(raw.record, fields)
         record = recognised.record
@@ -177,6 +167,7 @@ def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
             sample = Sample.parse(record)
         except SampleError as error:
             known = {problem.field for problem in problems}
+            untold = recognised.untold(error.problems)
             found = map(recognised.in_own_words, error.problems)
             problems += [problem for problem in found if problem.field not in known]
     except RecursionError:
@@ -184,6 +175,7 @@ def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
     except ValueError as error:  # of an iterable: a number of more digits than Python writes out
         problems = [Problem("record", f"cannot be read ({error})")]
     if problems:
-        return Fault(raw.where, tuple(Problem(clean(p.field), p.message) for p in problems))
+        shown = tuple(Problem(clean(p.field), p.message) for p in problems)
+        return Fault(raw.where, shown, untold)
     has_id = recognised.record.get("id") is not None
-    return Located(raw.where, sample, has_id, recognised.in_own_words)
+    return Located(raw.where, sample, has_id, recognised.in_own_words, recognised.untold)
