@@ -36,11 +36,7 @@ STRUCTURED_FIELDS = (
     "corrected_answers",
     "incorrect_answers",
 )
-PROSE_NAMES = frozenset(
-    {"reference", "expected_output", "expectedOutput", "ground_truth", "context", "contexts"}
-    | {"retrieval_context", "retrievalContext", "retrieved_contexts", "retrieved_documents"}
-    | {"ideal"}
-)
+PROSE_NAMES = frozenset({"reference", "expected_output", "expectedOutput", "ground_truth", "ideal"})
 """Other tools' names of one text that may fill a list field here."""
 
 

@@ -64,18 +64,16 @@ def spoken_by(value: Any, *roles: str) -> str | None:
 
 def _text(value: Any, role: str, names: Sequence[str], left: int) -> str | None:
     """Return the text of a value: of messages the last one of the role."""
-    if isinstance(value, str):
-        return value
-    if left == 0:
-        return None
+    if isinstance(value, str) or left == 0:
+        return value if isinstance(value, str) else None
     if isinstance(value, list | tuple):
         if any(isinstance(one, Mapping) and _role(one) for one in value):
             return spoken_by(value, role)
         return _text(value[0], role, names, left - 1) if len(value) == 1 else _parts(value)
     if not isinstance(value, Mapping):
         return None
-    if _role(value) is not None:
-        return _content(value) if _role(value) == role else None
+    if (spoken := _role(value)) is not None:
+        return _content(value) if spoken == role else None
     inside = (value.get(name) for name in names if name in value)
     texts = (_text(one, role, names, left - 1) for one in inside)
     return next((one for one in texts if one is not None), None)

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from trustassay.data.faults import Fault, Untold
 from trustassay.data.formats import InputError, Raw, missing_source, raw_records
-from trustassay.data.recognising import ABSENT, reach, recognise, systems_of
+from trustassay.data.frames import FRAME, ArrowStream, frame_records
 from trustassay.data.published import flattened
+from trustassay.data.recognising import ABSENT, reach, recognise, systems_of
 from trustassay.data.traces import is_no_answer
 from trustassay.data.values import is_nan, plain
 from trustassay.errors import did_you_mean
@@ -40,20 +41,21 @@ class Located(NamedTuple):
 
 
 def read_samples(
-    source: str | os.PathLike[str] | Iterable[Mapping[str, Any] | Sample],
+    source: str | os.PathLike[str] | ArrowStream | Iterable[Mapping[str, Any] | Sample],
     *,
     fields: Mapping[str, str] = _NO_FIELDS,
 ) -> Iterator[Located | Fault]:
-    """Read samples in the layout of this project, Trust-Eval, ALCE, Ragas, DeepEval or TrustScore.
+    """Read samples in the layout of this project or of another tool (``docs/input.md``).
 
-    A record of TrustScore, CHALE or HaluEval holds several answers: each is a sample. TruthfulQA
-    and haltt4llm are read as published, too.
+    A record of TrustScore, CHALE or HaluEval holds several answers: each is a sample.
 
-    ``source`` is a path or an iterable of records and samples. Paths are distinguished by suffix:
-    ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with ``.gz``), ``.parquet``,
-    or a folder written by ``save_to_disk`` of Hugging Face ``datasets``. All are read in pieces,
-    except ``.json``, which is loaded completely. ``fields`` maps canonical names to the record's
-    own, where dots descend into objects (``{"label": "scores.human"}``); it overrides any layout.
+    ``source`` is a path, a table, or an iterable of records and samples. Paths are distinguished by
+    suffix: ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with ``.gz`` or
+    ``.zst``), ``.xlsx``, ``.parquet``, or a folder written by ``save_to_disk`` of Hugging Face
+    ``datasets``; ``-`` is standard input. All are read in pieces, except ``.json``, which is loaded
+    completely. Tables are frames of pandas and polars, Arrow tables and Hugging Face datasets.
+    ``fields`` maps canonical names to the record's own, where dots descend into objects
+    (``{"label": "scores.human"}``); it overrides any layout.
 
     Results are in input order; a faulty record raises nothing, it yields a ``Fault``.
 
@@ -68,6 +70,8 @@ def read_samples(
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         return _read(raw_records(name, fields), name, fields)
+    if (rows := frame_records(source, fields)) is not None:
+        return _read(rows, FRAME, fields)
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         kind = type(source).__name__
         raise InputError(f"expected a path or an iterable of records, got a single {kind}")

@@ -24,12 +24,12 @@ from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, content_id
 __all__ = [
     "ABSENT",
     "Recognised",
-    "layout_of",
+    "columns_of",
     "names_of",
     "reach",
     "recognise",
-    "sources_of",
     "systems_of",
+    "tells_question",
 ]
 
 ABSENT: Final = object()
@@ -128,22 +128,16 @@ def layout_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
     return CANONICAL
 
 
-def sources_of(
-    record: Mapping[str, Any], layout: Layout, fields: Mapping[str, str]
-) -> dict[str, str]:
-    """Return where each canonical field comes from that has another name in ``record``.
-
-    ``fields`` (canonical to theirs, dots reach into objects) are the user's own and always count.
-    """
-    return _sources(record, layout, fields, _candidates(tuple(record), layout))
-
-
 def _sources(
     record: Mapping[str, Any],
     layout: Layout,
     fields: Mapping[str, str],
     candidates: Iterable[tuple[str, tuple[str, ...]]],
 ) -> dict[str, str]:
+    """Return where each canonical field comes from that has another name in ``record``.
+
+    ``fields`` (canonical to theirs, dots reach into objects) are the user's own and always count.
+    """
     sources = dict(fields)
     for canonical, names in candidates:
         if canonical in fields or _given(record, canonical):
@@ -157,9 +151,7 @@ def _sources(
     return sources
 
 
-def _candidates(
-    keys: tuple[str, ...], layout: Layout
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _candidates(keys: tuple[str, ...], layout: Layout) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the names among ``keys`` of each canonical field, the preferred one first."""
     found = []
     for canonical in dict.fromkeys((*layout.fields, *SPELLINGS)):
@@ -194,6 +186,29 @@ def _reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) -> _Rea
         keys = tuple(old.get(key, key) for key in keys)
         layout = layout_of(dict.fromkeys(keys), dict(fields))
     return _Reading(layout, _candidates(keys, layout), names, may_be_nested(keys))
+
+
+def columns_of(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the columns of a table that may hold each canonical field, the preferred one first."""
+    keys = tuple(keys)
+    how = _reading(keys, tuple(fields.items()))
+    found = {name: (theirs,) for name, theirs in fields.items()}
+    for canonical in CANONICAL_FIELDS:
+        own = (canonical,) if canonical in keys or canonical in how.names else ()
+        names = (*own, *dict(how.candidates).get(canonical, ()))
+        if names and canonical not in fields:
+            found[canonical] = tuple(how.names.get(name, name) for name in names)
+    return found
+
+
+def tells_question(keys: Iterable[str], fields: Mapping[str, str]) -> bool:
+    """Return whether records of these keys may hold a question, by any name."""
+    keys = tuple(key for key in keys if key)
+    known = columns_of(keys, fields)
+    if "question" in known:
+        theirs = known["question"][0]
+        return theirs in keys or theirs.partition(".")[0] in keys
+    return _reading(keys, ()).nested
 
 
 def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognised:
@@ -309,5 +324,3 @@ def _renamed_document(document: Mapping[str, Any], names: Mapping[str, str]) -> 
         if theirs in renamed and renamed.get("text") is None:
             renamed["text"] = renamed.pop(theirs)
     return renamed
-
-

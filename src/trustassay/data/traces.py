@@ -84,7 +84,8 @@ _SHAPES = (
 )
 _COLUMNS = frozenset({"inputs", "outputs", "reference", "reference_outputs", "input", "output"})
 """Objects whose fields tables have as columns: ``inputs.question``."""
-_TELLING = frozenset({"datasource_item", "data", "vars", "run", "inputs", "input"})
+_TELLING = frozenset({"datasource_item", "vars", "inputs", "input"})
+_TELLING_TOGETHER = ({"event_id", "data"}, {"run", "example"})
 _DOCUMENTS = frozenset(
     {"contexts", "context", "documents", "docs", "retrieved_contexts", "retrieval_context"}
     | {"retrieved_documents", "source_documents", "passages"}
@@ -98,6 +99,8 @@ _DEEPEST = 4
 
 def may_be_nested(names: Collection[str]) -> bool:
     """Return whether a record of these names may hold its question inside of an object."""
+    if any(told.issubset(names) for told in _TELLING_TOGETHER):
+        return True
     return any(str(name).partition(".")[0] in _TELLING for name in names)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.data.faults import summarised, untold_of
+from trustassay.data.frames import ArrowStream
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric
@@ -23,7 +24,7 @@ from trustassay.sample import Problem, Sample
 
 __all__ = ["YIELD_EVERY", "BadInputError", "Check", "Intake", "Source", "checks_of", "take_in"]
 
-Source = str | os.PathLike[str] | Iterable[Mapping[str, Any] | Sample]
+Source = str | os.PathLike[str] | ArrowStream | Iterable[Mapping[str, Any] | Sample]
 FAULTS_KEPT = 1000
 YIELD_EVERY = 256
 """Samples after which the event loop may do something else."""

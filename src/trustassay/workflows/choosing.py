@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -36,10 +35,8 @@ def choose_metric(source: Source, fields: Mapping[str, str] | None = None) -> Ch
         InputError: the input cannot be read at all.
     """
     kept = source
-    if not isinstance(source, str | os.PathLike | Sequence | Mapping) and isinstance(
-        source, Iterable
-    ):
-        records = iter(source)
+    if isinstance(source, Iterator):
+        records = source
         first = list(islice(records, LOOKED_AT))
         source, kept = first, chain(first, records)
     samples = list(_samples(source, fields or {}))
