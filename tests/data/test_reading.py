@@ -397,7 +397,8 @@ json_values = st.recursive(
     max_leaves=8,
 )
 field_names = sorted(
-    {*CANONICAL_FIELDS, "docs", "context", "answer"}
+    {*CANONICAL_FIELDS, "docs", "context", "answer", "Ground Truth", "inputs", "outputs"}
+    | {"vars", "datasource_item", "sample", "metadata", "expectedOutput", "inputs.question"}
     | {theirs for layout in LAYOUTS for names in layout.fields.values() for theirs in names}
 )
 records = st.dictionaries(st.sampled_from(field_names), json_values, max_size=5)

@@ -145,7 +145,8 @@ Source = Annotated[
     Path,
     typer.Argument(
         metavar="INPUT",
-        help="Answers: .jsonl, .json, .csv, .tsv, .parquet, or a folder saved by datasets.",
+        help="Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, "
+        "or - for standard input.",
         show_default=False,
     ),
 ]
@@ -180,7 +181,7 @@ def errors_for_people() -> Iterator[None]:
         show_faults(error)
         raise typer.Exit(2) from None
     except UntoldError as error:
-        say(f"trustassay: {error}")
+        say(f"trustassay: {error.message}")
         show_untold(error.untold)
         raise typer.Exit(2) from None
     except (InputError, RunFolderError, UnknownNameError, BackendError, ValueError) as error:
@@ -247,9 +248,9 @@ def show_untold(untold: Untold) -> None:
     say(f"found the fields {untold.found}")
     named = [part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")]
     if named:
-        unknown = [name for name, theirs in untold.nameable.items() if not theirs]
-        put = f" (put the name of the {' and the '.join(unknown)} for NAME)" if unknown else ""
-        say(f"name what holds the {' and the '.join(untold.nameable)}{put}:")
+        guessed = all(untold.nameable.values())
+        put = "" if guessed else " (each NAME stands for one of these fields)"
+        say(f"this names the {', '.join(untold.nameable)}{put}:")
         say(f"  {shlex.join(['trustassay', *sys.argv[1:], *named])}")
     if "documents" in untold.fields and "documents" not in untold.nameable:
         say("there are no passages to judge by: give --retriever, or a --metric without documents")

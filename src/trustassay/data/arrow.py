@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
-from trustassay.data.cells import check_columns
+from trustassay.data.cells import check_columns, with_lists
 from trustassay.data.raw import Raw
 from trustassay.data.values import from_arrow, is_nan
 from trustassay.sample import Problem
@@ -29,7 +29,8 @@ def batch_records(batches: Iterable[Any], name: str, fields: Mapping[str, str]) 
             check_columns(columns, name, fields)
         for row in zip(*map(_cells, batch.columns), strict=True):
             number += 1
-            yield _arrow_record(dict(zip(columns, row, strict=True)), f"{name}: row {number}")
+            cells = dict(zip(columns, row, strict=True))
+            yield _arrow_record(cells, f"{name}: row {number}", fields)
 
 
 def in_slices(batches: Iterable[Any]) -> Iterator[Any]:
@@ -66,7 +67,7 @@ def _cell(scalar: Any) -> Any:
         return _Unreadable(str(error))
 
 
-def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
+def _arrow_record(cells: Mapping[str, Any], where: str, fields: Mapping[str, str]) -> Raw:
     record: dict[str, Any] = {}
     problems = []
     for column, value in cells.items():
@@ -75,4 +76,5 @@ def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
             problems.append(Problem(column, f"cannot be read ({value.reason})"))
         else:
             record[column] = None if is_nan(value) else from_arrow(value)
-    return Raw(where, record, tuple(problems), of_table=True)
+    raw = with_lists(record, where, fields)
+    return raw._replace(problems=(*problems, *raw.problems)) if problems else raw

@@ -15,9 +15,10 @@ from trustassay.data.guessing import guesses
 from trustassay.data.layouts import PROSE_NAMES, SPELLINGS, STRUCTURED_FIELDS, TEXT_FIELDS
 from trustassay.data.raw import InputError, Raw, missing_source
 from trustassay.data.recognising import columns_of, tells_question
+from trustassay.data.spelling import normal
 from trustassay.sample import Problem
 
-__all__ = ["check_columns", "checked_header", "table_record"]
+__all__ = ["check_columns", "checked_header", "table_record", "with_lists"]
 
 _MEANT_AS_LIST = re.compile(r"""\[\s*["'{]|\{\s*["']""")
 """How a list of passages begins; a passage may begin with ``[1]``."""
@@ -61,13 +62,25 @@ def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) 
 
 
 def table_record(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> Raw:
+    """Return the record of a row whose empty cells may be blank texts or missing ones.
+
+    An empty cell of the response is a blank response, as JSON's ``""`` is; in a table without such
+    a column the response is missing.
+    """
+    names = columns_of(tuple(cells), fields).get("response", ())
+    there = [name for name in names if name in cells]
+    if there and not any(cells[name] for name in there):
+        cells[there[0]] = ""
+    return with_lists(cells, where, fields)
+
+
+def with_lists(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> Raw:
     """Return the record of a row; cells that look like lists are read, except those of texts: an
     answer may be ``[1]`` alone.
     """
-    known = columns_of(tuple(cells), fields)
-    _fill_response(cells, known.get("response", ()))
     if not any(isinstance(cell, str) and _like_json(cell) for cell in cells.values()):
         return Raw(where, cells, of_table=True)
+    known = columns_of(tuple(cells), fields)
     texts = {column for field in TEXT_FIELDS for column in known.get(field, ())}
     structured = {column for field in STRUCTURED_FIELDS for column in known.get(field, ())}
     record: dict[str, Any] = {}
@@ -84,20 +97,10 @@ def table_record(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -
     return Raw(where, record, tuple(problems), of_table=True)
 
 
-def _fill_response(cells: dict[str, Any], names: Sequence[str]) -> None:
-    """Read an empty cell of the response as a blank response, as JSON's ``""`` is read.
-
-    In a table without such a column the response is missing.
-    """
-    there = [name for name in names if name in cells]
-    if there and not any(cells[name] for name in there):
-        cells[there[0]] = ""
-
-
 def _is_text(column: str, cell: str) -> bool:
-    if column in PROSE_NAMES:
+    if column in PROSE_NAMES or normal(column) in PROSE_NAMES:
         return True
-    return column in SPELLINGS["documents"] and not _MEANT_AS_LIST.match(cell)
+    return normal(column) in SPELLINGS["documents"] and not _MEANT_AS_LIST.match(cell)
 
 
 def _like_json(cell: str) -> bool:

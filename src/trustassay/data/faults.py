@@ -51,8 +51,11 @@ class UntoldError(InputError):
     """The header of a table names no question; ``untold`` says what it names."""
 
     def __init__(self, message: str, untold: Untold) -> None:
-        super().__init__(message)
-        self.untold = untold
+        super().__init__(message, untold)
+        self.message, self.untold = message, untold
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.untold}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,10 @@ KNOWN_KINDS = (
 )
 TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
 """Kinds of text, which may be compressed."""
-_LISTS = ("Data", "data", "results", "testCases", "test_cases", "examples", "runs", "traces")
-_LISTS += ("observations", "items")
+_LISTS: tuple[str, ...] = (
+    *("Data", "data", "results", "testCases", "test_cases", "examples", "runs", "traces"),
+    *("observations", "items"),
+)
 """Under what name an object holds the list of records: TriviaQA writes a capital letter."""
 LONGEST_LINE = 2**24
 """Bytes of a first line that may be one record of many."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from trustassay.data.arrow import batch_records, in_slices
-from trustassay.data.cells import check_columns
+from trustassay.data.cells import check_columns, table_record, with_lists
 from trustassay.data.raw import InputError, Raw
 from trustassay.data.values import from_arrow, is_nan, plain
 
@@ -32,11 +32,12 @@ class ArrowStream(Protocol):
 def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | None:
     """Return the rows of a table in memory; ``None`` where ``source`` is none.
 
-    Cells that are NaN, NaT or NA are empty.
+    Cells that are NaN, NaT or NA are empty. An empty cell of the response is a blank one in frames,
+    as in CSV, and a missing one in Arrow tables and datasets, as in Parquet.
 
     Raises:
-        InputError: it holds several splits, or its rows cannot be counted on: collect it first;
-            while iterating: columns of one name, or one of ``fields`` that no column has.
+        InputError: it holds several splits, or can be read only once; while iterating: columns of
+            one name, or one of ``fields`` that no column has.
     """
     kind = type(source)
     library = kind.__module__.partition(".")[0]
@@ -52,9 +53,11 @@ def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | Non
             raise InputError(f"expected one split, got the splits {shown}; give one of them")
         return frame_records(next(iter(source.values())), fields)
     if library == "datasets" and kind.__name__ in {"Dataset", "IterableDataset"}:
-        return _dataset_rows(source)
-    if isinstance(source, Iterator) or not isinstance(source, ArrowStream):
+        return _dataset_rows(source, fields)
+    if not isinstance(source, ArrowStream):
         return None
+    if isinstance(source, Iterator):
+        raise InputError(f"expected a table, got a {kind.__name__}; read_all() it first")
     from arro3.core import RecordBatchReader
 
     return batch_records(in_slices(RecordBatchReader.from_stream(source)), FRAME, fields)
@@ -66,7 +69,7 @@ def _rows(
     check_columns(columns, FRAME, fields)
     for number, row in enumerate(rows, 1):
         cells = {name: _cell(value) for name, value in zip(columns, row, strict=True)}
-        yield Raw(f"{FRAME}: row {number}", cells, of_table=True)
+        yield table_record(cells, f"{FRAME}: row {number}", fields)
 
 
 def _pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
@@ -76,9 +79,10 @@ def _pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
         yield from part.astype(object).where(there, None).itertuples(index=False, name=None)
 
 
-def _dataset_rows(dataset: Any) -> Iterator[Raw]:
+def _dataset_rows(dataset: Any, fields: Mapping[str, str]) -> Iterator[Raw]:
     for number, row in enumerate(dataset, 1):
-        yield Raw(f"{FRAME}: row {number}", {k: _cell(v) for k, v in row.items()}, of_table=True)
+        cells = {name: _cell(value) for name, value in row.items()}
+        yield with_lists(cells, f"{FRAME}: row {number}", fields)
 
 
 def _cell(value: Any) -> Any:

@@ -13,10 +13,14 @@ from trustassay.data.spelling import normal
 
 __all__ = ["asked", "said", "spoken_by"]
 
-_QUESTIONS = ("question", "query", "user_input", "user_query", "input", "prompt", "user_message")
-_QUESTIONS += ("messages", "message", "chat", "text", "content", "topic")
-_ANSWERS = ("answer", "response", "output", "actual_output", "output_text", "result", "completion")
-_ANSWERS += ("generation", "generations", "choices", "messages", "message", "text", "content")
+_QUESTIONS: tuple[str, ...] = (
+    *("question", "query", "user_input", "user_query", "input", "prompt", "user_message"),
+    *("messages", "message", "chat", "text", "content", "topic"),
+)
+_ANSWERS: tuple[str, ...] = (
+    *("answer", "response", "output", "actual_output", "output_text", "result", "completion"),
+    *("generation", "generations", "choices", "messages", "message", "text", "content"),
+)
 _ROLES: Mapping[str, str] = {
     **dict.fromkeys(("user", "human", "HumanMessage"), "user"),
     **dict.fromkeys(("assistant", "ai", "model", "bot", "AIMessage"), "assistant"),

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from trustassay.data.raw import InputError, opened
 from trustassay.data.signatures import PARQUET, ZIP
@@ -50,7 +50,7 @@ def kept_input() -> Kept:
 
 
 @lru_cache(maxsize=1)
-def _kept(stdin: IO[str]) -> Kept:
+def _kept(stdin: TextIO) -> Kept:
     if stdin is None or stdin.closed:
         raise InputError(f"{NAME}: is closed; expected a file, as in trustassay score - < log.csv")
     if stdin.isatty():

@@ -90,8 +90,10 @@ _DOCUMENTS = frozenset(
     {"contexts", "context", "documents", "docs", "retrieved_contexts", "retrieval_context"}
     | {"retrieved_documents", "source_documents", "passages"}
 )
-_GOLDS = ("expected_output", "expected_answer", "expected", "reference_answer", "reference")
-_GOLDS += ("ground_truth", "ideal", "gold", "correct_answer")
+_GOLDS: tuple[str, ...] = (
+    *("expected_output", "expected_answer", "expected", "reference_answer", "reference"),
+    *("ground_truth", "ideal", "gold", "correct_answer"),
+)
 _ANSWERS = ("answer", "output", "response", "result", "text", "content")
 _DEEPEST = 4
 """Levels of objects of which a path is given."""
@@ -109,7 +111,7 @@ def is_no_answer(record: Record) -> bool:
     the final report, and events other than ``sampling``.
     """
     if {"event_id", "sample_id", "type", "data"} <= record.keys():
-        return record["type"] != "sampling"
+        return bool(record["type"] != "sampling")
     return len(record) == 1 and ("spec" in record or "final_report" in record)
 
 
@@ -143,7 +145,7 @@ def _flat(record: Record, shape: _Shape) -> tuple[dict[str, Any], dict[str, str]
         found["reference"] = gold
     if model := _first(record, shape.model, lambda value: (value, "") if value else None):
         found["model"] = model
-    flat = _without(record, [path for _, path in found.values()])
+    flat = _without(record, {name: path for name, (_, path) in found.items()})
     if isinstance(flat.get("response"), Mapping):  # what promptfoo writes beside the text
         flat["response_details"] = flat.pop("response")
     return (
@@ -242,15 +244,20 @@ def _names_documents(value: Record) -> bool:
     return any(normal(str(name)) in _DOCUMENTS for name in value)
 
 
-def _without(record: Record, paths: list[str]) -> dict[str, Any]:
-    """Return a record without what is at these paths; a list of several messages stays."""
+def _without(record: Record, paths: Mapping[str, str]) -> dict[str, Any]:
+    """Return a record without what is at these paths; the messages of a conversation stay."""
     found = dict(record)
-    for path in paths:
-        for parent, name in _parents(found, path):
+    for field, path in paths.items():
+        for place, (parent, name) in enumerate(_parents(found, path)):
             value = parent.get(name)
-            if value == {} or not (isinstance(value, list | Mapping) and len(value) > 1):
+            is_text = field == "documents" or not isinstance(value, list | Mapping)
+            if (place == 0 and (is_text or _one_text(value))) or value == {}:
                 parent.pop(name, None)
     return found
+
+
+def _one_text(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)
 
 
 def _parents(record: dict[str, Any], path: str) -> Iterator[tuple[dict[str, Any], str]]:

@@ -64,7 +64,7 @@ def _check_size(path: Path, name: str) -> None:
 
 
 def _sheet(book: Any, name: str, fields: Mapping[str, str]) -> str:
-    headers = {sheet.title: _header(sheet) for sheet in book.worksheets}
+    headers = {str(sheet.title): _header(sheet) for sheet in book.worksheets}
     asking = [title for title, header in headers.items() if tells_question(header, fields)]
     if len(asking) == 1:
         return asking[0]

@@ -44,7 +44,8 @@ def choose_metric(source: Source, fields: Mapping[str, str] | None = None) -> Ch
     citing = sum(map(_cites, shown))
     if not shown or citing >= CITING * len(shown):
         words = f"{citing} of {len(shown)} answers cite their documents"
-        why = words if shown else "no answer brings documents of its own"
+        none = "no answer brings documents of its own" if samples else "no sample can be read"
+        why = words if shown else none
         return Chosen("grounding", why, kept)
     why = f"{len(shown) - citing} of {len(shown)} answers bring documents and cite none"
     return Chosen("faithfulness", why, kept)
