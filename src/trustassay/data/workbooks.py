@@ -36,12 +36,10 @@ def workbook_records(path: Path, name: str, fields: Mapping[str, str]) -> Iterat
         ) from error
     _check_size(path, name)
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=False, keep_links=False)
-        try:
+        with path.open("rb") as file:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
             title = _sheet(book, name, fields)
             yield from _records(book[title], name, fields)
-        finally:
-            book.close()
     except InputError:
         raise
     except Exception as error:  # of zip, XML and values: the parser has no error of its own
