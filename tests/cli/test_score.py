@@ -137,7 +137,7 @@ def test_help_and_version(cli: Cli) -> None:
 
 
 def test_all_faults_with_file_line_and_field_at_once(cli: Cli, tmp_path: Path) -> None:
-    rows: list[Any] = [record(0), {"id": 1}, record(2, response=3, documents="x"), 5, record(4)]
+    rows: list[Any] = [record(0), {"id": 1}, record(2, response=3, documents=9), 5, record(4)]
     (tmp_path / "bad.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
     said = cli("score", "bad.jsonl", *LEXICAL, "--out", "run")
     assert said.status == 2
@@ -145,7 +145,7 @@ def test_all_faults_with_file_line_and_field_at_once(cli: Cli, tmp_path: Path) -
     for line in (
         "bad.jsonl:2: question: is missing (expected text)",
         "bad.jsonl:3: response: expected text, got 3",
-        'bad.jsonl:3: documents: expected a list of documents, got "x"',
+        "bad.jsonl:3: documents: expected a list of documents, got 9",
         "bad.jsonl:4: record: expected an object, got a number",
         "bad.jsonl:6: column 2: is not JSON",
     ):

@@ -80,7 +80,7 @@ def test_a_cell_of_passages_is_a_text_a_list_or_blank(
 def test_blank_passages_are_none_where_there_is_an_answer(blank: Any) -> None:
     [sample] = samples([{"question": "Q?", "answer": "A.", "contexts": blank, "context": None}])
     assert sample.documents == ()
-    [asked] = samples([{"input": "Q?", "retrieval_context": None}])
+    [asked] = samples([{"input": "Q?", "retrieval_context": blank or None}])
     assert asked.documents is None  # a question to be answered: they may be retrieved
 
 
@@ -172,7 +172,7 @@ def test_the_sheet_with_the_questions_is_read(tmp_path: Path) -> None:
 
 
 def test_a_formula_is_a_fault_where_it_is_read_and_nothing_elsewhere(tmp_path: Path) -> None:
-    rows = [[*HEADER, "Length"], ["Q?", "=A1", "c", "=LEN(A2)"], [*ROW, "=LEN(A3)"]]
+    rows: list[list[Any]] = [[*HEADER, "Length"], ["Q?", "=A1", "c", "=LEN(A2)"], [*ROW, "=LEN(A3)"]]
     fault, good = read_samples(workbook(tmp_path / "x.xlsx", rows))
     words = "row 2: Answer: is a formula, and formulas are not computed; paste the column as values"
     assert str(fault).endswith(words)

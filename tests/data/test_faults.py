@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trustassay.data import Fault, read_samples
+from trustassay.data import Fault, Located, read_samples
 from trustassay.data.faults import UntoldError, summarised, untold_of
 from trustassay.data.guessing import guesses
 from trustassay.sample import Problem
@@ -55,11 +55,13 @@ def test_a_table_without_a_question_says_what_would_name_it(tmp_path: Any) -> No
 def test_documents_are_to_be_named_only_where_a_name_may_be_theirs() -> None:
     problem = Problem("documents", "is missing (expected the passages shown)")
     [located] = read_samples([{"question": "Q?", "response": "A."}])
-    untold = located.untold([problem])  # type: ignore[union-attr]
+    assert isinstance(located, Located)
+    untold = located.untold([problem])
     assert untold is not None
     assert (dict(untold.fields), dict(untold.nameable)) == ({"documents": ""}, {})
     [located] = read_samples([{"question": "Q?", "response": "A.", "evidence": "p"}])
-    untold = located.untold([problem])  # type: ignore[union-attr]
+    assert isinstance(located, Located)
+    untold = located.untold([problem])
     assert untold is not None
     assert dict(untold.nameable) == {"documents": "evidence"}
 

@@ -12,7 +12,7 @@ from trustassay.workflows.choosing import choose_metric
 pandas, polars = needed("pandas"), needed("polars")
 pyarrow, datasets, arro3 = needed("pyarrow"), needed("datasets"), needed("arro3.core")
 numpy = needed("numpy")
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"Question": "Which river?", "Answer": "The Tagus.", "Contexts": ["It flows.", "x"], "n": 1},
     {"Question": "When?", "Answer": "1966.", "Contexts": None, "n": 2},
 ]
@@ -64,7 +64,7 @@ def test_choosing_a_metric_loses_nothing(library: str) -> None:
 
 
 def test_lists_that_a_csv_file_brought_are_read() -> None:
-    rows = [{"question": "Q?", "answer": "[1]", "contexts": "['a', 'b']"}]
+    rows: list[dict[str, Any]] = [{"question": "Q?", "answer": "[1]", "contexts": "['a', 'b']"}]
     for library in TABLES:
         [sample] = samples(table(library, rows))
         assert sample.response == "[1]"

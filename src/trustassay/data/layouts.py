@@ -21,6 +21,7 @@ __all__ = [
     "STRUCTURED_FIELDS",
     "TEXT_FIELDS",
     "Layout",
+    "passages",
 ]
 
 Converter = Callable[[Any], Any]
@@ -112,20 +113,20 @@ def _not_hallucinated(value: Any) -> Any:
     return known[said]
 
 
-def _passages(value: Any) -> Any:
-    """Read a text as one passage, and blanks as none; a list with passages keeps its places."""
+def passages(value: Any) -> Any:
+    """Read a text as one passage; a list with passages keeps its places. ``None`` for blanks."""
     if isinstance(value, list | tuple):
         texts = ["" if one is None or is_nan(one) else one for one in value]
         blank = all(isinstance(one, str) and not one.strip() for one in texts)
-        return [] if blank else texts
+        return None if texts and blank else texts
     if isinstance(value, str):
-        return [value] if value.strip() else []
+        return [value] if value.strip() else None
     return value
 
 
 def _barred(value: Any) -> Any:
     """Split the passages that DeepEval joins with bars where it writes a table."""
-    return _passages(value.split("|") if isinstance(value, str) and value.strip() else value)
+    return value.split("|") if isinstance(value, str) and value.strip() else value
 
 
 def _any_of(value: Any) -> Any:
@@ -152,7 +153,6 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
 }
 """Names of fields that need no other key beside them, after those of the record's layout."""
 CONVERTERS: Mapping[str, Converter] = {
-    **dict.fromkeys(SPELLINGS["documents"], _passages),
     **dict.fromkeys(SPELLINGS["claims"], _unless_blank),
     "ideal": _any_of,
 }

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from trustassay.data.faults import Untold
 from trustassay.data.guessing import guesses
-from trustassay.data.layouts import CANONICAL, CONVERTERS, LAYOUTS, SPELLINGS, Layout
+from trustassay.data.layouts import CANONICAL, CONVERTERS, LAYOUTS, SPELLINGS, Layout, passages
 from trustassay.data.spelling import respellings
 from trustassay.data.traces import may_be_nested, unfolded
 from trustassay.data.values import is_nan
@@ -238,10 +238,11 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
                 continue
         if value is not None and value is not ABSENT:
             canonical[name] = value
-    if canonical.get("documents") is not None:
-        canonical["documents"] = _renamed_documents(canonical["documents"], how.layout.documents)
-    elif _shown_none(raw, canonical, how.layout):
-        canonical["documents"] = []
+    documents = passages(canonical.pop("documents", None))
+    if documents is not None:
+        canonical["documents"] = _renamed_documents(documents, how.layout.documents)
+    elif canonical.get("response") is not None and _names_documents(raw, sources, how):
+        canonical["documents"] = []  # an answer beside a blank field was given without any
     return Recognised(canonical, tuple(problems), how.layout, sources, raw, names, record)
 
 
@@ -250,12 +251,9 @@ def _own_path(path: str, names: Mapping[str, str]) -> str:
     return names.get(root, root) + dot + rest
 
 
-def _shown_none(raw: Mapping[str, Any], canonical: Mapping[str, Any], layout: Layout) -> bool:
-    """Whether an answer has a field of documents that is blank: it was given without any."""
-    if canonical.get("response") is None or "documents" in canonical:
-        return False
-    known = (*layout.fields.get("documents", ()), *SPELLINGS["documents"])
-    return any(name in raw for name in known)
+def _names_documents(raw: Mapping[str, Any], sources: Mapping[str, str], how: _Reading) -> bool:
+    known = any(field == "documents" for field, _ in how.candidates)
+    return known or "documents" in raw or "documents" in sources
 
 
 def names_of(record: Mapping[str, Any]) -> tuple[str, ...]:

@@ -169,10 +169,7 @@ def _documents(record: Record, places: tuple[str, ...]) -> tuple[Any, str] | Non
         value = _at(record, place)
         for name in value if isinstance(value, Mapping) else ():
             if normal(str(name)) in _DOCUMENTS and value[name] is not None:
-                shown = value[name]
-                if isinstance(shown, str):
-                    shown = [shown] if shown.strip() else []
-                return shown, f"{place}.{name}"
+                return value[name], f"{place}.{name}"
     return None
 
 
