@@ -154,7 +154,7 @@ def workbook(path: Path, *sheets: list[list[Any]]) -> Path:
 
 
 def test_the_sheet_with_the_questions_is_read(tmp_path: Path) -> None:
-    rows = [
+    rows: list[list[Any]] = [
         [],
         [*HEADER, "Year", None],
         [*ROW, 2024.0, None],
@@ -172,7 +172,11 @@ def test_the_sheet_with_the_questions_is_read(tmp_path: Path) -> None:
 
 
 def test_a_formula_is_a_fault_where_it_is_read_and_nothing_elsewhere(tmp_path: Path) -> None:
-    rows: list[list[Any]] = [[*HEADER, "Length"], ["Q?", "=A1", "c", "=LEN(A2)"], [*ROW, "=LEN(A3)"]]
+    rows: list[list[Any]] = [
+        [*HEADER, "Length"],
+        ["Q?", "=A1", "c", "=LEN(A2)"],
+        [*ROW, "=LEN(A3)"],
+    ]
     fault, good = read_samples(workbook(tmp_path / "x.xlsx", rows))
     words = "row 2: Answer: is a formula, and formulas are not computed; paste the column as values"
     assert str(fault).endswith(words)
