@@ -137,7 +137,7 @@ def test_help_and_version(cli: Cli) -> None:
 
 
 def test_all_faults_with_file_line_and_field_at_once(cli: Cli, tmp_path: Path) -> None:
-    rows: list[Any] = [record(0), {"id": 1}, record(2, response=3, documents="x"), 5, record(4)]
+    rows: list[Any] = [record(0), {"id": 1}, record(2, response=3, documents=9), 5, record(4)]
     (tmp_path / "bad.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
     said = cli("score", "bad.jsonl", *LEXICAL, "--out", "run")
     assert said.status == 2
@@ -145,7 +145,7 @@ def test_all_faults_with_file_line_and_field_at_once(cli: Cli, tmp_path: Path) -
     for line in (
         "bad.jsonl:2: question: is missing (expected text)",
         "bad.jsonl:3: response: expected text, got 3",
-        'bad.jsonl:3: documents: expected a list of documents, got "x"',
+        "bad.jsonl:3: documents: expected a list of documents, got 9",
         "bad.jsonl:4: record: expected an object, got a number",
         "bad.jsonl:6: column 2: is not JSON",
     ):
@@ -157,8 +157,8 @@ def test_all_faults_with_file_line_and_field_at_once(cli: Cli, tmp_path: Path) -
 def test_a_fault_that_fills_the_file_is_cut_short_and_counted(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "bad.jsonl", [*({"id": i} for i in range(130)), record(1, response=7)])
     said = cli("score", "bad.jsonl", *LEXICAL)
-    *shown, last = [line for line in said.err.splitlines() if "question: is missing" in line]
-    assert last.startswith(f"... {130 - len(shown)} more: ")
+    [line] = [line for line in said.err.splitlines() if "question: is missing" in line]
+    assert line == "bad.jsonl:1 and 129 more: question: is missing (expected text)"
     assert "bad.jsonl:131: response: expected text, got 7" in said.err
     assert "131 faulty records; nothing was started" in said.err
 
@@ -451,15 +451,26 @@ def test_a_fact_check_with_nothing_to_check_against_is_refused(
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").glob("*/samples.jsonl"))
 
 
-@pytest.mark.parametrize("column", ["contexts", "context"])
+@pytest.mark.parametrize("name", ["contexts", "context"])
 def test_what_a_metric_misses_bears_the_name_of_the_file(
+    cli: Cli, tmp_path: Path, name: str
+) -> None:
+    shown = {"question": "What is red?", "answer": "A lamp.", name: "A lamp is red."}
+    jsonl(tmp_path / "log.jsonl", [shown, shown | {"answer": None}])
+    said = cli("score", "log.jsonl", "--entailer", "lexical")
+    assert said.status == 2
+    assert "log.jsonl:2: answer: is missing (expected the text to assess)" in said.err
+
+
+@pytest.mark.parametrize("column", ["contexts", "context"])
+def test_a_blank_cell_of_passages_is_an_answer_without_any(
     cli: Cli, tmp_path: Path, column: str
 ) -> None:
     text = f"question,answer,{column}\nWhat is red?,A lamp.,A lamp is red.\nWho?,Anna.,\n"
     (tmp_path / "log.csv").write_text(text)
-    said = cli("score", "log.csv", "--entailer", "lexical")
-    assert said.status == 2
-    assert f"log.csv:3: {column}: is missing (expected the passages shown)" in said.err
+    said = cli("score", "log.csv", "--entailer", "lexical", "--out", "run")
+    assert said.status == 0
+    assert summary_of(tmp_path / "run")["metrics"]["faithfulness"]["n"] == 2
 
 
 def test_where_no_sample_has_a_score_the_reason_is_shown(tmp_path: Path) -> None:

@@ -203,12 +203,19 @@ def test_deepeval_golden_of_an_input_alone() -> None:
 # ---- canonical names and the user's own ----
 
 
-def test_canonical_record_stays_as_it_is() -> None:
-    record = {"id": "a", "question": "q", "input": "i", "context": "c", "reference": "r"}
+def test_canonical_record_keeps_what_it_has_no_field_for() -> None:
+    record = {"id": "a", "question": "q", "input": "i", "answer": "a", "knowledge": "k"}
     sample = sample_of(record)
-    assert sample.question == "q"
-    assert sample.documents is None
-    assert sample.metadata == {"input": "i", "context": "c", "reference": "r"}
+    assert (sample.question, sample.response, sample.documents) == ("q", None, None)
+    assert sample.metadata == {"input": "i", "answer": "a", "knowledge": "k"}
+
+
+def test_passages_and_gold_answers_need_no_layout() -> None:
+    sample = sample_of({"question": "q", "response": "a", "context": "c", "reference": "r"})
+    assert [document.text for document in sample.documents or ()] == ["c"]
+    assert sample.claims == ("r",)
+    with_answers = sample_of({"question": "q", "answers": ["gold"], "reference": "r"})
+    assert (with_answers.claims, with_answers.metadata) == ((), {"reference": "r"})
 
 
 def test_canonical_name_wins_and_the_other_stays_in_metadata() -> None:

@@ -239,7 +239,7 @@ def test_a_gzipped_file_is_read_whatever_its_name(tmp_path: Path, name: str) -> 
             r"is compressed with bzip2; decompress it first \(bzip2 -d\)",
         ),
         (lzma.compress(RECORD.encode()), "is compressed with xz"),
-        (b"\x28\xb5\x2f\xfd" + bytes(20), "is compressed with zstd"),
+        (b"\x28\xb5\x2f\xfd" + bytes(20), "is not a complete zstd file"),
         (b"PK\x03\x04" + bytes(20), r"is a zip archive, for instance a spreadsheet \(\.xlsx\)"),
         (b"PAR1\x15\x00" + bytes(20), r"is a Parquet file; name it \.parquet"),
         (b"SQLite format 3\x00", "is a SQLite database"),
@@ -397,7 +397,8 @@ json_values = st.recursive(
     max_leaves=8,
 )
 field_names = sorted(
-    {*CANONICAL_FIELDS, "docs", "context", "answer"}
+    {*CANONICAL_FIELDS, "docs", "context", "answer", "Ground Truth", "inputs", "outputs"}
+    | {"vars", "datasource_item", "sample", "metadata", "expectedOutput", "inputs.question"}
     | {theirs for layout in LAYOUTS for names in layout.fields.values() for theirs in names}
 )
 records = st.dictionaries(st.sampled_from(field_names), json_values, max_size=5)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from trustassay.api import Run
     from trustassay.calls.limits import Endpoint
     from trustassay.calls.opening import CallOptions
+    from trustassay.data.faults import Untold
     from trustassay.metric import Figure, Summary
     from trustassay.runs.intake import BadInputError
     from trustassay.runs.run import RunOutcome
@@ -144,7 +146,8 @@ Source = Annotated[
     Path,
     typer.Argument(
         metavar="INPUT",
-        help="Answers: .jsonl, .json, .csv, .tsv, .parquet, or a folder saved by datasets.",
+        help="Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, "
+        "or - for standard input.",
         show_default=False,
     ),
 ]
@@ -163,6 +166,7 @@ Concurrency = Annotated[
 def errors_for_people() -> Iterator[None]:
     """Turn the errors that a user can fix into a message and exit status 2."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
+    from trustassay.data.faults import UntoldError
     from trustassay.data.reading import InputError
     from trustassay.errors import BackendError, FaultsError, RunFolderError, UnknownNameError
     from trustassay.files import is_full
@@ -181,6 +185,10 @@ def errors_for_people() -> Iterator[None]:
         complain(f"trustassay: {len(error.faults)} faults; nothing was started")
         for fault in error.faults:
             complain(one_line(f"  {fault}"))
+        raise typer.Exit(2) from None
+    except UntoldError as error:
+        complain(f"trustassay: {error.message}")
+        show_untold(error.untold)
         raise typer.Exit(2) from None
     except (InputError, RunFolderError, UnknownNameError, BackendError, ValueError) as error:
         complain(f"trustassay: {error}")
@@ -227,22 +235,37 @@ def end_if_failed(failed: Mapping[str, str]) -> None:
 
 def show_faults(error: BadInputError) -> None:
     """Print every fault with its place; of a frequent kind only the first ones, and a count."""
+    from trustassay.data.faults import summarised, untold_of
+
     kinds: Counter[str] = Counter()
-    for fault in error.faults:
-        for problem in fault.problems:
-            kind = (
-                re.sub(r"\[\d+\]", "[]", problem.field) + ": " + problem.message.split(", got")[0]
-            )
-            kinds[kind] += 1
-            if kinds[kind] <= FAULTS_SHOWN:
-                complain(one_line(f"{fault.where}: {problem}"))
+    for line, kind in summarised(error.faults):
+        kinds[kind] += 1
+        if kinds[kind] <= FAULTS_SHOWN:
+            complain(one_line(line))
     for kind, count in kinds.items():
         if count > FAULTS_SHOWN:
             complain(one_line(f"... {count - FAULTS_SHOWN} more: {kind}"))
     if error.count > len(error.faults):
         complain(f"... only the first {len(error.faults):,} faulty records are listed")
+    if untold := untold_of(error.faults):
+        show_untold(untold)
     records = "faulty record" if error.count == 1 else "faulty records"
     complain(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
+
+
+def show_untold(untold: Untold) -> None:
+    """Print the fields that were found, and this command with the ones named that are missing."""
+    complain(f"found the fields {untold.found}")
+    named = [part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")]
+    if named:
+        guessed = all(untold.nameable.values())
+        put = "" if guessed else " (each NAME stands for one of these fields)"
+        complain(f"this names the {', '.join(untold.nameable)}{put}:")
+        complain(f"  {shlex.join(['trustassay', *sys.argv[1:], *named])}", fold=False)
+    if "documents" in untold.fields and "documents" not in untold.nameable:
+        complain(
+            "there are no passages to judge by: give --retriever, or a --metric without documents"
+        )
 
 
 def call_options(

@@ -154,9 +154,12 @@ def say(text: str) -> None:
         _held[:] = [text]
 
 
-def complain(text: str) -> None:
-    """Print as :func:`say`, also with ``--quiet``: what failed, and what to do about it."""
-    text, width = visible(text), terminal_width()
+def complain(text: str, *, fold: bool = True) -> None:
+    """Print as :func:`say`, also with ``--quiet``: what failed, and what to do about it.
+
+    fold: cut long lines between words; not those of a command that is to be copied.
+    """
+    text, width = visible(text), terminal_width() if fold else None
     lines = text.split("\n") if width is None else folded(text, width)
     print("\n".join(lines), file=sys.stderr)
 

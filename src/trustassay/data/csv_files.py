@@ -1,29 +1,44 @@
-"""CSV and tables with tabs as a stream of raw records."""
+"""CSV, with commas, semicolons or tabs, as a stream of raw records."""
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
-from trustassay.data.layouts import (
-    PROSE_NAMES,
-    STRUCTURED_FIELDS,
-    TEXT_FIELDS,
-    layout_of,
-    sources_of,
-)
-from trustassay.data.raw import InputError, Raw, missing_source, opened
+from trustassay.data.cells import checked_header, table_record
+from trustassay.data.raw import InputError, Raw, opened
+from trustassay.data.recognising import tells_question
 from trustassay.sample import Problem
 
-__all__ = ["LARGEST_CELL", "check_columns", "csv_records", "not_utf8"]
+__all__ = ["LARGEST_CELL", "csv_records", "delimiter_of", "not_utf8"]
 
 LARGEST_CELL = 2**31 - 1
+_LOOKED_AT = 2**16
+"""Bytes of a table in which its first line is looked for."""
+_PARTED_BY = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+
+def delimiter_of(path: Path, name: str, usual: str, known: Callable[[Sequence[str]], bool]) -> str:
+    """Return what separates the cells of a table: what makes its first line a ``known`` header,
+    else what gives it most cells; the ``usual`` one where several do.
+    """
+    with opened(path, name) as stream:
+        start = stream.read(_LOOKED_AT).decode("utf-8-sig", "surrogateescape")
+    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
+    headers = {mark: _first_row(start, mark) for mark in dict.fromkeys((usual, *_PARTED_BY))}
+    fitting = [mark for mark, header in headers.items() if known(header)]
+    return max(fitting or headers, key=lambda mark: len(headers[mark]))
+
+
+def _first_row(text: str, delimiter: str) -> list[str]:
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        return next(([cell.strip() for cell in row] for row in rows if any(row)), [])
+    except csv.Error:
+        return []
 
 
 def csv_records(
@@ -33,8 +48,13 @@ def csv_records(
     delimiter: str,
     header: list[str] | None = None,
 ) -> Iterator[Raw]:
-    """Return the records of a table; ``header`` names its columns where its first line does not."""
+    """Return the records of a table; ``header`` names its columns where its first line does not.
+
+    Without one the ``delimiter`` is only the usual one of such files.
+    """
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
+    if header is None:
+        delimiter = delimiter_of(path, name, delimiter, lambda cells: tells_question(cells, fields))
     with opened(path, name) as stream:
         # Bytes that are not UTF-8 survive as lone surrogates, to be reported with their row.
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
@@ -55,35 +75,12 @@ def csv_records(
             if not any(row):
                 continue
             if header is None:
-                header = _header(row, name, fields, "tabs" if delimiter == "\t" else "commas")
+                cells = [cell.strip() for cell in row]
+                if not_utf8(cells):
+                    raise InputError(f"{name}: the first line is not UTF-8")
+                header = checked_header(cells, name, fields, _PARTED_BY[delimiter])
             else:
                 yield _csv_record(row, where, header, fields)
-
-
-def _header(row: list[str], name: str, fields: Mapping[str, str], parted: str) -> list[str]:
-    header = [cell.strip() for cell in row]
-    if not_utf8(header):
-        raise InputError(f"{name}: the first line is not UTF-8")
-    present = dict.fromkeys(filter(None, header), "")
-    sources = sources_of(present, layout_of(present, fields), fields)
-    if "question" not in present and "question" not in sources:
-        shown = ", ".join(present)
-        raise InputError(
-            f"{name}: the first line is not a header with a question column; expected question "
-            f"or --field question=COLUMN, columns separated by {parted}; it reads {shown[:80]!r}"
-        )
-    check_columns([cell for cell in header if cell], name, fields)
-    return header
-
-
-def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) -> None:
-    """Refuse columns of one name, and names of ``--field`` that no column has."""
-    twice = sorted({column for column in columns if columns.count(column) > 1})
-    if twice:
-        raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
-    for canonical, theirs in fields.items():
-        if theirs not in columns and theirs.partition(".")[0] not in columns:
-            raise missing_source(name, canonical, theirs, columns)
 
 
 def _csv_record(row: list[str], where: str, header: list[str], fields: Mapping[str, str]) -> Raw:
@@ -91,67 +88,10 @@ def _csv_record(row: list[str], where: str, header: list[str], fields: Mapping[s
         message = f"has {len(row)} cells, but the header has {len(header)}"
         return Raw(where, None, (Problem("record", message),))
     cells = {k: v or None for k, v in zip_longest(header, row) if k}
-    _fill_response(cells, fields)
     if not_utf8(row):
         bad = [Problem(k, "is not UTF-8") for k, v in cells.items() if v and not_utf8([v])]
         return Raw(where, None, tuple(bad))
-    if not any(_like_json(cell) for cell in row):
-        return Raw(where, cells, of_table=True)
-    return _with_json_cells(cells, where, fields)
-
-
-def _fill_response(cells: dict[str, str | None], fields: Mapping[str, str]) -> None:
-    """Read an empty cell of the response as a blank response, as JSON's ``""`` is read.
-
-    In a table without such a column the response is missing.
-    """
-    if cells.get("response"):
-        return
-    if "response" in fields:
-        names: Sequence[str] = (fields["response"],)
-    else:
-        names = ("response", *layout_of(cells, fields).fields.get("response", ()))
-    there = [name for name in names if name in cells]
-    if there and not any(cells[name] for name in there):
-        cells[there[0]] = ""
-
-
-def _with_json_cells(cells: dict[str, str | None], where: str, fields: Mapping[str, str]) -> Raw:
-    """Read cells that look like lists, except those of texts: an answer may be ``[1]`` alone."""
-    sources = sources_of(cells, layout_of(cells, fields), fields)
-    texts = {sources.get(field, field) for field in TEXT_FIELDS}
-    structured = {sources.get(field, field) for field in STRUCTURED_FIELDS} - PROSE_NAMES
-    record: dict[str, Any] = {}
-    problems = []
-    for column, cell in cells.items():
-        record[column] = cell
-        if cell and _like_json(cell) and column not in texts:
-            read = _value_of(cell)
-            if read is not None:
-                record[column] = read
-            elif column in structured:
-                message = 'is not a list; write one in a cell as ["one", "two"]'
-                problems.append(Problem(column, message))
-    return Raw(where, record, tuple(problems), of_table=True)
-
-
-def _value_of(cell: str) -> Any:
-    """Return the list or object of a cell, as JSON or as Python writes it; ``None`` if neither.
-
-    Nothing is run: Python's form is read as literals alone.
-    """
-    try:
-        return json.loads(cell)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return json.loads(json.dumps(ast.literal_eval(cell)))  # a set, say, has no place here
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None
-
-
-def _like_json(cell: str) -> bool:
-    return cell.startswith(("[", "{"))
+    return table_record(cells, where, fields)
 
 
 def not_utf8(texts: Iterable[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Each kind of file as a stream of raw records: JSON Lines, JSON, CSV, Parquet, `datasets` folders.
+"""Each kind of file as a stream of raw records: JSON, CSV, Excel, Parquet, `datasets` folders.
 
 This module does not know about samples. A record that cannot be read is passed on with its
 problems; a file that cannot be read raises an error.
@@ -9,27 +9,35 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any
 
-from trustassay.data.csv_files import LARGEST_CELL, check_columns, csv_records
-from trustassay.data.layouts import layout_of, sources_of
+from trustassay.data.arrow import batch_records, in_slices, of_arrow
+from trustassay.data.csv_files import LARGEST_CELL, csv_records
 from trustassay.data.published import is_published
 from trustassay.data.raw import InputError, Raw, missing_source, opened
-from trustassay.data.values import from_arrow, is_nan
+from trustassay.data.recognising import tells_question
+from trustassay.data.standard_input import NAME, STANDARD_INPUT, kept_input
+from trustassay.data.workbooks import workbook_records
 from trustassay.sample import Problem
 
 __all__ = ["KNOWN_KINDS", "LARGEST_CELL", "InputError", "Raw", "csv_records", "missing_source"]
 __all__ += ["opened", "raw_records"]
 
 KNOWN_KINDS = (
-    ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz), .parquet, "
-    "or a folder written by save_to_disk of Hugging Face datasets"
+    ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst), .xlsx, .parquet, "
+    "a folder written by save_to_disk of Hugging Face datasets, or - for standard input"
 )
+TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
+"""Kinds of text, which may be compressed."""
+_LISTS: tuple[str, ...] = (
+    *("Data", "data", "results", "testCases", "test_cases", "examples", "runs", "traces"),
+    *("observations", "items"),
+)
+"""Under what name an object holds the list of records: TriviaQA writes a capital letter."""
 LONGEST_LINE = 2**24
 """Bytes of a first line that may be one record of many."""
-MOST_ROWS = 1024
-"""Rows of an Arrow batch that are turned into Python objects at a time."""
 
 
 def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
@@ -38,6 +46,9 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     Raises:
         InputError: it does not exist or is of no known kind; while iterating: it is broken.
     """
+    if name == STANDARD_INPUT:
+        kept = kept_input()
+        return _records_of(kept.kind, kept.path, NAME, fields)
     path = Path(name)
     try:
         is_folder, exists = path.is_dir(), path.exists()
@@ -49,19 +60,25 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         raise InputError(f"{name}: no such file")
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     kind = suffixes.pop() if suffixes else ""
-    packed = kind == ".gz"
+    packed = kind if kind in {".gz", ".zst"} else ""
     if packed:
         kind = suffixes.pop() if suffixes else ""
+    if (packed and kind not in TEXTS) or kind not in {*TEXTS, ".parquet", ".xlsx"}:
+        shown = f"{kind}{packed}" or "(none)"
+        raise InputError(f"{name}: unknown kind of file, suffix {shown}; expected {KNOWN_KINDS}")
+    return _records_of(kind, path, name, fields)
+
+
+def _records_of(kind: str, path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     if kind in {".jsonl", ".ndjson"}:
         return _json_lines(path, name)
     if kind == ".json":
         return _json(path, name, fields)
-    if kind in {".csv", ".tsv"}:
-        return csv_records(path, name, fields, "," if kind == ".csv" else "\t")
-    if kind == ".parquet" and not packed:
+    if kind == ".xlsx":
+        return workbook_records(path, name, fields)
+    if kind == ".parquet":
         return _parquet(path, name, fields)
-    shown = f"{kind}{'.gz' * packed}" or "(none)"
-    raise InputError(f"{name}: unknown kind of file, suffix {shown}; expected {KNOWN_KINDS}")
+    return csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
 
 
 # ---- JSON ----
@@ -96,15 +113,22 @@ def _json(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     records = content
     if isinstance(content, dict):
         records = _rows(content, fields)
-        if records is None:  # TriviaQA writes a capital letter
-            records = content.get("Data", content.get("data"))
+        if records is None:
+            records = _list_in(content)
     if not isinstance(records, list):
         raise InputError(
-            f"{name}: expected a list of records, an object with one under `data`, or an object of "
-            "columns, lists of one length, with a question column"
+            f"{name}: expected a list of records, an object with one under `data` or `results`, or "
+            "an object of columns, lists of one length, with a question column"
         )
     for number, record in enumerate(records, 1):
         yield Raw(f"{name}: item {number}", record)
+
+
+def _list_in(content: Mapping[str, Any]) -> Any:
+    """Return the list of records of an object; promptfoo's is two objects deep."""
+    found = next((content[name] for name in _LISTS if name in content), None)
+    inside = found.get("results") if isinstance(found, Mapping) else None
+    return inside if isinstance(inside, list) else found
 
 
 def _one_object_a_line(path: Path, name: str) -> bool:
@@ -123,16 +147,10 @@ def _rows(columns: Mapping[str, Any], fields: Mapping[str, str]) -> list[dict[st
     lists = [value for value in columns.values() if isinstance(value, list)]
     if not lists or len(lists) < len(columns) or len({len(one) for one in lists}) != 1:
         return None
-    asks = _asks(columns, fields) or is_published(columns.keys())
+    asks = tells_question(columns, fields) or is_published(columns.keys())
     return (
         [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)] if asks else None
     )
-
-
-def _asks(columns: Mapping[str, Any], fields: Mapping[str, str]) -> bool:
-    """Return whether one of the columns is the question, by any name."""
-    theirs = sources_of(columns, layout_of(columns, fields), fields).get("question", "question")
-    return theirs in columns or theirs.partition(".")[0] in columns
 
 
 def _json_file(path: Path, name: str) -> Any:
@@ -153,9 +171,6 @@ def _reason(error: ValueError | RecursionError) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a number with too many digits"  # the only other ValueError of json.loads
-
-
-# ---- CSV ----
 
 
 # ---- Arrow ----
@@ -205,15 +220,8 @@ def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
 def _arrow_records(
     files: Sequence[tuple[Path, str]], name: str, fields: Mapping[str, str], kind: str
 ) -> Iterator[Raw]:
-    number = 0
-    for path, shown in files:
-        for batch in _batches(path, shown, kind):
-            columns = batch.column_names
-            if number == 0:
-                check_columns(columns, name, fields)
-            for row in zip(*map(_cells, batch.columns), strict=True):
-                number += 1
-                yield _arrow_record(dict(zip(columns, row, strict=True)), f"{name}: row {number}")
+    batches = chain.from_iterable(_batches(path, shown, kind) for path, shown in files)
+    return batch_records(batches, name, fields)
 
 
 def _batches(path: Path, name: str, kind: str) -> Iterator[Any]:
@@ -221,49 +229,8 @@ def _batches(path: Path, name: str, kind: str) -> Iterator[Any]:
 
     try:
         reader = read_parquet(str(path)) if kind == "Parquet" else read_ipc_stream(str(path))
-        for batch in reader:
-            for start in range(0, batch.num_rows, MOST_ROWS):
-                yield batch.slice(start, min(MOST_ROWS, batch.num_rows - start))
+        yield from in_slices(reader)
     except BaseException as error:
-        if not _of_arrow(error):
+        if not of_arrow(error):
             raise
         raise InputError(f"{name}: is not a readable {kind} file ({error})") from error
-
-
-def _of_arrow(error: BaseException) -> bool:
-    """Whether arro3 raised it: its panics are no ``Exception``, and known by name alone."""
-    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
-
-
-class _Unreadable(NamedTuple):
-    reason: str
-
-
-def _cells(column: Any) -> list[Any]:
-    try:
-        return cast("list[Any]", column.to_pylist())
-    except BaseException as error:  # one value that Python cannot hold, as a date in 148108
-        if not _of_arrow(error):
-            raise
-        return [_cell(scalar) for scalar in column]
-
-
-def _cell(scalar: Any) -> Any:
-    try:
-        return scalar.as_py()
-    except BaseException as error:
-        if not _of_arrow(error):
-            raise
-        return _Unreadable(str(error))
-
-
-def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
-    record: dict[str, Any] = {}
-    problems = []
-    for column, value in cells.items():
-        if isinstance(value, _Unreadable):
-            record[column] = None
-            problems.append(Problem(column, f"cannot be read ({value.reason})"))
-        else:
-            record[column] = None if is_nan(value) else from_arrow(value)
-    return Raw(where, record, tuple(problems), of_table=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trustassay.data.layouts import ABSENT, reach
+from trustassay.data.recognising import ABSENT, reach
 
 __all__ = ["flattened", "is_published"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.csv_files import not_utf8
+from trustassay.data.csv_files import delimiter_of, not_utf8
 from trustassay.data.formats import InputError, opened, raw_records
 from trustassay.data.journal import is_journal, read_journal
 from trustassay.errors import did_you_mean
@@ -197,6 +197,7 @@ def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
 def _table(
     path: Path, name: str, delimiter: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    delimiter = delimiter_of(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
     with opened(path, name) as stream:
         # Bytes that are not UTF-8 survive as lone surrogates, to be reported with their row.
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")

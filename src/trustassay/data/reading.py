@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from trustassay.data.faults import Fault, Untold
 from trustassay.data.formats import InputError, Raw, missing_source, raw_records
-from trustassay.data.layouts import ABSENT, reach, recognise, systems_of
+from trustassay.data.frames import FRAME, ArrowStream, frame_records
 from trustassay.data.published import flattened
+from trustassay.data.recognising import ABSENT, reach, recognise, systems_of
+from trustassay.data.traces import is_no_answer
 from trustassay.data.values import is_nan, plain
 from trustassay.errors import did_you_mean
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
@@ -24,49 +26,36 @@ __all__ = ["Fault", "InputError", "Located", "read_samples"]
 _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A record that is not a sample: its place, and everything that is wrong with it.
-
-    ``where`` reads ``answers.jsonl:12`` (a line), ``x.parquet: row 3``, ``x.json: item 3`` or
-    ``sample 3`` (of an iterable); all count from one. Fields have the names that the record uses.
-    """
-
-    where: str
-    problems: tuple[Problem, ...]
-
-    def __str__(self) -> str:
-        """Return one line for each problem."""
-        return "\n".join(f"{self.where}: {' '.join(str(p).split())}" for p in self.problems)
-
-
 class Located(NamedTuple):
     """A sample, its place in the input, and whether it has its own id.
 
-    ``in_own_words`` returns a problem of the sample with its field as the record names it.
+    ``in_own_words`` returns a problem of the sample with its field as the record names it;
+    ``untold`` what problems miss because no name of the record is known for it.
     """
 
     where: str
     sample: Sample
     has_id: bool = True
     in_own_words: Callable[[Problem], Problem] = lambda problem: problem
+    untold: Callable[[Iterable[Problem]], Untold | None] = lambda problems: None  # noqa: ARG005
 
 
 def read_samples(
-    source: str | os.PathLike[str] | Iterable[Mapping[str, Any] | Sample],
+    source: str | os.PathLike[str] | ArrowStream | Iterable[Mapping[str, Any] | Sample],
     *,
     fields: Mapping[str, str] = _NO_FIELDS,
 ) -> Iterator[Located | Fault]:
-    """Read samples in the layout of this project, Trust-Eval, ALCE, Ragas, DeepEval or TrustScore.
+    """Read samples in the layout of this project or of another tool (``docs/input.md``).
 
-    A record of TrustScore, CHALE or HaluEval holds several answers: each is a sample. TruthfulQA
-    and haltt4llm are read as published, too.
+    A record of TrustScore, CHALE or HaluEval holds several answers: each is a sample.
 
-    ``source`` is a path or an iterable of records and samples. Paths are distinguished by suffix:
-    ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with ``.gz``), ``.parquet``,
-    or a folder written by ``save_to_disk`` of Hugging Face ``datasets``. All are read in pieces,
-    except ``.json``, which is loaded completely. ``fields`` maps canonical names to the record's
-    own, where dots descend into objects (``{"label": "scores.human"}``); it overrides any layout.
+    ``source`` is a path, a table, or an iterable of records and samples. Paths are distinguished by
+    suffix: ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with ``.gz`` or
+    ``.zst``), ``.xlsx``, ``.parquet``, or a folder written by ``save_to_disk`` of Hugging Face
+    ``datasets``; ``-`` is standard input. All are read in pieces, except ``.json``, which is loaded
+    completely. Tables are frames of pandas and polars, Arrow tables and Hugging Face datasets.
+    ``fields`` maps canonical names to the record's own, where dots descend into objects
+    (``{"label": "scores.human"}``); it overrides any layout.
 
     Results are in input order; a faulty record raises nothing, it yields a ``Fault``.
 
@@ -81,6 +70,8 @@ def read_samples(
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
         return _read(raw_records(name, fields), name, fields)
+    if (rows := frame_records(source, fields)) is not None:
+        return _read(rows, FRAME, fields)
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         kind = type(source).__name__
         raise InputError(f"expected a path or an iterable of records, got a single {kind}")
@@ -106,6 +97,8 @@ def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator
     count = 0
     keys: set[str] = set()
     for raw in raws:
+        if isinstance(raw.record, Mapping) and is_no_answer(raw.record):
+            continue
         count += 1
         if isinstance(raw.record, Sample):
             yield _checked(raw.where, raw.record)
@@ -167,6 +160,7 @@ def _without_id(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
+    untold = None
     try:
         recognised = recognise(raw.record, fields)
         record = recognised.record
@@ -177,6 +171,7 @@ def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
             sample = Sample.parse(record)
         except SampleError as error:
             known = {problem.field for problem in problems}
+            untold = recognised.untold(error.problems)
             found = map(recognised.in_own_words, error.problems)
             problems += [problem for problem in found if problem.field not in known]
     except RecursionError:
@@ -184,6 +179,7 @@ def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
     except ValueError as error:  # of an iterable: a number of more digits than Python writes out
         problems = [Problem("record", f"cannot be read ({error})")]
     if problems:
-        return Fault(raw.where, tuple(Problem(clean(p.field), p.message) for p in problems))
+        shown = tuple(Problem(clean(p.field), p.message) for p in problems)
+        return Fault(raw.where, shown, untold)
     has_id = recognised.record.get("id") is not None
-    return Located(raw.where, sample, has_id, recognised.in_own_words)
+    return Located(raw.where, sample, has_id, recognised.in_own_words, recognised.untold)

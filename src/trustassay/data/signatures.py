@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["GZIP", "LONGEST", "other_than_text"]
+__all__ = ["GZIP", "LONGEST", "PARQUET", "ZIP", "ZSTD", "other_than_text"]
 
 GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+ZIP = b"PK\x03\x04"
+PARQUET = b"PAR1"
 LONGEST = 16
 """Number of first bytes that are checked."""
 
 PACKED = {
-    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -d"),
     **{b"BZh%d1AY&SY" % level: ("compressed with bzip2", "bzip2 -d") for level in range(1, 10)},
     b"\xfd7zXZ\x00": ("compressed with xz", "xz -d"),
 }
 OTHERS = {
-    b"PK\x03\x04": "a zip archive, for instance a spreadsheet (.xlsx); save it as CSV or unpack it",
+    ZIP: "a zip archive, for instance a spreadsheet (.xlsx); name it .xlsx, or unpack it",
+    b"\xd0\xcf\x11\xe0": "an old or an encrypted workbook of Excel; save it as .xlsx or CSV",
     b"PAR1\x15": "a Parquet file; name it .parquet",
     b"ARROW1\x00\x00": "an Arrow file; save it as Parquet",
     b"SQLite format 3\x00": "a SQLite database; export its records as JSON Lines or CSV",

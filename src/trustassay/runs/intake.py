@@ -12,6 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from trustassay.data.faults import summarised, untold_of
+from trustassay.data.frames import ArrowStream
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric
@@ -22,7 +24,7 @@ from trustassay.sample import Problem, Sample
 
 __all__ = ["YIELD_EVERY", "BadInputError", "Check", "Intake", "Source", "checks_of", "take_in"]
 
-Source = str | os.PathLike[str] | Iterable[Mapping[str, Any] | Sample]
+Source = str | os.PathLike[str] | ArrowStream | Iterable[Mapping[str, Any] | Sample]
 FAULTS_KEPT = 1000
 YIELD_EVERY = 256
 """Samples after which the event loop may do something else."""
@@ -33,7 +35,10 @@ class BadInputError(ValueError):
     """The input has faults: the first thousand in ``faults``, ``count`` of them in all."""
 
     def __init__(self, faults: Sequence[Fault], count: int) -> None:
-        super().__init__("\n".join(map(str, faults)))
+        told = [line for line, _ in summarised(faults)]
+        if untold := untold_of(faults):
+            told.append(str(untold))
+        super().__init__("\n".join(told))
         self.faults, self.count = tuple(faults), count
 
 
@@ -128,7 +133,8 @@ async def _sound(
             intake.note(record)
             continue
         sample = record.sample
-        problems = [record.in_own_words(problem) for problem in check(sample)]
+        lacking = check(sample)
+        problems = [record.in_own_words(problem) for problem in lacking]
         known_as = hash64(sample.id)
         if known_as in ids:
             if record.has_id:
@@ -138,7 +144,8 @@ async def _sound(
                 sample = replace(sample, id=_next_free(sample.id, ids, repeats))
                 known_as = hash64(sample.id)
         if problems:
-            intake.note(Fault(record.where, tuple(dict.fromkeys(problems))))
+            shown = tuple(dict.fromkeys(problems))
+            intake.note(Fault(record.where, shown, record.untold(lacking)))
             continue
         ids.add(known_as)
         yield sample

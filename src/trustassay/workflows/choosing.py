@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -36,10 +35,8 @@ def choose_metric(source: Source, fields: Mapping[str, str] | None = None) -> Ch
         InputError: the input cannot be read at all.
     """
     kept = source
-    if not isinstance(source, str | os.PathLike | Sequence | Mapping) and isinstance(
-        source, Iterable
-    ):
-        records = iter(source)
+    if isinstance(source, Iterator):
+        records = source
         first = list(islice(records, LOOKED_AT))
         source, kept = first, chain(first, records)
     samples = list(_samples(source, fields or {}))
@@ -47,7 +44,8 @@ def choose_metric(source: Source, fields: Mapping[str, str] | None = None) -> Ch
     citing = sum(map(_cites, shown))
     if not shown or citing >= CITING * len(shown):
         words = f"{citing} of {len(shown)} answers cite their documents"
-        why = words if shown else "no answer brings documents of its own"
+        none = "no answer brings documents of its own" if samples else "no sample can be read"
+        why = words if shown else none
         return Chosen("grounding", why, kept)
     why = f"{len(shown) - citing} of {len(shown)} answers bring documents and cite none"
     return Chosen("faithfulness", why, kept)

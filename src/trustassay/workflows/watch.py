@@ -22,6 +22,7 @@ from trustassay.calls.keys import shared_file
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.data.signatures import GZIP, LONGEST, other_than_text
+from trustassay.data.standard_input import is_standard_input
 from trustassay.errors import RunFolderError
 from trustassay.files import Appender
 from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
@@ -115,6 +116,8 @@ async def watch(
         RunFolderError: the folder holds another run, or another process works in it.
         BackendError: a key is needed and not set.
     """
+    if is_standard_input(source):
+        raise InputError("standard input cannot be watched; expected a file that grows")
     if not source.is_file():
         raise InputError(f"{source}: no such file")
     if metric.pool:

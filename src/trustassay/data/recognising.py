@@ -1,0 +1,324 @@
+"""A record in canonical fields, whatever names its author used.
+
+A field's canonical name has precedence over another tool's name for it, and a name given by the
+user has precedence over both. Nested records are first unfolded (:mod:`trustassay.data.traces`),
+and other spellings of known names respelled (:mod:`trustassay.data.spelling`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from trustassay.data.faults import Untold
+from trustassay.data.guessing import guesses
+from trustassay.data.layouts import CANONICAL, CONVERTERS, LAYOUTS, SPELLINGS, Layout, passages
+from trustassay.data.spelling import respellings
+from trustassay.data.traces import may_be_nested, unfolded
+from trustassay.data.values import is_nan
+from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, content_id
+
+__all__ = [
+    "ABSENT",
+    "Recognised",
+    "columns_of",
+    "names_of",
+    "reach",
+    "recognise",
+    "systems_of",
+    "tells_question",
+]
+
+ABSENT: Final = object()
+"""What :func:`reach` returns where a record has no such field; ``None`` is a value."""
+_PASSAGE_NAMES = ("page_content", "pageContent", "content")
+"""Names of a passage's text in the documents of LangChain, Haystack and others."""
+_MOST_NAMES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A record in canonical fields, and the way back to the names its author used.
+
+    original: as it was read; raw: unfolded and respelled, and ``names`` the original names of its
+    keys that have others there.
+    """
+
+    record: Mapping[str, Any]
+    problems: tuple[Problem, ...]
+    layout: Layout
+    sources: Mapping[str, str]
+    raw: Mapping[str, Any]
+    names: Mapping[str, str]
+    original: Mapping[str, Any]
+
+    def in_own_words(self, problem: Problem) -> Problem:
+        """Return ``problem`` with its field as the author of the record named it."""
+        match = re.match(r"\w+", problem.field)
+        root = match.group() if match else ""
+        if root not in CANONICAL_FIELDS:
+            return problem
+        rest = problem.field[len(root) :]
+        source = self._name_of(root)
+        if root == "documents":
+            rest = self._document_path(source, rest)
+        elif source == "qa_pairs":
+            rest = re.sub(r"^\[\d+\]", r"\g<0>.short_answers", rest)
+        return Problem(self.names.get(source, source) + rest, problem.message)
+
+    def untold(self, problems: Iterable[Problem]) -> Untold | None:
+        """Return what these problems miss because no name in the record is known for it, and which
+        other fields may be named beside it.
+        """
+        missing = [one.field for one in problems if one.message.startswith("is missing")]
+        asked = [name for name in missing if self._has_no(name)]
+        if not asked:
+            return None
+        names = names_of(self.original)
+        found = guesses(names, tuple(self.names.get(name, name) for name in self._used()))
+        more = [name for name in found if self._has_no(name)]
+        return Untold(names, {name: found.get(name, "") for name in dict.fromkeys(asked + more)})
+
+    def _has_no(self, canonical: str) -> bool:
+        known = (canonical, *self.layout.fields.get(canonical, ()), *SPELLINGS.get(canonical, ()))
+        return (
+            canonical in CANONICAL_FIELDS
+            and canonical not in self.sources
+            and not any(name in self.raw for name in known)
+        )
+
+    def _used(self) -> set[str]:
+        own = {name for name in self.record if name in CANONICAL_FIELDS and name in self.raw}
+        return own | set(self.sources.values())
+
+    def _name_of(self, canonical: str) -> str:
+        if canonical in self.sources:
+            return self.sources[canonical]
+        if self.raw.get(canonical) is not None:
+            return canonical
+        own = self.layout.fields.get(canonical, ())
+        there = (name for name in (*own, *SPELLINGS.get(canonical, ())) if name in self.raw)
+        return next(there, own[0] if own else canonical)
+
+    def _document_path(self, source: str, rest: str) -> str:
+        match = re.fullmatch(r"(\[(\d+)\]\.)(\w+)(.*)", rest)
+        theirs = match and self.layout.documents.get(match[3])
+        if not match or not theirs:
+            return rest
+        documents = reach(self.raw, source)
+        rows = [documents] if isinstance(documents, Mapping) else documents
+        own = rows[min(int(match[2]), len(rows) - 1)]
+        used_here = isinstance(own, Mapping) and own.get(match[3]) is not None
+        used_at_all = any(isinstance(row, Mapping) and theirs in row for row in rows)
+        return rest if used_here or not used_at_all else f"{match[1]}{theirs}{match[4]}"
+
+
+def layout_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
+    """Return the layout that the keys of ``record`` indicate, by default the canonical one."""
+    for layout in LAYOUTS:
+        if layout.tells(record):
+            return layout
+    if "question" not in record and "question" not in fields:
+        for layout in LAYOUTS:
+            if not layout.telling_without_question.isdisjoint(record):
+                return layout
+    return CANONICAL
+
+
+def _sources(
+    record: Mapping[str, Any],
+    layout: Layout,
+    fields: Mapping[str, str],
+    candidates: Iterable[tuple[str, tuple[str, ...]]],
+) -> dict[str, str]:
+    """Return where each canonical field comes from that has another name in ``record``.
+
+    ``fields`` (canonical to theirs, dots reach into objects) are the user's own and always count.
+    """
+    sources = dict(fields)
+    for canonical, names in candidates:
+        if canonical in fields or _given(record, canonical):
+            continue
+        if canonical == "claims" and "claims" not in layout.fields and _given(record, "answers"):
+            continue  # gold answers are there; a reference beside them stays what it is
+        for theirs in names:
+            if _given(record, theirs):
+                sources[canonical] = theirs
+                break
+    return sources
+
+
+def _candidates(keys: tuple[str, ...], layout: Layout) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the names among ``keys`` of each canonical field, the preferred one first."""
+    found = []
+    for canonical in dict.fromkeys((*layout.fields, *SPELLINGS)):
+        names = (*layout.fields.get(canonical, ()), *SPELLINGS.get(canonical, ()))
+        if there := tuple(name for name in dict.fromkeys(names) if name in keys):
+            found.append((canonical, there))
+    return tuple(found)
+
+
+def _given(record: Mapping[str, Any], name: str) -> bool:
+    value = record.get(name)
+    return not (value is None or is_nan(value))
+
+
+class _Reading(NamedTuple):
+    """How records of the same keys are read: what can be known without their values."""
+
+    layout: Layout
+    candidates: tuple[tuple[str, tuple[str, ...]], ...]
+    names: Mapping[str, str]
+    nested: bool
+
+
+@lru_cache(maxsize=1024)
+def _reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) -> _Reading:
+    layout = layout_of(dict.fromkeys(keys), dict(fields))
+    kept = {name for names in layout.fields.values() for name in names}
+    kept |= {path for _, path in fields} | {path.partition(".")[0] for _, path in fields}
+    names = respellings(keys, kept)
+    if names:
+        old = {theirs: known for known, theirs in names.items()}
+        keys = tuple(old.get(key, key) for key in keys)
+        layout = layout_of(dict.fromkeys(keys), dict(fields))
+    return _Reading(layout, _candidates(keys, layout), names, may_be_nested(keys))
+
+
+def columns_of(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the columns of a table that may hold each canonical field, the preferred one first."""
+    keys = tuple(keys)
+    how = _reading(keys, tuple(fields.items()))
+    found = {name: (theirs,) for name, theirs in fields.items()}
+    for canonical in CANONICAL_FIELDS:
+        own = (canonical,) if canonical in keys or canonical in how.names else ()
+        names = (*own, *dict(how.candidates).get(canonical, ()))
+        if names and canonical not in fields:
+            found[canonical] = tuple(how.names.get(name, name) for name in names)
+    return found
+
+
+def tells_question(keys: Iterable[str], fields: Mapping[str, str]) -> bool:
+    """Return whether records of these keys may hold a question, by any name."""
+    keys = tuple(key for key in keys if key)
+    known = columns_of(keys, fields)
+    if "question" in known:
+        theirs = known["question"][0]
+        return theirs in keys or theirs.partition(".")[0] in keys
+    return _reading(keys, ()).nested
+
+
+def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognised:
+    """Return ``record`` in canonical fields; fields without a canonical name are not changed."""
+    own = tuple(fields.items())
+    how = _reading(tuple(record), own)
+    raw, names = record, how.names
+    if names:
+        known = {theirs: name for name, theirs in names.items()}
+        raw = {known.get(key, key): value for key, value in record.items()}
+    if how.nested and (found := unfolded(raw)):
+        raw, paths = found
+        names = {**names, **{key: _own_path(path, names) for key, path in paths.items()}}
+        how = _reading(tuple(raw), own)
+    sources = _sources(raw, how.layout, fields, how.candidates)
+    moved = set(sources.values())
+    canonical = {k: v for k, v in raw.items() if k not in moved and k not in sources}
+    problems = []
+    for name, theirs in sources.items():
+        value = reach(record if name in fields else raw, theirs)
+        convert = how.layout.converters.get(theirs) or CONVERTERS.get(theirs)
+        if convert and value is not ABSENT:
+            try:
+                value = convert(value)
+            except SampleError as error:
+                problems += [Problem(theirs + p.field, p.message) for p in error.problems]
+                continue
+        if value is not None and value is not ABSENT:
+            canonical[name] = value
+    documents = passages(canonical.pop("documents", None))
+    if documents is not None:
+        canonical["documents"] = _renamed_documents(documents, how.layout.documents)
+    elif canonical.get("response") is not None and _names_documents(raw, sources, how):
+        canonical["documents"] = []  # an answer beside a blank field was given without any
+    return Recognised(canonical, tuple(problems), how.layout, sources, raw, names, record)
+
+
+def _own_path(path: str, names: Mapping[str, str]) -> str:
+    root, dot, rest = path.partition(".")
+    return names.get(root, root) + dot + rest
+
+
+def _names_documents(raw: Mapping[str, Any], sources: Mapping[str, str], how: _Reading) -> bool:
+    known = any(field == "documents" for field, _ in how.candidates)
+    return known or "documents" in raw or "documents" in sources
+
+
+def names_of(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of a record's fields, those inside of objects with dots; the first ones."""
+    found: list[str] = []
+    for name, value in record.items():
+        inside = value if isinstance(value, Mapping) else {}
+        found += [f"{name}.{key}" for key in inside] or [name]
+    return tuple(map(str, found[:_MOST_NAMES]))
+
+
+def systems_of(
+    record: Mapping[str, Any], fields: Mapping[str, str]
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return a flat record for each system that ``record`` holds an answer of, by its name.
+
+    TrustScore's file has one record a question, and in it, under each system's name, an object
+    with the system's answer (``pred``) and a label (``human_eval``). All other keys are the
+    question's. An id is made of them, so it stays the same whatever a system answers. Empty where
+    the record has no such object, or the user names a field of one.
+    """
+    inside = {path.partition(".")[0] for path in fields.values() if "." in path}
+    held = {
+        name: value
+        for name, value in record.items()
+        if isinstance(value, Mapping) and {"pred", "human_eval"} <= set(value)
+    }
+    if not inside.isdisjoint(held):
+        return {}
+    common = {name: value for name, value in record.items() if name not in held}
+    known_as = reach(record, fields.get("id", "id"))
+    if known_as in (ABSENT, None):
+        known_as = content_id(common)
+    return {
+        name: {**common, **value, "id": f"{known_as}-{name}", "model": name}
+        for name, value in held.items()
+    }
+
+
+def reach(record: Mapping[str, Any], path: str) -> Any:
+    """Return the value at ``path``, keys joined by dots; ``ABSENT`` where nothing is."""
+    if path in record:
+        return record[path]
+    value: Any = record
+    for key in path.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            return ABSENT
+        value = value[key]
+    return value
+
+
+def _renamed_documents(documents: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(documents, Mapping):
+        return _renamed_document(documents, names)
+    if isinstance(documents, list | tuple):
+        return [_renamed_document(d, names) if isinstance(d, Mapping) else d for d in documents]
+    return documents
+
+
+def _renamed_document(document: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
+    renamed = dict(document)
+    for canonical, theirs in names.items():
+        if theirs in renamed and renamed.get(canonical) is None:
+            renamed[canonical] = renamed.pop(theirs)
+    for theirs in _PASSAGE_NAMES:
+        if theirs in renamed and renamed.get("text") is None:
+            renamed["text"] = renamed.pop(theirs)
+    return renamed

@@ -1,0 +1,79 @@
+"""What cannot be told is told once, with the names that would tell it."""
+
+from typing import Any
+
+import pytest
+
+from trustassay.data import Fault, Located, read_samples
+from trustassay.data.faults import UntoldError, summarised, untold_of
+from trustassay.data.guessing import guesses
+from trustassay.sample import Problem
+
+LOG = {"Prompt": "Q?", "Reply": "A.", "Source text": "p", "user_id": 7, "response_time": 3}
+GUESSED = {"question": "Prompt", "response": "Reply", "documents": "Source text"}
+
+
+def faults(*records: Any) -> list[Fault]:
+    return [one for one in read_samples(list(records)) if isinstance(one, Fault)]
+
+
+def test_what_all_records_lack_is_one_line_with_guesses() -> None:
+    found = faults(*[LOG] * 42)
+    lines = summarised(found)
+    assert lines == [
+        ("sample 1 and 41 more: question: is missing (expected text)", lines[0][1]),
+    ]
+    untold = untold_of(found)
+    assert untold is not None
+    assert dict(untold.fields) == GUESSED
+    assert untold.names == tuple(LOG)
+    assert 'fields={"question": "Prompt", "response": "Reply"' in str(untold)
+
+
+def test_few_faults_and_those_of_values_are_listed_each() -> None:
+    assert len(summarised(faults(*[LOG] * 3))) == 3
+    wrong = faults(*[{"question": "Q?", "response": n} for n in range(5)])
+    assert len(summarised(wrong)) == 5
+    assert untold_of(wrong) is None
+
+
+def test_a_blank_cell_of_a_known_name_is_not_untold() -> None:
+    assert untold_of(faults({"question": None, "Prompt": "Q?"})) is None
+
+
+def test_a_table_without_a_question_says_what_would_name_it(tmp_path: Any) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("Prompt;Reply;Contexts\na;b;c\n")
+    with pytest.raises(UntoldError, match="columns separated by semicolons") as caught:
+        list(read_samples(path))
+    assert dict(caught.value.untold.fields) == {"question": "Prompt", "response": "Reply"}
+    path.write_text("when,size\n1,2\n")
+    with pytest.raises(UntoldError, match='"question": "NAME"'):
+        list(read_samples(path))
+
+
+def test_documents_are_to_be_named_only_where_a_name_may_be_theirs() -> None:
+    problem = Problem("documents", "is missing (expected the passages shown)")
+    [located] = read_samples([{"question": "Q?", "response": "A."}])
+    assert isinstance(located, Located)
+    untold = located.untold([problem])
+    assert untold is not None
+    assert (dict(untold.fields), dict(untold.nameable)) == ({"documents": ""}, {})
+    [located] = read_samples([{"question": "Q?", "response": "A.", "evidence": "p"}])
+    assert isinstance(located, Located)
+    untold = located.untold([problem])
+    assert untold is not None
+    assert dict(untold.nameable) == {"documents": "evidence"}
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (("user_query", "bot_reply"), {"question": "user_query", "response": "bot_reply"}),
+        (("prompt_tokens", "model_name", "answer_id"), {}),
+        (("inputs.ask", "outputs.said"), {"question": "inputs.ask", "response": "outputs.said"}),
+        ((), {}),
+    ],
+)
+def test_guesses_by_the_words_in_names(names: tuple[str, ...], found: dict[str, str]) -> None:
+    assert dict(guesses(names)) == found
