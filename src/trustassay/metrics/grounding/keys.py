@@ -190,8 +190,17 @@ _HEADLINES = {
     "answered_citation_f1",
 }
 
+_NAMES = {
+    "trust_score": "Trust, all in one",
+    "macro_f1": "Answers and refuses when it should",
+    "calib_str_em_f1": "Gives the right answers",
+    "calib_qampari_em_f1": "Gives the right answers",
+    "calib_claims_nli_f1": "Gives the right answers",
+    "answered_citation_f1": "Cites what supports it",
+}
+
 FIGURES: dict[str, Figure] = {
-    key: Figure(key, explanation, unit, group, headline=key in _HEADLINES)
+    key: Figure(key, explanation, unit, group, headline=key in _HEADLINES, name=_NAMES.get(key, ""))
     for group, rows in _ROWS
     for key, unit, explanation in rows
 }
