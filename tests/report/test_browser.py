@@ -290,7 +290,8 @@ def test_ratings_are_ordered_filtered_and_only_text(opened: Opened, tmp_path: Pa
     page.locator("#order").select_option("0:down")
     assert sorted(shown(page)) == ["q1", "q3", "q4"]
     open_everything(page)
-    said = page.locator(".raters").filter(has_text="onerror").inner_text()
+    said = page.locator(".raters").filter(has_text="onerror").text_content() or ""
+    said = " ".join(said.split())
     assert "2 raters, mean 3.50, standard deviation 2.12" in said
     assert "window.hacked = 1" in said
     assert page.locator("svg.ratings").count() == 1
@@ -633,7 +634,7 @@ def test_many_runs_on_one_page(opened: Opened, tmp_path: Path) -> None:
     """All groups with their margins, and hostile texts in every place."""
     paths = []
     for run, name in enumerate(("one", "<b>two", "three")):
-        rows = [row | {"model": f"{name} {row['model']}"} for row in many(each=2, seed=run)]
+        rows = [row | {"model": f"{name} {row['model']}"} for row in many(each=1, seed=run)]
         rows[0] |= {"question": HOSTILE[1], "response": HOSTILE[1], "domain": HOSTILE[0]}
         paths.append(tmp_path / name)
         score(rows, metrics="harmonicity", embedder=HashedWords(), out=paths[-1])
@@ -646,7 +647,8 @@ def test_many_runs_on_one_page(opened: Opened, tmp_path: Path) -> None:
         assert page.locator("img, script").count() == 0
         assert page.evaluate(CONTRASTS) == []
         groups = page.locator(".ridges > li:not(.margin)").count()
-        assert groups == 12 * 3 + 3 + 12  # models in domains, and over all domains
-        assert "12 models in 4 domains" in page.locator(".headline").inner_text()
+        assert groups == 12 * 3 + 12  # models in domains, and over all domains
+        assert "12 models in 4 domains" in page.locator(".opening").inner_text()
+        assert "answers need a look." in page.locator(".headline").inner_text()
         asked = page.locator(".asked").filter(has_text="onerror")
         assert asked.locator(".side > li").count() == 3

@@ -96,9 +96,11 @@ class Result:
         """The reason in one line: what the problem is, and what decides its first bad piece, or
         what the metric says of the whole answer.
         """
-        reason = self.view.why or self.assessment.reason.strip()
+        reason = self.assessment.reason.strip()
         if not self.problem or self.assessment.error is not None:
             return _sentence(self.problem or reason)
+        if self.view.why:
+            return self.view.why
         judged = self.view.judged
         more = reason if not judged else next((o.why for o in judged if o.mark.tone == "bad"), "")
         if len(judged) == 1 and more:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from trustassay.measured import JudgeTold
 from trustassay.report.answers import Answer
 from trustassay.report.groups import Groups
 from trustassay.report.look import Line, Looked
@@ -48,23 +49,28 @@ class PooledPage:
     warnings: Sequence[str]
     metrics: Sequence[PooledMetric]
     questions: Sequence[AskedQuestion]
+    judge: JudgeTold | None = None
 
     @property
     def headline(self) -> str:
-        """How many answers need a look, and which models have the best and the worst mean."""
+        """How many answers need a look."""
         sentence = self.looked.sentence
+        return sentence if sentence.endswith(".") else f"{sentence}."
+
+    @property
+    def models(self) -> str:
+        """Which models have the best and the worst mean score; empty for a single one."""
         groups = self.metrics[0].groups
         models = [(name.model or "no model named", one) for name, one in groups.models().items()]
         if len(models) < 2:
-            return sentence
+            return ""
         (best, high), (worst, low) = models[0], models[-1]
         means = [with_error(one.scores.mean, one.scores.error) for one in (high, low)]
         domains = len({name.domain for name in groups.cells})
         over = amount(len({name.model for name in groups.cells}), "model")
         if groups.has_domains:
             over += f" in {amount(domains, 'domain')}"
-        end = "" if sentence.endswith(".") else "."
-        return f"{sentence}{end} {over}: best {best} ({means[0]}), worst {worst} ({means[1]})."
+        return f"{over}; the best mean score has {best}, {means[0]}, the worst {worst}, {means[1]}."
 
 
 def write_pooled_page(page: PooledPage, path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trustassay.errors import RunFolderError
+from trustassay.measured import JudgeTold
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.report import Groups, Looked, lines_of, problem_of
 from trustassay.report.answers import Column, answer_of, template_of
@@ -18,13 +19,14 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.grouping import DOMAIN, Place, domain_of, groups_of, own_label, rows
 from trustassay.runs.hashing import hash64
 from trustassay.runs.infos import metric_infos, metrics_of
+from trustassay.runs.outputs import judge_of
 
 __all__ = ["write_pooled"]
 
 QUESTIONS = 20
 """Questions whose answers are shown side by side: those on which the models differ most."""
 MODELS = 12
-"""Answers to one question that are shown, the best and the worst of them first kept."""
+"""Answers to one question that are shown; of more, the best and the worst."""
 
 
 class _Run(NamedTuple):
@@ -92,10 +94,11 @@ def write_pooled(
         metrics=[
             PooledMetric(name, info.title, counts.groups[name]) for name, info in infos.items()
         ],
+        judge=_judge(runs),
         questions=_asked(runs, counts, infos, here, first),
     )
     write_pooled_page(page, out)
-    return page.headline
+    return f"{page.headline} {page.models}".strip()
 
 
 def _read(path: Path) -> _Run:
@@ -169,6 +172,12 @@ def _differences(runs: Sequence[_Run], shared: Sequence[str]) -> Iterator[str]:
         names = {str(run.settings["backends"].get(backend, "none")) for run in runs}
         if len(names) > 1:
             yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"
+
+
+def _judge(runs: Sequence[_Run]) -> JudgeTold | None:
+    """Return how sure the entailer is, where all runs have the same."""
+    told = [judge_of(run.settings) for run in runs]
+    return told[0] if len({one.name if one else None for one in told}) == 1 else None
 
 
 def _repeats(counts: _Counts) -> Iterator[str]:
