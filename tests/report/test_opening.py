@@ -13,6 +13,7 @@ import pytest
 from tests.report.conftest import HOSTILE, sentence
 from tests.support import Probe
 from trustassay import score
+from trustassay.capabilities import Models
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.metrics import Faithfulness, Grounding, Judge, Reference
 from trustassay.registry import metric_class, metric_names
@@ -21,6 +22,7 @@ from trustassay.report.choice import finding_of, need_of
 from trustassay.report.marking import MOST, excerpt_of
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import write_report
+from trustassay.sample import Sample
 from trustassay.views import Judged, Mark
 
 RED = "The lamp in the hall is red."
@@ -70,7 +72,7 @@ def test_the_sentence_counts_what_needs_a_look_and_what_failed() -> None:
         (looked((assessed(0.9), False)), "The answer needs no look"),
         (looked(*[(assessed(0.9), False)] * 3), "None of the 3 answers needs a look"),
         (looked((assessed(0.1), True)), "1 of 1 answer needs a look"),
-        (looked((assessed(0.9), False), lines=False), "1 answer, the lowest scores first"),
+        (looked((assessed(0.9), False), lines=False), "1 answer, the worst scores first"),
     ],
 )
 def test_the_sentence_of_few(found: Looked, words: str) -> None:
@@ -214,3 +216,20 @@ def test_a_run_counts_and_orders_all_its_answers(tmp_path: Path) -> None:
     listed = re.findall(r'<details class="answer" id="(a\d)"( data-problem)?', page)
     assert listed == [("a2", " data-problem"), ("a1", ""), ("a3", "")]
     assert "The entailer lexical agrees with people" in page
+
+
+def test_a_metric_without_a_line_has_its_worst_answers_first(tmp_path: Path) -> None:
+    async def told(sample: Sample, _: Models) -> float:
+        return float(sample.response or 0)
+
+    rows = [{"id": f"q{i}", "question": "Q?", "response": f"{i / 10}"} for i in (7, 1, 9)]
+    run = score(rows, metrics=Probe(told), entailer="lexical", out=tmp_path / "run", report=True)
+    page = (run.path / "report.html").read_text(encoding="utf-8")
+    assert "3 answers, the worst scores first." in page
+    assert "The method draws no line between good and bad answers; sorted by score." in page
+    assert re.findall(r'<details class="answer" id="(a\d)"( data-problem)?', page) == [
+        ("a2", ""),
+        ("a1", ""),
+        ("a3", ""),
+    ]
+    assert page.count('<li class="none">') == 3

@@ -64,7 +64,7 @@ class Looked:
         if not n:
             return "There are no answers."
         if not self.lines and not flagged:
-            return f"{amount(n, 'answer')}, the lowest scores first"
+            return f"{amount(n, 'answer')}, the worst scores first"
         verb = "needs" if flagged == 1 else "need"
         if not flagged:
             return (

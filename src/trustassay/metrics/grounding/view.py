@@ -173,6 +173,8 @@ def _judgement(assessment: Assessment, problem: str | None) -> Mark | None:
     if assessment.error is not None or assessment.verdict != "answered":
         return None
     parts = assessment.parts
+    if parts.get("blank"):
+        return Mark("bad", "✕", "blank")
     statements, supported = (parts.get(n, 0.0) for n in ("statements", "supported_statements"))
     if supported < statements:
         return Mark("bad", "✕", "partly supported" if supported else "not supported")
