@@ -233,3 +233,16 @@ def test_a_metric_without_a_line_has_its_worst_answers_first(tmp_path: Path) -> 
         ("a3", ""),
     ]
     assert page.count('<li class="none">') == 3
+
+
+def test_a_chatbots_log_opens_with_what_no_passage_says(tmp_path: Path) -> None:
+    """Forty rows as Ragas lays them out, without citations and gold answers, and no option."""
+    log = Path(__file__).parent.parent / "chat_log.jsonl"
+    run = score(log, entailer="lexical", out=tmp_path / "run", report=True)
+    page = (run.path / "report.html").read_text(encoding="utf-8")
+    flagged = page.count(" data-problem>")
+    assert 10 <= flagged <= 25  # sixteen rows say what their passages do not
+    assert f">{flagged} of 40 answers need a look.<" in page
+    opening = page.split('class="opening"')[1].split("</section>")[0]
+    assert opening.count("<mark ") >= opening.count('<li class="bad">') == 5
+    assert "2 refused" in opening
