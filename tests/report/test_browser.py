@@ -71,6 +71,7 @@ def opened(browser: Browser, made_up_page: Path) -> Iterator[Opened]:
         context.add_init_script(WATCH)
         page = context.new_page()
         page.set_default_timeout(5000)
+        page.set_default_navigation_timeout(60_000)  # starting is not what is tested
 
         def dismissed(dialog: Any) -> None:
             seen["dialogs"].append(dialog.message)
