@@ -21,6 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "files": set(),
     "event_loop": set(),
     "differences": set(),
+    "measured": set(),
     "views": set(),
     "statistics": set(),
     "together": set(),
@@ -54,10 +55,11 @@ ALLOWED: dict[str, set[str]] = {
     "metrics": METRIC
     | {"capabilities", "distractors", "errors", "languages", "prompts", "sample", "together"}
     | {"token_matching", "verdicts", "words"},
-    "report": {"differences", "files", "metric", "sample", "statistics", "views"},
+    "report": {"differences", "files", "measured", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},
-    "runs": VALUES | {"answering", "backends", "calls", "data", "metric", "registry", "report"},
+    "runs": VALUES
+    | {"answering", "backends", "calls", "data", "measured", "metric", "registry", "report"},
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
@@ -68,8 +70,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"workflows"},
     "cli": VALUES
     | METRIC
-    | {"answering", "api", "backends", "calls", "data", "metrics", "report", "retrieval"}
-    | {"runs", "workflows"},
+    | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "report"}
+    | {"retrieval", "runs", "workflows"},
     "__main__": {"cli"},
     "pytest_plugin": {"api", "calls", "metric", "registry", "runs", "sample"},
 }

@@ -93,6 +93,8 @@ class Figure:
     ``statistic`` says how it is computed from the assessments; ``None`` if the metric's own
     :meth:`Metric.summarise` computes it. ``better`` says whether more of it is better, where the
     statistic does not: "higher", "lower", or "" where neither is.
+    ``name`` is a plain name of a few words, for readers who do not know the key; without one the
+    explanation takes its place.
     """
 
     key: str
@@ -102,10 +104,11 @@ class Figure:
     headline: bool = False
     statistic: Statistic | None = None
     better: Literal["higher", "lower", ""] = ""
+    name: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form of the fields that are shown."""
-        names = ("key", "explanation", "unit", "group", "headline")
+        names = ("key", "explanation", "unit", "group", "headline", "name")
         return {name: getattr(self, name) for name in names}
 
 
@@ -290,6 +293,14 @@ class Metric(ABC):
         return None
 
     @property
+    def line(self) -> str:
+        """Which answers need a look, and where this line comes from: what follows "An answer needs
+        a look if". Empty if the metric draws no line: its answers have an order alone.
+        """
+        draws = type(self).problem is not Metric.problem
+        return f"{self.name} names a problem in it" if draws else ""
+
+    @property
     def figures(self) -> Mapping[str, Figure]:
         """The meaning of the keys of its summary, in the order in which they are shown."""
         return {}
@@ -362,7 +373,9 @@ class Metric(ABC):
     def problem(self, assessment: Assessment) -> str | None:  # noqa: ARG002
         """Return a sentence on what a reader should look at in an assessment, or ``None``.
 
-        Failures are always problems; this is only about scored samples.
+        Failures are always problems; this is only about scored samples. A run counts problems
+        without reading evidence, so whether there is one has to follow from the other fields:
+        evidence may only add to the words. :attr:`line` states the rule.
         """
         return None
 

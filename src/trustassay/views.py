@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Mark", "PassageNote", "Tie", "View"]
+__all__ = ["Judged", "Mark", "PassageNote", "Tie", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,14 @@ class Tie(NamedTuple):
     mark: Mark
 
 
+class Judged(NamedTuple):
+    """A piece of the response, as it stands there, its judgement, and the reason in one line."""
+
+    text: str
+    mark: Mark
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class PassageNote:
     """What a metric found out about a passage; ``None`` if it did not check.
@@ -55,7 +63,9 @@ class View:
     data: the template's ``view``. tells_response: the evidence shows the whole response, which is
     then not shown separately. tells_golds: the same for the gold answers.
     passages: notes by the number of the passage, from 1. shows: a key; of several metrics with
-    equal keys only the first one's evidence is drawn.
+    equal keys only the first one's evidence is drawn. judged: pieces of the response in their
+    order, so that the bad ones can be marked in it. mark: the judgement of the whole answer, where
+    it says more than the verdict. why: the reason in one line, where no bad piece has one.
     """
 
     data: Any = None
@@ -63,3 +73,6 @@ class View:
     tells_golds: bool = False
     passages: Mapping[int, PassageNote] = field(default_factory=dict)
     shows: object = None
+    judged: Sequence[Judged] = ()
+    mark: Mark | None = None
+    why: str = ""

@@ -1,6 +1,7 @@
 """``trustassay report``: the page again, from what is stored."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,25 @@ def test_ratings_with_faults_leave_the_report_as_it_is(
     assert (run / "report.html").read_bytes() == page
     assert cli("report", "run", "--ratings", "none.csv").status == 2
     assert cli("report", "nowhere", "--ratings", "r.csv").status == 2
+
+
+def test_several_runs_make_one_page(cli: Cli, run: Path) -> None:
+    copy = run.parent / "copy"
+    shutil.copytree(run, copy)
+    said = cli("report", "run", "copy")
+    assert said.status == 0
+    assert "need a look" in said.err or "needs" in said.err
+    assert (run.parent / "pooled.html").exists()
+    assert cli("report", "run", "copy", "--out", "new/page.html").status == 0
+    assert (run.parent / "new" / "page.html").exists()
+    refused = cli("report", "run", "copy", "--ratings", "r.csv")
+    assert (refused.status, refused.err.startswith("trustassay: --ratings")) == (2, True)
+    assert cli("report", "run", "--out", "x.html").status == 2
+
+
+def test_the_terminal_says_how_sure_the_judge_is(cli: Cli, run: Path) -> None:
+    said = cli("rescore", "run", "--metric", "grounding:threshold=0.6", "--out", "again")
+    words = " ".join(said.err.split())
+    assert "how sure is this judge? The entailer lexical agrees with people at an AUC" in words
+    assert "See docs/entailers.md." in words
+    assert max(map(len, said.err.splitlines())) < 200

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trustassay.measured import judge_told
 from trustassay.metric import Assessment, Figure, Summary
 from trustassay.metrics.grounding import Grounding
 from trustassay.report import (
     Histogram,
+    Looked,
     ReportMetric,
     ReportRun,
     ReportSample,
     Selection,
+    lines_of,
+    problem_of,
     write_page,
 )
 from trustassay.report.choice import Kind, KindCount, Level
@@ -121,7 +125,7 @@ def shown(
     name: str,
     score: float | None,
     verdict: str = "answered",
-    evidence: Iterable[Any] = (GOOD,),
+    evidence: Sequence[Any] = (GOOD,),
     metric: str = "grounding",
     error: str | None = None,
     reason: str = "the reason",
@@ -136,7 +140,8 @@ def shown(
         "model": "maker/model-1",
         "label": 4,
     }
-    parts = {} if error else {"citation_recall": 0.75, "citations": 3}
+    parts = {} if error else {"citation_recall": 0.75, "citations": 3, "precise_citations": 3}
+    parts |= _counts(evidence)
     assessment = Assessment(
         id=name,
         metric=metric,
@@ -148,6 +153,13 @@ def shown(
         error=error,
     )
     return ReportSample(Sample.parse({**raw, **fields}), [assessment])
+
+
+def _counts(evidence: Iterable[Any]) -> dict[str, float]:
+    """Return the parts that grounding counts, by its evidence."""
+    judged = [one["supported"] for one in evidence if isinstance(one, dict) and "supported" in one]
+    statements = [one for one in judged if isinstance(one, bool)]
+    return {"statements": len(statements), "supported_statements": sum(statements)}
 
 
 def samples() -> list[ReportSample]:
@@ -223,16 +235,22 @@ def report_run(found: Iterable[ReportSample], **changes: Any) -> ReportRun:
     histogram = Histogram()
     for report in found:
         histogram.add(report.assessments[0].score, report.assessments[0].verdict)
+    metric = Grounding()
+    looked = Looked()
+    for report in found:
+        flags = [problem_of(metric, one) is not None for one in report.assessments]
+        looked.add(report.assessments, flags)
     fields: dict[str, Any] = {
         "title": "Elephants, a made-up run",
         "facts": {"input": "elephants.jsonl", "entailer": "embedded", "made": "2025-11-21"},
         "metrics": [
-            ReportMetric(
-                "grounding", "Grounding", summary(), FIGURES, histogram, metric=Grounding()
-            )
+            ReportMetric("grounding", "Grounding", summary(), FIGURES, histogram, metric=metric)
         ],
         "total": len(found),
         "shown": iter(found),
+        "looked": looked,
+        "lines": lines_of({"grounding": "Grounding"}, {"grounding": metric}),
+        "judge": judge_told("embedded:3", ["grounding"]),
     }
     return ReportRun(**{**fields, **changes})
 

@@ -20,6 +20,7 @@ from trustassay.report.ascent import AscentPage, write_ascent_page
 from trustassay.report.variance import Bar, VariancePage, write_variance_page
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import write_report
+from trustassay.runs.pooling import write_pooled
 from trustassay.runs.rated import Rated
 from trustassay.workflows.compare import compare
 
@@ -62,12 +63,15 @@ def opened(browser: Browser, made_up_page: Path) -> Iterator[Opened]:
     contexts = []
     seen: dict[str, list[str]] = {"dialogs": [], "requests": [], "errors": []}
 
-    def open_page(path: Path = made_up_page, width: int = 1280, **options: Any) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    def open_page(
+        path: Path = made_up_page, width: int = 1280, height: int = 900, **options: Any
+    ) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         context.add_init_script(WATCH)
         page = context.new_page()
         page.set_default_timeout(5000)
+        page.set_default_navigation_timeout(60_000)  # starting is not what is tested
 
         def dismissed(dialog: Any) -> None:
             seen["dialogs"].append(dialog.message)
@@ -79,11 +83,14 @@ def opened(browser: Browser, made_up_page: Path) -> Iterator[Opened]:
             if request.failure == "csp":  # stopped inside the page by its policy
                 seen["requests"].remove(request.url)
 
-        page.on("request", lambda request: seen["requests"].append(request.url))
+        def asked(request: Any) -> None:
+            if request.url != path.as_uri():
+                seen["requests"].append(request.url)
+
+        page.on("request", asked)
         page.on("requestfailed", failed)
         page.on("pageerror", lambda error: seen["errors"].append(str(error)))
         page.goto(path.as_uri())
-        seen["requests"].remove(path.as_uri())
         return page
 
     yield open_page
@@ -247,7 +254,7 @@ def test_choices_of_several_metrics_begin_with_what_tells_them_apart(
     rows = list(many(each=1))
     score(rows, metrics=metrics, embedder=HashedWords(), entailer="lexical", out=out, report=True)
     page = opened(out / "report.html", width=390)
-    assert page.locator("#order option").all_inner_texts()[1:4] == [
+    assert page.locator("#order option").all_inner_texts()[2:5] == [
         "lowest harmonicity first",
         "highest harmonicity first",
         "lowest semantic_harmonicity first",
@@ -275,7 +282,8 @@ def rated_page(tmp_path: Path) -> Path:
 def test_ratings_are_ordered_filtered_and_only_text(opened: Opened, tmp_path: Path) -> None:
     page = opened(rated_page(tmp_path))
     page.locator("#order").select_option("rating:up")
-    assert shown(page) == ["q4", "q1", "q3", "q0", "q2", "q5"]
+    assert shown(page)[:3] == ["q4", "q1", "q3"]
+    assert sorted(shown(page)[3:]) == ["q0", "q2", "q5"]
     page.locator("#order").select_option("rating:down")
     assert shown(page)[:3] == ["q3", "q1", "q4"]
     page.locator("#rated").check()
@@ -283,7 +291,8 @@ def test_ratings_are_ordered_filtered_and_only_text(opened: Opened, tmp_path: Pa
     page.locator("#order").select_option("0:down")
     assert sorted(shown(page)) == ["q1", "q3", "q4"]
     open_everything(page)
-    said = page.locator(".raters").filter(has_text="onerror").inner_text()
+    said = page.locator(".raters").filter(has_text="onerror").text_content() or ""
+    said = " ".join(said.split())
     assert "2 raters, mean 3.50, standard deviation 2.12" in said
     assert "window.hacked = 1" in said
     assert page.locator("svg.ratings").count() == 1
@@ -329,6 +338,104 @@ def test_filters(opened: Opened) -> None:
     assert found[:2] == ["every-kind", "failed"]
     # Of the plain ones just the wrong refusal: a refusal with a score of 0.
     assert [name for name in found if name.startswith("plain")] == ["plain-0"]
+
+
+def test_the_page_opens_with_the_worst_answers_and_their_bad_sentences(opened: Opened) -> None:
+    for width in (1280, 420):
+        page = opened(width=width)
+        sentence = page.locator(".opening .sentence")
+        assert "of 32 answers need a look." in sentence.inner_text()
+        first = page.locator(".worst > li").first
+        assert first.bounding_box()["y"] < 700  # type: ignore[index]  # on the first screen
+        assert page.locator("#figures > summary").is_visible()
+        assert page.locator(".cards").first.is_hidden()  # folded
+        assert page.locator("#line").inner_text().startswith("An answer needs a look if")
+    page.locator(".worst > li h2 a").first.click()
+    assert page.locator("#a1").get_attribute("open") is not None
+
+
+def test_the_bad_sentence_is_marked_in_the_response(
+    opened: Opened,
+    make_run: Callable[..., ReportRun],
+    make_sample: Callable[..., ReportSample],
+    tmp_path: Path,
+) -> None:
+    bad = sentence(f"The moon is {HOSTILE[1]}.", supported=False)
+    rows = [make_sample("low", 0.0, evidence=[bad], response=f"It is far. {bad['text']} Yes.")]
+    write_page(make_run(rows), tmp_path / "report.html")
+    for width, scheme in ((1280, "light"), (420, "dark")):
+        page = opened(tmp_path / "report.html", width=width, color_scheme=scheme)
+        assert page.locator(".worst mark").all_inner_texts() == [bad["text"]]
+        assert page.locator(".worst .said").inner_text() == f"It is far. {bad['text']} Yes."
+        assert page.locator(".worst .mark.bad").inner_text() == "✕ not supported"
+        assert page.evaluate(CONTRASTS) == []
+
+
+def test_the_filter_leaves_exactly_what_needs_a_look(opened: Opened) -> None:
+    page = opened()
+    page.locator("#problems").check()
+    said = page.locator(".opening .sentence").inner_text()
+    assert said.startswith(f"{len(shown(page))} of 32 answers")
+
+
+# Links
+
+
+def test_a_link_by_id_holds(
+    opened: Opened,
+    make_run: Callable[..., ReportRun],
+    make_sample: Callable[..., ReportSample],
+    tmp_path: Path,
+) -> None:
+    """It survives sorting, searching and reloading, opens the answer and ends below the bar."""
+    names = [*(f"plain-{n}" for n in range(60)), "an id/with ü?&#%41 & 'quotes'", *HOSTILE[:6]]
+    path = tmp_path / "report.html"
+    write_page(make_run([make_sample(name, 0.5) for name in names]), path)
+    page = opened(path, height=600)
+    for name in (names[60], HOSTILE[1], "plain-30"):
+        page.evaluate("id => { location.hash = `#id=${encodeURIComponent(id)}` }", name)
+        row = page.locator("#list > details[open]").filter(has_text=name).last
+        row.wait_for(state="visible")
+    row = page.locator("#a31")
+    page.locator("#order").select_option("id")
+    page.locator("#search").fill("plain-1")
+    page.locator("#search").fill("")
+    assert page.evaluate("decodeURIComponent(location.hash)") == "#id=plain-30"
+    page.reload()
+    page.wait_for_function("document.getElementById('a31').open")
+    page.wait_for_timeout(200)
+    bar = page.locator("#tools").bounding_box()
+    answer = row.bounding_box()
+    assert bar
+    assert answer
+    assert bar["y"] == 0  # it sticks
+    assert bar["height"] <= answer["y"] < bar["height"] + 40
+    row.locator("> summary").click()
+    page.locator("#a33 > summary").click()
+    page.wait_for_function("location.hash === '#id=plain-32'")
+    page.evaluate("location.hash = '#id=nowhere'")
+    page.wait_for_function("document.getElementById('found').textContent.includes('not listed')")
+
+
+# Print
+
+SEEN = "(e) => e.checkVisibility()"
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_on_paper_all_problems_are_open(opened: Opened, scripts: bool) -> None:
+    page = opened(java_script_enabled=scripts)
+    page.emulate_media(media="print")
+    for place in ("#a1", "#a2"):  # a problem and a failure
+        assert page.locator(f"{place} .body").evaluate(SEEN)
+    assert not page.locator("#a3 .body").evaluate(SEEN)
+    assert page.locator("#figures .cards").evaluate(SEEN)
+    assert page.locator("#tools").is_hidden()
+    if scripts:
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("#list > details[data-problem]:not([open])").count() == 0
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator("#list > details[open]").count() == 0
 
 
 # Keys
@@ -514,8 +621,35 @@ def test_many_groups_and_the_pages_beside_the_report(opened: Opened, tmp_path: P
             assert page.evaluate("window.violations") == []
             assert page.locator("img").count() == 0
     page = opened(tmp_path / "one" / "report.html")
-    assert page.locator(".ridges > li").count() == 12
+    open_everything(page)
+    # 13 groups; the margins over models of three domains, over domains of five models, and of all.
+    assert page.locator(".ridges > li").count() == 13 + 3 + 5 + 1
+    assert page.locator(".ridges > .margin").count() == 3 + 1
     heights = page.evaluate(
         "Array.from(document.querySelectorAll('.ridge'), (e) => e.getBoundingClientRect().height)"
     )
     assert all(40 < height < 60 for height in heights)
+
+
+def test_many_runs_on_one_page(opened: Opened, tmp_path: Path) -> None:
+    """All groups with their margins, and hostile texts in every place."""
+    paths = []
+    for run, name in enumerate(("one", "<b>two", "three")):
+        rows = [row | {"model": f"{name} {row['model']}"} for row in many(each=1, seed=run)]
+        rows[0] |= {"question": HOSTILE[1], "response": HOSTILE[1], "domain": HOSTILE[0]}
+        paths.append(tmp_path / name)
+        score(rows, metrics="harmonicity", embedder=HashedWords(), out=paths[-1])
+    write_pooled(paths, tmp_path / "pooled.html")
+    for width, scheme in ((1280, "light"), (420, "dark")):
+        page = opened(tmp_path / "pooled.html", width=width, color_scheme=scheme)
+        open_everything(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("window.violations") == []
+        assert page.locator("img, script").count() == 0
+        assert page.evaluate(CONTRASTS) == []
+        groups = page.locator(".ridges > li:not(.margin)").count()
+        assert groups == 12 * 3 + 12  # models in domains, and over all domains
+        assert "12 models in 4 domains" in page.locator(".opening").inner_text()
+        assert "answers need a look." in page.locator(".headline").inner_text()
+        asked = page.locator(".asked").filter(has_text="onerror")
+        assert asked.locator(".side > li").count() == 3

@@ -12,7 +12,7 @@ import pytest
 from tests.many import HashedWords, many
 from trustassay import score
 from trustassay.report import Groups, Name
-from trustassay.report.groups import FINE, MOST_KEPT
+from trustassay.report.groups import FINE, MOST_KEPT, MOST_SHOWN
 from trustassay.report.plots import (
     beyond,
     line_text,
@@ -112,6 +112,29 @@ def test_groups_add_up() -> None:
     assert list(groups.by_domain()) == ["x", "y"]
 
 
+def test_all_groups_of_ten_models_in_three_domains_have_their_margins() -> None:
+    """Figure 1 of the paper: all models in the first row, all domains in the last column."""
+    groups = Groups(lower_is_better=True)
+    for model in range(10):
+        for domain in range(3):
+            for _ in range(domain + 1):
+                groups.add(f"m{model}", f"d{domain}", model / 10, None)
+    columns = groups.columns()
+    assert [column.domain for column in columns] == ["d2", "d1", "d0", None]
+    assert [len(column.rows) for column in columns] == [11] * 4
+    assert sum(not row.margin for column in columns[:3] for row in column.rows) == 30
+    assert [column.rows[0].group.n for column in columns] == [30, 20, 10, 60]
+    assert [row.group.n for row in columns[-1].rows[1:]] == [6] * 10
+    assert [row.model for row in columns[0].rows] == [None, *(f"m{n}" for n in range(10))]
+
+
+def test_a_margin_of_one_group_is_left_out() -> None:
+    groups = Groups()
+    groups.add("m", "x", 0.5, None)
+    groups.add("m", "y", 0.5, None)
+    assert [len(column.rows) for column in groups.columns()] == [1, 1, 1]
+
+
 def test_however_many_groups_there_are_memory_is_bounded_and_nothing_is_lost() -> None:
     groups = Groups()
     for number in range(5000):
@@ -119,10 +142,10 @@ def test_however_many_groups_there_are_memory_is_bounded_and_nothing_is_lost() -
         groups.add("m", "large", 0.25, None)
     assert len(groups.cells) == MOST_KEPT
     shown = groups.shown()
-    assert len(shown) == 12
+    assert len(shown) == MOST_SHOWN
     assert Name("m", "large") in shown
     count, more, rest = groups.rest()
-    assert (count, more) == (MOST_KEPT - 12, True)
+    assert (count, more) == (MOST_KEPT - MOST_SHOWN, True)
     assert rest.n + sum(group.n for group in shown.values()) == groups.whole.n == 10_000
     assert groups.to_dict()["others"]["score"]["n"] == 5000 - MOST_KEPT + 1
     assert max(len(name.domain or "") for name in groups.cells) <= 200
@@ -231,7 +254,6 @@ def test_the_page_shows_groups_ratings_and_the_table(run: Path) -> None:
         "Scores by model and domain",
         "Human ratings by score",
         "least-squares line",
-        "The 12 largest groups are shown; <span",
         "all domains",
         "larch-70b",
     ):

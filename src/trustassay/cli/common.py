@@ -320,6 +320,7 @@ def show(run: Run, *, as_json: bool) -> None:
 def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     """Print a finished run, its worst answers first, and return how many samples failed."""
     from trustassay.cli.groups import show_groups
+    from trustassay.cli.sureness import show_sureness
     from trustassay.runs.silence import remarks
 
     content = run.summary_file
@@ -332,6 +333,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
             show_groups(metric.title, groups)
         if reason := _why_no_score(run, metric.name):
             complain(f"no sample has a score of {metric.name}; the first: {reason}")
+    show_sureness(run.path)
     show_asking(run.outcome, content.get("usage", {}))
     for remark in remarks(content, run.outcome.intake.inventory.samples):
         say(remark)

@@ -12,7 +12,14 @@ from trustassay.cli.streams import one_line, say
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="A run's folder; several are shown together, by model and domain.",
+            show_default=False,
+        ),
+    ],
     domain: Annotated[
         str, typer.Option(help="The field that holds a sample's domain; dots descend into objects.")
     ] = "domain",
@@ -25,23 +32,42 @@ def report(
             show_default=False,
         ),
     ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="The page of several runs. Default: pooled.html beside the first one.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     open_report: Annotated[
         bool, typer.Option("--open", help="Open the report in a browser.")
     ] = False,
 ) -> None:
-    """Write the report page of a finished run again, from what is stored.
+    """Write the report page of a finished run again, or one page of several runs.
 
     \b
     trustassay report trustassay-runs/answers-1a2b3c4d --open
     trustassay report runs/one --domain topic
     trustassay report runs/one --ratings ratings.csv
+    trustassay report runs/gpt-4o runs/llama runs/mistral --out models.html
     """
     with errors_for_people():
+        if len(runs) > 1:
+            if ratings is not None:
+                raise ValueError("--ratings: joins the answers of one run; got several runs")
+            page = out or runs[0].parent / "pooled.html"
+            _pool(runs, page, domain)
+            if open_report:
+                typer.launch(str(page))
+            return
+        if out is not None:
+            raise ValueError("--out: names the page of several runs; one run has report.html")
         from trustassay.runs.ending import Steps
         from trustassay.runs.folder import RunFolder
         from trustassay.runs.outputs import write_report
 
-        folder = RunFolder(run)
+        folder = RunFolder(runs[0])
         rated = None
         if ratings is not None:
             from trustassay.data.ratings import read_ratings
@@ -54,3 +80,11 @@ def report(
         say(f"report: {folder.report_path}")
         if open_report:
             typer.launch(str(folder.report_path))
+
+
+def _pool(runs: list[Path], page: Path, domain: str) -> None:
+    from trustassay.runs.ending import Steps
+    from trustassay.runs.pooling import write_pooled
+
+    say(one_line(write_pooled(runs, page, domain_field=domain, steps=Steps(shown=True))))
+    say(f"report: {page}")

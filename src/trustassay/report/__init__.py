@@ -3,6 +3,7 @@
 from trustassay.report.choice import Choice, Selection, finding_of
 from trustassay.report.figures import Histogram
 from trustassay.report.groups import Group, Groups, Name
+from trustassay.report.look import Line, Looked, lines_of, problem_of
 from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.report.ratings import AnswerRatings, RaterSaid, RatingsTold
 
@@ -12,6 +13,8 @@ __all__ = [
     "Group",
     "Groups",
     "Histogram",
+    "Line",
+    "Looked",
     "Name",
     "RaterSaid",
     "RatingsTold",
@@ -20,5 +23,7 @@ __all__ = [
     "ReportSample",
     "Selection",
     "finding_of",
+    "lines_of",
+    "problem_of",
     "write_page",
 ]

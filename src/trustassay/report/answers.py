@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from trustassay.metric import Assessment, Metric
+from trustassay.report.look import problem_of
+from trustassay.report.marking import Excerpt, excerpt_of
 from trustassay.report.ratings import AnswerRatings
 from trustassay.report.text import cut
 from trustassay.sample import Document, Sample
-from trustassay.views import PassageNote, Tie, View
+from trustassay.views import Mark, PassageNote, Tie, View
 
-__all__ = ["Answer", "Column", "Gold", "Passage", "Result", "answer_of"]
+__all__ = [
+    "OF_METRICS",
+    "Answer",
+    "Column",
+    "Gold",
+    "Passage",
+    "Result",
+    "answer_of",
+    "beside",
+    "link_of",
+    "template_of",
+]
 
 LONGEST_QUESTION = 180
 GENERIC = "evidence.html.jinja"
 """The template of evidence that no metric draws."""
+OF_METRICS = "metric:"
+"""Before the path of a template that a metric brings."""
+UNJUDGED = Mark("none", "○", "")
 
 
 class Citing(NamedTuple):
@@ -55,7 +74,8 @@ class Result:
     """The result of one metric; ``place`` counts from 0 in the answer, ``metric`` in the run.
 
     ``metric`` is ``None`` for a metric that the run does not list. ``problem`` is what a reader
-    should look at. ``shown_above`` is the title of an earlier metric that shows the same.
+    should look at, ``mark`` the judgement in a word. ``note`` says why there is no evidence.
+    ``shown_above`` is the title of an earlier metric that shows the same.
     """
 
     place: int
@@ -67,22 +87,59 @@ class Result:
     view: View
     template: str
     problem: str | None = None
+    mark: Mark = UNJUDGED
+    note: str = ""
     shown_above: str = ""
+
+    @property
+    def why(self) -> str:
+        """The reason in one line: what the problem is, and what decides its first bad piece, or
+        what the metric says of the whole answer.
+        """
+        reason = self.assessment.reason.strip()
+        if not self.problem or self.assessment.error is not None:
+            return _sentence(self.problem or reason)
+        if self.view.why:
+            return self.view.why
+        judged = self.view.judged
+        more = reason if not judged else next((o.why for o in judged if o.mark.tone == "bad"), "")
+        if len(judged) == 1 and more:
+            return _sentence(more)
+        problem = _sentence(self.problem)
+        return f"{problem}. {_sentence(more)}" if more and more != self.problem else problem
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the list shows of one sample; ``position`` counts from 1 and makes its ids."""
+    """What the list shows of one sample.
+
+    ``position`` is its number among the samples of the run, from 1, and makes its ids; ``place``
+    counts from 0 where the page lists it. ``link`` is its id as a fragment of the page's address.
+    """
 
     position: int
+    place: int
     sample: Sample
     question: str
+    link: str
     results: Sequence[Result]
     passages: Sequence[Passage]
     golds: Sequence[Gold]
     problem: bool
     response_apart: bool
     ratings: AnswerRatings | None = None
+
+    @property
+    def worst(self) -> Result | None:
+        """The result that a reader should see first: one with a problem, or else the first."""
+        found = [result for result in self.results if result.problem]
+        return next(iter([*found, *self.results]), None)
+
+    @property
+    def excerpt(self) -> Excerpt:
+        """The response in short, with what is bad in it marked."""
+        judged = self.worst.view.judged if self.worst else ()
+        return excerpt_of(self.sample.response or "", judged)
 
     @property
     def question_fits(self) -> bool:
@@ -101,8 +158,22 @@ class Column(NamedTuple):
     template: str = GENERIC
 
 
+def template_of(metric: Metric | None) -> str:
+    """Return the template of a metric's evidence: its own, a file next to its module, or ours."""
+    if metric is None or metric.evidence_template is None:
+        return GENERIC
+    return beside(metric, "evidence_template")
+
+
+def beside(metric: Metric, what: str) -> str:
+    """Return the name of a template that stands beside a metric's module."""
+    owner = next(cls for cls in type(metric).__mro__ if what in vars(cls))
+    return f"{OF_METRICS}{Path(inspect.getfile(owner)).parent / getattr(metric, what)}"
+
+
 def answer_of(
     position: int,
+    place: int,
     sample: Sample,
     assessments: Sequence[Assessment],
     columns: Mapping[str, Column],
@@ -110,11 +181,13 @@ def answer_of(
 ) -> Answer:
     """Bring a sample and its assessments into the form that the template shows."""
     results: list[Result] = []
-    for place, assessment in enumerate(assessments):
-        results.append(_result(place, sample, assessment, columns.get(assessment.metric), results))
+    for number, assessment in enumerate(assessments):
+        results.append(_result(number, sample, assessment, columns.get(assessment.metric), results))
     return Answer(
         position=position,
+        place=place,
         sample=sample,
+        link=link_of(sample),
         question=cut(sample.question, LONGEST_QUESTION),
         results=results,
         passages=_passages(sample, results),
@@ -133,16 +206,13 @@ def _result(
     before: Sequence[Result],
 ) -> Result:
     column = column or Column(-1, assessment.metric, (0.0, 1.0))
-    view, template, problem = View(), GENERIC, None
+    view, template, note = View(), GENERIC, ""
     if column.metric:
         try:
-            view = column.metric.view(sample, assessment)
-            problem = column.metric.problem(assessment)
-            template = column.template
+            view, template = column.metric.view(sample, assessment), column.template
         except Exception as error:  # of another package's metric: its evidence is listed
-            problem = f"the evidence could not be shown: {type(error).__name__}: {error}"
-    if assessment.error is not None:
-        problem = assessment.error
+            note = f"the evidence could not be shown: {type(error).__name__}: {error}"
+    problem = problem_of(column.metric, assessment)
     return Result(
         place=place,
         metric=None if column.place < 0 else column.place,
@@ -153,8 +223,35 @@ def _result(
         view=view,
         template=template,
         problem=problem,
+        mark=_mark(view, assessment, problem, column),
+        note=note,
         shown_above=_shown_above(view, before),
     )
+
+
+def link_of(sample: Sample) -> str:
+    """Return ``id=ID``, percent-encoded: the fragment that finds a sample's answer on the page.
+
+    The page of several runs adds ``&model=MODEL``, since their samples share ids.
+    """
+    return f"id={quote(sample.id, safe='', errors='replace')}"
+
+
+def _mark(view: View, assessment: Assessment, problem: str | None, column: Column) -> Mark:
+    """Return the judgement of an answer: the metric's own, or its verdict with a colour."""
+    if assessment.error is not None:
+        return Mark("bad", "✕", "not scored")
+    if view.mark is not None:
+        return view.mark
+    if problem is not None:
+        return Mark("bad", "✕", assessment.verdict or "needs a look")
+    word = assessment.verdict or ""
+    judged = assessment.score is not None and column.metric is not None and column.metric.line
+    return Mark("good", "✓", word or "no problem") if judged else Mark("none", "○", word)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _shown_above(view: View, before: Sequence[Result]) -> str:

@@ -17,7 +17,16 @@ from typing import Generic, NamedTuple, TypeVar
 
 from trustassay.metric import Assessment, MetricInfo
 
-__all__ = ["Choice", "Finding", "Kind", "KindCount", "Level", "Selection", "finding_of"]
+__all__ = [
+    "Choice",
+    "Finding",
+    "Kind",
+    "KindCount",
+    "Level",
+    "Selection",
+    "finding_of",
+    "need_of",
+]
 
 Where = TypeVar("Where")
 
@@ -54,11 +63,30 @@ class Kind(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The result of one metric for one answer; a larger ``badness`` is worse, 0 to 1."""
+    """The result of one metric for one answer; a larger ``badness`` is worse, 0 to 1.
+
+    ``flagged`` says whether the metric's own line says that the answer needs a look; ``place`` is
+    that of its verdict among those of the metric.
+    """
 
     kind: Kind
     badness: float
     score: float | None
+    flagged: bool = False
+    place: int = 0
+
+
+def need_of(findings: Sequence[Finding]) -> tuple[int, float, int]:
+    """Return how much an answer needs a look: what sorts first needs it most.
+
+    First come answers that a metric flags, then those that could not be scored, then the others;
+    among each the worst score of its range first, of equal ones the later verdict.
+    """
+    flagged = [found for found in findings if found.flagged]
+    failed = any(found.kind.level == Level.FAILURE for found in findings)
+    group = 0 if flagged else 1 if failed else 2
+    worst = max(((found.badness, found.place) for found in flagged or findings), default=(0.0, 0))
+    return group, -worst[0], -worst[1]
 
 
 class KindCount(NamedTuple):
@@ -86,11 +114,14 @@ class Selection:
         return {name: kinds for name, kinds in found.items() if kinds}
 
 
-def finding_of(metric: MetricInfo, assessment: Assessment) -> Finding:
+def finding_of(
+    metric: MetricInfo, assessment: Assessment, *, flagged: bool | None = None
+) -> Finding:
     """Return the kind of an assessment, and how bad it is among its kind.
 
-    A problem is a score in the worse half of its range, or any verdict but the one of trust (the
-    first that the metric declares), unless its score is the best there is: a refusal can be right.
+    A problem is what the metric flags. Where it draws no line or is not here (``None``) it is a
+    score in the worse half of its range, or any verdict but the one of trust (the first that the
+    metric declares), unless its score is the best there is: a refusal can be right.
     """
     score = assessment.score
     if assessment.error is not None:
@@ -99,13 +130,16 @@ def finding_of(metric: MetricInfo, assessment: Assessment) -> Finding:
     verdict = assessment.verdict or NO_VERDICT
     detail = _without_specifics(assessment.reason)
     if score is None:
-        return Finding(Kind(Level.REST, metric.name, NO_SCORE, detail), 0.0, None)
+        level = Level.PROBLEM if flagged else Level.REST
+        return Finding(Kind(level, metric.name, NO_SCORE, detail), 0.0, None, bool(flagged))
     low, high = metric.score_range
     badness = (score - low if metric.lower_is_better else high - score) / (high - low)
     distrusted = bool(metric.verdicts) and verdict != metric.verdicts[0]
-    problem = badness > 0.5 or (distrusted and badness > 0)
+    problem = badness > 0.5 or (distrusted and badness > 0) if flagged is None else flagged
     level = Level.PROBLEM if problem else Level.REST
-    return Finding(Kind(level, metric.name, verdict[:LONGEST_NAME], detail), badness, score)
+    kind = Kind(level, metric.name, verdict[:LONGEST_NAME], detail)
+    place = metric.verdicts.index(verdict) if verdict in metric.verdicts else 0
+    return Finding(kind, badness, score, bool(flagged), place)
 
 
 _SPECIFICS = re.compile(r"""(?<!\w)'[^']*'|"[^"]*"|[\w-]*\d(?:[\w.,-]*\w)?""")
@@ -232,6 +266,11 @@ class Choice(Generic[Where]):
         left, the worst of the rest follow.
         """
         return [entry.where for entry in self._chosen()]
+
+    def by_need(self) -> list[Where]:
+        """Return where the chosen answers are, those first that need a look most."""
+        entries = sorted(self._chosen(), key=lambda one: (*need_of(one.findings), -one.before))
+        return [entry.where for entry in entries]
 
     def selection(self) -> Selection:
         """Return the kinds: failures first, then problems, then the rest, of each the most frequent

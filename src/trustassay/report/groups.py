@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from trustassay.statistics.regression import Line, LineSums, Moments
 
-__all__ = ["Group", "Groups", "Name", "RatedBin"]
+__all__ = ["Column", "Group", "Groups", "Name", "RatedBin", "Row"]
 
 FINE = 400
 """Bins that are counted; a drawing gathers them as it needs."""
 MOST_KEPT = 200
 """Groups that are distinguished while counting; what comes later counts as others."""
-MOST_SHOWN = 12
+MOST_SHOWN = 60
+"""Groups that are drawn: ten models in three domains, as in the paper, and twice as many."""
 LONGEST_NAME = 200
 LARGEST_RATING = 1e100
 """A label beyond is not a rating: its square would not be a number any more."""
@@ -116,6 +117,22 @@ class Group:
         return found
 
 
+class Row(NamedTuple):
+    """A group in a column; ``margin`` says that it holds all models."""
+
+    model: str | None
+    group: Group
+    margin: bool = False
+
+
+class Column(NamedTuple):
+    """The groups of one domain, a margin first; ``margin`` says that it holds all domains."""
+
+    domain: str | None
+    rows: Sequence[Row]
+    margin: bool = False
+
+
 class Groups:
     """The scores of one metric by model and domain.
 
@@ -178,8 +195,8 @@ class Groups:
         return any(name.domain is not None for name in self.cells)
 
     def shown(self) -> dict[Name, Group]:
-        """Return the dozen largest groups, by domain, the models of each in the same order: the one
-        with the best mean score first.
+        """Return the largest groups, sixty at most, by domain, the models of each in the same
+        order: the one with the best mean score first.
         """
         largest = sorted(self.cells.items(), key=lambda item: -item[1].n)[:MOST_SHOWN]
         models = {name.model: self._rank(self.model(name.model)) for name, _ in largest}
@@ -211,6 +228,29 @@ class Groups:
         names = dict.fromkeys(name.model for name in self.shown())
         found = {Name(model, None): self.model(model) for model in names}
         return dict(sorted(found.items(), key=lambda item: self._rank(item[1])))
+
+    def columns(self) -> list[Column]:
+        """Return the shown groups as Figure 1 of the paper has them: a column for each domain with
+        all models first, and last the column of all domains. A margin of one group is left out.
+        """
+        models = self.models()
+        domains = self.by_domain()
+        found = []
+        for domain, cells in domains.items():
+            rows = [Row(name.model, group) for name, group in cells.items()]
+            if len(rows) > 1:
+                rows.insert(0, Row(None, self.domain(domain), margin=True))
+            found.append(Column(domain, rows))
+        if len(domains) > 1:
+            rows = [Row(name.model, group) for name, group in models.items()]
+            if len(rows) > 1:
+                rows.insert(0, Row(None, self.whole, margin=True))
+            found.append(Column(None, rows, margin=True))
+        return found
+
+    def domain(self, domain: str | None) -> Group:
+        """Return all samples of a domain."""
+        return _together(group for name, group in self.cells.items() if name.domain == domain)
 
     def model(self, model: str | None) -> Group:
         """Return all samples of a model."""

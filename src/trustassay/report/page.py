@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import inspect
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +23,29 @@ from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, Str
 from markupsafe import Markup
 
 from trustassay.files import whole
+from trustassay.measured import JudgeTold
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.report import figures, plots, text
-from trustassay.report.answers import GENERIC, Answer, Column, answer_of
+from trustassay.report.answers import (
+    OF_METRICS,
+    Answer,
+    Column,
+    answer_of,
+    beside,
+    template_of,
+)
 from trustassay.report.choice import Selection
 from trustassay.report.figures import Histogram
 from trustassay.report.groups import Groups
+from trustassay.report.look import Line, Looked
 from trustassay.report.ratings import AnswerRatings, RatingsTold
 from trustassay.sample import Sample
 
 __all__ = ["ReportMetric", "ReportRun", "ReportSample", "write_page", "write_template"]
 
-OF_METRICS = "metric:"
-"""Before the path of a template that a metric brings."""
 PIECES_AT_ONCE = 200
+WORST = 5
+"""Answers with which the page opens."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,8 @@ class ReportSample:
     sample: Sample
     assessments: Sequence[Assessment]
     ratings: AnswerRatings | None = None
+    number: int | None = None
+    """Its number in the run, from 1; ``None`` if that is its place on the page."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,9 @@ class ReportRun:
 
     ``facts`` say what run it was, ``remarks`` what should not pass unseen; ``total`` counts the
     samples of the run. Where ``shown`` does not hold all of them, ``selection`` says which it
-    holds. ``ratings`` says what was joined to the answers, where something was.
+    holds. ``ratings`` says what was joined to the answers, where something was. ``looked`` counts
+    the answers that need a look, by the ``lines`` of the metrics; ``judge`` says how sure the
+    entailer is. The samples come in the order of need.
     """
 
     title: str
@@ -82,11 +95,17 @@ class ReportRun:
     selection: Selection | None = None
     remarks: Sequence[str] = ()
     ratings: RatingsTold | None = None
+    looked: Looked = field(default_factory=lambda: Looked(lines=False))
+    lines: Sequence[Line] = ()
+    judge: JudgeTold | None = None
 
 
 def write_page(run: ReportRun, path: Path) -> None:
     """Write the page to ``path``, which holds either what it held before or the whole page."""
-    write_template("page.html.jinja", path, run=run, answers=_answers(run))
+    answers = _answers(run)
+    worst = list(islice(answers, WORST))
+    first = [answer for answer in worst if answer.problem or not run.looked.lines]
+    write_template("page.html.jinja", path, run=run, worst=first, answers=chain(worst, answers))
 
 
 def write_template(template: str, path: Path, **context: Any) -> None:
@@ -112,36 +131,24 @@ def _rendered(template: str, context: Mapping[str, Any]) -> Iterator[str]:
 def _answers(run: ReportRun) -> Iterator[Answer]:
     columns = {
         metric.name: Column(
-            place, metric.title, _score_range(metric), metric.metric, _template(metric.metric)
+            place, metric.title, _score_range(metric), metric.metric, template_of(metric.metric)
         )
         for place, metric in enumerate(run.metrics)
     }
-    for position, shown in enumerate(run.shown, start=1):
-        yield answer_of(position, shown.sample, shown.assessments, columns, shown.ratings)
-
-
-def _template(metric: Metric | None) -> str:
-    """Return the template of a metric's evidence: its own, a file next to its module, or ours."""
-    if metric is None or metric.evidence_template is None:
-        return GENERIC
-    return _beside(metric, "evidence_template")
+    for place, shown in enumerate(run.shown):
+        position = place + 1 if shown.number is None else shown.number
+        yield answer_of(position, place, shown.sample, shown.assessments, columns, shown.ratings)
 
 
 def summary_template(metric: ReportMetric) -> str | None:
     """Return the template that draws a summary's details, where there are some to draw."""
     if metric.metric is None or not metric.metric.summary_template or not metric.summary.details:
         return None
-    return _beside(metric.metric, "summary_template")
-
-
-def _beside(metric: Metric, what: str) -> str:
-    """Return the name of a template that stands beside a metric's module."""
-    owner = next(cls for cls in type(metric).__mro__ if what in vars(cls))
-    return f"{OF_METRICS}{Path(inspect.getfile(owner)).parent / getattr(metric, what)}"
+    return beside(metric.metric, "summary_template")
 
 
 def _of_metric(name: str) -> str | None:
-    """Return the source of a metric's template, by the name that :func:`_template` gave it."""
+    """Return the source of a metric's template, by the name that :func:`template_of` gave it."""
     if not name.startswith(OF_METRICS):
         return None
     path = Path(name.removeprefix(OF_METRICS))

@@ -9,12 +9,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from trustassay.errors import RunFolderError
-from trustassay.metric import Assessment, MetricInfo
-from trustassay.report import Choice, Groups, Histogram, finding_of
+from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.report import Choice, Groups, Histogram, Looked, finding_of, problem_of
 from trustassay.runs.folder import RunFolder, Step, nothing
 from trustassay.runs.lines import decoded
 
-__all__ = ["DOMAIN", "Counted", "Place", "count", "domain_of", "rows"]
+__all__ = ["DOMAIN", "Counted", "Place", "count", "domain_of", "groups_of", "rows"]
 
 DOMAIN = "domain"
 RatingOf = Callable[[Mapping[str, Any]], float | None]
@@ -34,7 +34,7 @@ class Counted:
     """What was counted.
 
     histograms, groups: the scores by metric, and by model and domain.
-    choice: which answers the report shows.
+    choice: which answers the report shows. looked: how many need a look.
     requests: how often each capability was asked.
     usage: what the metrics' calls of chat models took, by metric and model.
     parts: the names of all parts, in the order in which they first come.
@@ -43,6 +43,7 @@ class Counted:
     histograms: dict[str, Histogram]
     groups: dict[str, Groups]
     choice: Choice[Place]
+    looked: Looked = field(default_factory=Looked)
     requests: Counter[str] = field(default_factory=Counter)
     usage: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
     parts: dict[str, None] = field(default_factory=dict)
@@ -64,18 +65,20 @@ def own_label(sample: Mapping[str, Any]) -> float | None:
     return label
 
 
-def count(
+def count(  # noqa: PLR0913 - two callers name them all
     folder: RunFolder,
     run: Mapping[str, Any],
     metrics: Sequence[MetricInfo],
     *,
     domain_field: str = DOMAIN,
     shown: int,
+    here: Mapping[str, Metric] | None = None,
     rating_of: RatingOf = own_label,
     step: Step = nothing,
 ) -> Counted:
     """Count a folder whose assessments are sorted.
 
+    ``here`` are the metrics that are installed, by name: they say which answers need a look.
     A sample's model is the one it names, else the one that the run asked; its domain is in the
     field ``domain_field``, where dots reach inside, or in the one of that name under ``metadata``.
 
@@ -84,9 +87,13 @@ def count(
     """
     found = Counted(
         {m.name: Histogram(*m.score_range, m.verdicts) for m in metrics},
-        {m.name: _groups(m, domain_field) for m in metrics},
+        {m.name: groups_of(m, domain_field) for m in metrics},
         Choice(shown),
     )
+    here = here or {}
+    drawing = {metric.name: here[metric.name] for metric in metrics if metric.name in here}
+    drawing = {name: metric for name, metric in drawing.items() if metric.line}
+    found.looked.lines = bool(drawing)
     asked = run["backends"].get("model")
     for place, sample, assessments in rows(folder, metrics):
         domain = domain_of(sample, domain_field)
@@ -96,13 +103,24 @@ def count(
                 found.groups[assessment.metric].add(
                     sample.get("model") or asked, domain, assessment.score, rating_of(sample)
                 )
-        pairs = zip(metrics, assessments, strict=True)
-        found.choice.add([finding_of(metric, one) for metric, one in pairs], place)
+        flags = [
+            problem_of(drawing[one.metric], one) is not None if one.metric in drawing else None
+            for one in assessments
+        ]
+        found.looked.add(assessments, [bool(flag) for flag in flags])
+        found.choice.add(
+            [
+                finding_of(metric, one, flagged=flag)
+                for metric, one, flag in zip(metrics, assessments, flags, strict=True)
+            ],
+            place,
+        )
         step()
     return found
 
 
-def _groups(metric: MetricInfo, domain_field: str) -> Groups:
+def groups_of(metric: MetricInfo, domain_field: str) -> Groups:
+    """Return the empty groups of a metric."""
     return Groups(
         *metric.score_range,
         lower_is_better=metric.lower_is_better,

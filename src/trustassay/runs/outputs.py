@@ -15,8 +15,9 @@ from trustassay.calls.spending import Prices, Tokens
 from trustassay.calls.store import CallStore, Usage
 from trustassay.errors import RunFolderError
 from trustassay.files import whole
+from trustassay.measured import JudgeTold, judge_told
 from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.report import ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.report import ReportMetric, ReportRun, ReportSample, lines_of, write_page
 from trustassay.runs.ending import Steps, StoppedError
 from trustassay.runs.folder import RunFolder, Step, StoredAssessments, nothing
 from trustassay.runs.grouping import DOMAIN, Counted, Place, count, own_label
@@ -27,7 +28,7 @@ from trustassay.runs.rated import Rated
 from trustassay.runs.silence import remarks, silence
 from trustassay.sample import clean
 
-__all__ = ["write_outputs", "write_report"]
+__all__ = ["judge_of", "write_outputs", "write_report"]
 
 ROWS = 4096
 BATCH_BYTES = 1 << 22
@@ -64,7 +65,8 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
             assessments = folder.assessments_to_sum(metric.name, step)
             summaries[metric.name] = _summary(metric, assessments, seed)
     infos = [MetricInfo.of(metric) for metric in metrics]
-    counted = _counted(folder, run, infos, DOMAIN, steps)
+    here = {metric.name: metric for metric in metrics}
+    counted = _counted(folder, run, infos, DOMAIN, steps, here)
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_calls(folder, counted, prices),
@@ -88,6 +90,7 @@ def _counted(
     metrics: Sequence[MetricInfo],
     domain_field: str,
     steps: Steps,
+    here: Mapping[str, Metric],
     rated: Rated | None = None,
 ) -> Counted:
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
@@ -97,6 +100,7 @@ def _counted(
             metrics,
             domain_field=domain_field,
             shown=SHOWN,
+            here=here,
             rating_of=rated.mean_of if rated else own_label,
             step=step,
         )
@@ -299,10 +303,8 @@ def write_report(
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     folder.check_samples(total)
     drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
-    counted = counted or _counted(folder, run, metrics, domain_field, steps, rated)
-    places = counted.choice.chosen()
-    if total <= SHOWN:
-        places.sort()
+    counted = counted or _counted(folder, run, metrics, domain_field, steps, drawing, rated)
+    places = counted.choice.by_need()
     with steps.begin("writing the report", len(places)) as step:
         page = ReportRun(
             title=Path(run["input"]).name,
@@ -324,8 +326,17 @@ def write_report(
             ratings=rated.told() if rated else None,
             selection=counted.choice.selection() if total > SHOWN else None,
             remarks=remarks(summary, total),
+            looked=counted.looked,
+            lines=lines_of({m.name: m.title for m in metrics}, drawing),
+            judge=judge_of(run),
         )
         write_page(page, folder.report_path)
+
+
+def judge_of(run: Mapping[str, Any]) -> JudgeTold | None:
+    """Return how sure the entailer of a run is, by its ``run.json``; ``None`` if it had none."""
+    entailer = run["backends"].get("entailer")
+    return judge_told(str(entailer), run["metrics"]) if entailer else None
 
 
 def _shown(
@@ -341,7 +352,7 @@ def _shown(
         assessments.sort(key=lambda one: order.index(one.metric))
         sample = folder.sample_at(place.sample)
         ratings = rated.of(sample.id, sample.model) if rated else None
-        yield ReportSample(sample, assessments, ratings)
+        yield ReportSample(sample, assessments, ratings, place.number + 1)
         step()
 
 

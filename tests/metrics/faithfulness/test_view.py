@@ -13,6 +13,7 @@ from tests.support import Recorder
 from trustassay import score
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
+from trustassay.metrics.faithfulness.maths import worst
 from trustassay.metrics.faithfulness.view import Trace
 from trustassay.sample import Sample
 
@@ -45,8 +46,11 @@ def test_what_is_worth_a_look() -> None:
     metric = Faithfulness()
 
     def problem(*verdicts: str) -> str | None:
-        rows = [{"kind": "statement", "text": "x", "verdict": one} for one in verdicts]
-        return metric.problem(Assessment("q", "faithfulness", 0.5, evidence=rows))
+        judged = [one for one in verdicts if one != "no claim"]
+        parts = {name: float(verdicts.count(name)) for name in ("supported", "contradicted")}
+        parts["statements"] = float(len(judged))
+        verdict = worst(verdicts)
+        return metric.problem(Assessment("q", "faithfulness", 0.5, verdict=verdict, parts=parts))
 
     assert problem("supported", "no claim") is None
     assert problem("supported", "not found") == "1 of 2 sentences not found in the passages"

@@ -123,6 +123,14 @@ class Consistency(ConsistencyOptions):
             evidence=[one.row for one in done],
         )
 
+    @property
+    def line(self) -> str:
+        """The rule of :meth:`problem`."""
+        return (
+            "the model, offered its own answer among others, does not take it, or this could not "
+            "be assessed"
+        )
+
     def problem(self, assessment: Assessment) -> str | None:
         """Say where a model does not keep to its answer."""
         return problem_in(assessment)

@@ -128,6 +128,11 @@ class FactCheck(FactCheckOptions):
             evidence=found.rows,
         )
 
+    @property
+    def line(self) -> str:
+        """The rule of :meth:`problem`."""
+        return "the evidence contradicts it, or there is none to check it against"
+
     def problem(self, assessment: Assessment) -> str | None:
         """Say where the evidence contradicts an answer."""
         return problem_in(assessment)

@@ -175,6 +175,14 @@ class Faithfulness(FaithfulnessOptions):
             evidence=rows,
         )
 
+    @property
+    def line(self) -> str:
+        """A sentence that no passage supports."""
+        return (
+            "one of its sentences is contradicted by a passage, or found in none: no passage "
+            f"entails it with a probability of {self.threshold:g} or more (threshold)"
+        )
+
     def problem(self, assessment: Assessment) -> str | None:
         """Return what is wrong with an answer, in one sentence."""
         return problem_in(assessment)

@@ -5,14 +5,13 @@ Every reader is total: what has the wrong type counts as absent.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import Mark, PassageNote, Tie, View
+from trustassay.views import Judged, Mark, PassageNote, Tie, View
 
 __all__ = ["Statement", "Trace", "problem_in", "view_of"]
 
@@ -75,18 +74,21 @@ class Trace:
 
 def problem_in(assessment: Assessment) -> str | None:
     """Return what is wrong with an answer: sentences contradicted, or not found."""
-    found = Trace.read(assessment.evidence).statements
-    counts = Counter(one.verdict for one in found)
-    judged = len(found) - counts["no claim"]
+    if assessment.verdict not in ("contradicted", "not found"):
+        return None
+    parts = assessment.parts
+    judged, supported, contradicted = (
+        int(parts.get(name, 0)) for name in ("statements", "supported", "contradicted")
+    )
     words = [
-        f"{counts[verdict]} of {judged} {'sentence' if judged == 1 else 'sentences'} {said}"
-        for verdict, said in (
-            ("contradicted", "contradicted by a passage"),
-            ("not found", "not found in the passages"),
+        f"{count} of {judged} {'sentence' if judged == 1 else 'sentences'} {said}"
+        for count, said in (
+            (contradicted, "contradicted by a passage"),
+            (judged - supported - contradicted, "not found in the passages"),
         )
-        if counts[verdict]
+        if count
     ]
-    return "; ".join(words) or None
+    return "; ".join(words) or assessment.verdict
 
 
 def view_of(sample: Sample, assessment: Assessment) -> View:
@@ -104,11 +106,19 @@ def view_of(sample: Sample, assessment: Assessment) -> View:
     return View(
         data=trace,
         tells_response=bool(text) and told,
+        judged=[Judged(one.text, one.mark, _reason(one)) for one in trace.statements],
         passages={
             number: PassageNote(citing=found if trace.statements else None, tied_by="used by")
             for number, found in ties.items()
         },
     )
+
+
+def _reason(one: Statement) -> str:
+    """Return what decides: the words of the passage that contradicts, or those that are missing."""
+    if one.verdict == "contradicted" and one.quote and one.passages:
+        return f"Passage [{one.passages[0]}] says: “{one.quote}”"
+    return one.why
 
 
 def _statement(item: Mapping[str, Any], number: int, documents: int) -> Statement:

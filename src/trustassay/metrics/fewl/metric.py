@@ -18,7 +18,7 @@ from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.pool import Neighbour, QuestionPool, prepared
 from trustassay.metrics.fewl.references import Absent, Reference, blank, counted
 from trustassay.metrics.fewl.summary import FIGURES, summarise
-from trustassay.metrics.fewl.view import problem_in, view_of
+from trustassay.metrics.fewl.view import DISAGREES, problem_in, view_of
 from trustassay.sample import Problem, Sample
 from trustassay.views import View
 
@@ -228,6 +228,14 @@ class Fewl(FewlOptions):
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return the mean beside what it is to be held against."""
         return summarise(self, assessments, seed)
+
+    @property
+    def line(self) -> str:
+        """The rule of :meth:`problem`."""
+        return (
+            f"the references agree with it by less than {DISAGREES:g} (our bound, none is in the "
+            "paper), or no more than with what they say of other questions"
+        )
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where references agree with anything rather than with the answer."""

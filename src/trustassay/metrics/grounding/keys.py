@@ -195,6 +195,14 @@ _BETTER_HIGHER = _HEADLINES | {
     for kind in ("reject", "answerable", "regular_citation", "answered_citation")
     for of in ("rec", "prec", "f1")
 }
+_NAMES = {
+    "trust_score": "Trust, all in one",
+    "macro_f1": "Answers and refuses when it should",
+    "calib_str_em_f1": "Gives the right answers",
+    "calib_qampari_em_f1": "Gives the right answers",
+    "calib_claims_nli_f1": "Gives the right answers",
+    "answered_citation_f1": "Cites what supports it",
+}
 
 FIGURES: dict[str, Figure] = {
     key: Figure(
@@ -204,6 +212,7 @@ FIGURES: dict[str, Figure] = {
         group,
         headline=key in _HEADLINES,
         better="higher" if key in _BETTER_HIGHER else "",
+        name=_NAMES.get(key, ""),
     )
     for group, rows in _ROWS
     for key, unit, explanation in rows

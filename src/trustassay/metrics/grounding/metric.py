@@ -62,13 +62,22 @@ class Grounding(GroundingOptions):
         """Score one answer; the trace of every decision is in the evidence."""
         return await Assessing(self, context.sample, context.models).result()
 
+    @property
+    def line(self) -> str:
+        """A sentence or citation that does not hold, or a wrong refusal."""
+        return (
+            "the passages cited by one of its sentences do not entail it (probability below "
+            f"{self.threshold:g}, threshold), a citation is not needed or incorrect, it is blank, "
+            "or it refuses what the passages answer"
+        )
+
     def problem(self, assessment: Assessment) -> str | None:
         """Return what is wrong with an answer: a wrong refusal, or what its sentences lack."""
         return problem_in(assessment, self.score_range[0])
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the sentences with their citations, the gold answers, and notes on passages."""
-        return view_of(sample, assessment)
+        return view_of(sample, assessment, self.score_range[0])
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return every figure of Trust-Eval, with intervals over answers; nothing is random."""

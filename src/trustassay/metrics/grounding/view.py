@@ -12,7 +12,7 @@ from typing import Any
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import Mark, PassageNote, Tie, View
+from trustassay.views import Judged, Mark, PassageNote, Tie, View
 
 __all__ = ["Citation", "Coverage", "Gold", "Refusal", "Sentence", "Trace", "problem_in", "view_of"]
 
@@ -145,22 +145,43 @@ class Trace:
 
 def problem_in(assessment: Assessment, lowest: float) -> str | None:
     """Return what is wrong with an answer, in one sentence: a wrong refusal, or what its sentences
-    lack.
+    or citations lack.
     """
+    if assessment.score is None and assessment.verdict is None:
+        return None
     if assessment.verdict == "refused":
         return "refused, though it could be answered" if assessment.score == lowest else None
-    sentences = Trace.read(assessment.evidence, 0).sentences
-    unsupported = sum(sentence.mark.tone == "bad" for sentence in sentences)
-    faulty = sum(sentence.problem for sentence in sentences) - unsupported
+    parts = assessment.parts
+    if parts.get("blank"):
+        return "the answer is blank"
+    sentences, supported, citations, precise = (
+        int(parts.get(name, 0))
+        for name in ("statements", "supported_statements", "citations", "precise_citations")
+    )
     found = []
-    if unsupported:
-        found.append(f"{unsupported} of {len(sentences)} sentences not supported")
-    if faulty:
-        found.append(f"{faulty} with a citation that is not needed or incorrect")
+    if sentences > supported:
+        noun = "sentence" if sentences == 1 else "sentences"
+        found.append(f"{sentences - supported} of {sentences} {noun} not supported")
+    if citations > precise:
+        noun = "citation" if citations == 1 else "citations"
+        found.append(f"{citations - precise} of {citations} {noun} not needed or incorrect")
     return "; ".join(found) or None
 
 
-def view_of(sample: Sample, assessment: Assessment) -> View:
+def _judgement(assessment: Assessment, problem: str | None) -> Mark | None:
+    """Return the judgement of an answer that was not refused, which its verdict does not tell."""
+    if assessment.error is not None or assessment.verdict != "answered":
+        return None
+    parts = assessment.parts
+    if parts.get("blank"):
+        return Mark("bad", "✕", "blank")
+    statements, supported = (parts.get(n, 0.0) for n in ("statements", "supported_statements"))
+    if supported < statements:
+        return Mark("bad", "✕", "partly supported" if supported else "not supported")
+    return Mark("fair", "≈", "citations to check") if problem else SUPPORTED
+
+
+def view_of(sample: Sample, assessment: Assessment, lowest: float) -> View:
     """Return what the report needs to know of the evidence of one answer."""
     documents = sample.documents or ()
     trace = Trace.read(assessment.evidence, len(documents))
@@ -170,6 +191,8 @@ def view_of(sample: Sample, assessment: Assessment) -> View:
         data=trace,
         tells_response=bool(text) and told,
         tells_golds=bool(trace.golds),
+        judged=[Judged(one.text, one.mark, one.why) for one in trace.sentences],
+        mark=_judgement(assessment, problem_in(assessment, lowest)),
         passages={
             number: _note(number, document.supports, sample, trace)
             for number, document in enumerate(documents, start=1)

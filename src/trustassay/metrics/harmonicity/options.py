@@ -78,6 +78,13 @@ class PerturbingOptions(Metric):
             raise ValueError("stable_below: expected a number between 0 and 1")
         _ = self.family, self.template  # an unknown name or a faulty file is to fail here
 
+    @property
+    def line(self) -> str:
+        """The bound of stable answers."""
+        whose = "stable_below, as in the paper" if self.stable_below == 0.05 else "stable_below"
+        bound = f"{self.stable_below:g} or more ({whose})"
+        return f"answers to perturbed prompts differ from it by {bound}"
+
     @cached_property
     def family(self) -> Family:
         """The family of perturbations."""

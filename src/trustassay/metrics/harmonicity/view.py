@@ -108,7 +108,9 @@ def view_of(sample: Sample, assessment: Assessment) -> View:
     found = Perturbed.read(assessment.evidence, sample.question)
     original = found.original
     told = original is not None and sample.response in (None, original)
-    return View(data=found, tells_response=told, shows=found if found.answers else None)
+    why = f"Asked again, it said: “{found.variants[0].text.strip()}”" if found.variants else ""
+    shows = found if found.answers else None
+    return View(data=found, tells_response=told, shows=shows, why=why)
 
 
 def _whole(question: str, change: str) -> Sequence[Piece]:

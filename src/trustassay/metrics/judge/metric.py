@@ -197,6 +197,16 @@ class Judge(JudgeOptions):
             words += f"; the judge {judge} wrote this answer itself"
         return words.removeprefix("; ")
 
+    @property
+    def line(self) -> str:
+        """The rule of :meth:`problem`."""
+        if self.by == "model" and not self.scale.ordinal:
+            bar = f"it is not judged to be of the best kind (rubric {self.scale.name})"
+        else:
+            whose = "threshold" if self.threshold is not None or self.by == "entailer" else "rubric"
+            bar = f"most votes are below {self.passes_from:g} ({whose})"
+        return bar if self.by == "entailer" else f"{bar}, or the votes do not decide"
+
     def problem(self, assessment: Assessment) -> str | None:
         """Say what the judges find wrong, or that they do not decide."""
         if assessment.verdict == "undecided":

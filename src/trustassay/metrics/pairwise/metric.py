@@ -124,6 +124,14 @@ class Pairwise(Metric):
         """Return the win rate in both conventions, and what the order of the answers did."""
         return summarise(self, assessments, seed)
 
+    @property
+    def line(self) -> str:
+        """The rule of :meth:`problem`."""
+        return (
+            "the judge prefers the other answer, chooses by the order of the two, or gives no "
+            "choice that can be read"
+        )
+
     def problem(self, assessment: Assessment) -> str | None:
         """Say what a reader should look at."""
         return {

@@ -230,6 +230,13 @@ class Reference(Metric):
             found |= {name: values for name, values in columns.items() if name in self.chosen}
         return found
 
+    @property
+    def line(self) -> str:
+        """The rule of :meth:`problem`."""
+        if self.scored.bounds != (0.0, 1.0):
+            return ""
+        return f"its score is 0: it has nothing in common with a gold answer ({self.scored.name})"
+
     def problem(self, assessment: Assessment) -> str | None:
         """Say where an answer has nothing in common with the gold answers."""
         if self.scored.bounds != (0.0, 1.0) or assessment.score != 0:

@@ -258,6 +258,14 @@ class TrustScore(ConsistencyOptions):
             evidence=rows,
         )
 
+    @property
+    def line(self) -> str:
+        """The rule of :meth:`problem`."""
+        return (
+            "the facts contradict it, the model does not keep to it, or one of both could not be "
+            "assessed (Table 3 of the paper)"
+        )
+
     def problem(self, assessment: Assessment) -> str | None:
         """Say what the facts, or the model itself, hold against an answer or its weakest claim."""
         return problem_in(assessment, by_claim=self.claims)

@@ -11,28 +11,30 @@
 
   // --- What is known of each answer, read from the page once -------------------------------
 
-  const rows = Array.from(list.querySelectorAll(":scope > details"), (element, position) => {
+  const rows = Array.from(list.querySelectorAll(":scope > details"), (element) => {
     const line = element.firstElementChild;
     const scores = [];
     const verdicts = [];
     for (const badge of line.querySelectorAll(".badge")) {
       const metric = Number(badge.dataset.metric ?? -1);
       if (badge.dataset.score !== undefined) scores[metric] = Number(badge.dataset.score);
-      const word = badge.querySelector(".verdict");
-      if (word) verdicts.push(`${metric}:${word.textContent}`);
+      if (badge.dataset.verdict !== undefined) verdicts.push(`${metric}:${badge.dataset.verdict}`);
     }
     const problem = "problem" in element.dataset;
     const isRated = "rated" in element.dataset;
     const rating = element.dataset.rating === undefined ? undefined : Number(element.dataset.rating);
-    const id = line.querySelector(".id").textContent;
-    return { element, line, position, id, scores, verdicts, problem, isRated, rating, text: null };
+    const name = line.querySelector(".id");
+    const id = name.textContent;
+    const place = Number(name.dataset.place);
+    const position = Number(element.id.slice(1));
+    return { element, line, place, position, link: name.id, id, scores, verdicts, problem, isRated, rating, text: null };
   });
 
   // --- What is searched --------------------------------------------------------------------
 
   // The texts of the sample, not the words that a metric puts around them. On a long page it takes
   // a second to read them, so they are read while the page is idle, a few at a time.
-  const around = ".badge, .chip, .why, .numbers, h3";
+  const around = ".badge, .chip, .why, .because, .numbers, h3";
   const textOf = (element) => {
     const parts = Array.from(element.querySelectorAll("bdi"));
     return parts
@@ -90,6 +92,10 @@
       left === rows.length
         ? `All ${count(left)} listed answers shown.`
         : `${count(left)} of ${count(rows.length)} listed answers shown.`;
+    byId("nothing").textContent =
+      problems.checked && !search.value && !verdict.value && !rated?.checked
+        ? "No listed answer needs a look."
+        : "No answer matches the search and the filters.";
   };
 
   const clear = () => {
@@ -126,15 +132,17 @@
   const arrange = () => {
     const [kind, way] = order.value.split(":");
     const compare =
-      kind === "position"
+      kind === "need"
         ? () => 0
+        : kind === "position"
+          ? (a, b) => a.position - b.position
         : kind === "id"
           ? (a, b) => collator.compare(a.id, b.id)
           : byNumber(
               kind === "rating" ? (row) => row.rating : (row) => row.scores[Number(kind)],
               way === "up" ? 1 : -1,
             );
-    rows.sort((a, b) => compare(a, b) || a.position - b.position);
+    rows.sort((a, b) => compare(a, b) || a.place - b.place);
     list.append(...rows.map((row) => row.element));
   };
 
@@ -166,18 +174,64 @@
     act();
   });
 
-  // --- Links to a place inside a closed answer ---------------------------------------------
+  // --- Links: to an answer by its id, and to places inside what is closed ------------------
 
-  const reveal = () => {
-    const target = location.hash.length > 1 ? byId(location.hash.slice(1)) : null;
-    const answer = target?.closest("#list > details");
-    if (!answer) return;
-    answer.hidden = false;
-    if (!answer.open) {
-      answer.open = true;
-      target.scrollIntoView();
+  const decoded = (text) => {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
     }
   };
+  const byLink = new Map(rows.map((row) => [decoded(row.link), row]));
+
+  // The bar above the list covers what is below it, and is as high as its lines.
+  const tools = byId("tools");
+  const measure = () => {
+    const sticks = getComputedStyle(tools).position === "sticky";
+    document.documentElement.style.setProperty("--bar", `${sticks ? tools.offsetHeight : 0}px`);
+  };
+
+  const FRAMES = 3; // what scrolls into view is laid out only then, and may move the target
+  const goTo = (target, frames = FRAMES) => {
+    target.scrollIntoView({ block: "start", behavior: "instant" });
+    if (frames > 0) requestAnimationFrame(() => goTo(target, frames - 1));
+  };
+
+  const reveal = () => {
+    const hash = location.hash.slice(1);
+    if (!hash) return;
+    const linked = byLink.get(decoded(hash));
+    const target = linked?.element ?? byId(hash);
+    if (!target) {
+      if (hash.startsWith("id=")) byId("found").textContent = "The answer of this link is not listed on this page.";
+      return;
+    }
+    for (let element = target; element; element = element.parentElement) {
+      if (element.localName !== "details") continue;
+      element.hidden = false;
+      element.open = true;
+    }
+    goTo(target);
+  };
+
+  // An answer that is opened can be linked to: the address names it.
+  const named = (row) => {
+    if (row.element.open) history.replaceState(null, "", `#${row.link}`);
+  };
+
+  // --- Print: all answers that need a look are open ----------------------------------------
+
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    const closed = document.querySelectorAll("details.fold:not([open]), details.answer[data-problem]:not([open])");
+    opened = Array.from(closed);
+    for (const element of opened) element.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const element of opened) element.open = false;
+    opened = [];
+  });
 
   // --- Theme -------------------------------------------------------------------------------
 
@@ -204,10 +258,15 @@
     problems.addEventListener("change", narrow);
     rated?.addEventListener("change", narrow);
     order.addEventListener("change", arrange);
+    for (const row of rows) row.line.addEventListener("click", () => setTimeout(() => named(row)));
     addEventListener("hashchange", reveal);
     narrow();
-    byId("tools").hidden = false;
+    if (order.value !== "need") arrange();
+    tools.hidden = false;
+    measure();
+    new ResizeObserver(measure).observe(tools);
     reveal();
+    addEventListener("load", reveal);
     whenIdle(readWhenIdle);
   }
 })();

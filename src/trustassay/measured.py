@@ -1,0 +1,99 @@
+"""How far a run's entailer agrees with people, as measured on published labelled sets.
+
+The figures are in ``backends/weights/measured.json``, by the name under which a run records its
+entailer. A new version of the weights has a new name, and no figures until they are put there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+__all__ = ["Agreement", "JudgeTold", "judge_told"]
+
+CHANCE = 0.6
+"""An interval that ends below it is called hardly better than chance, which is 0.5."""
+PAIRS = "pairs"
+"""The sets of passages and statements, for metrics without figures of their own."""
+
+
+class Agreement(NamedTuple):
+    """The AUC on one labelled set, 0.5 for chance and 1 at best, with its 95 % interval."""
+
+    data: str
+    set: str
+    n: int
+    auc: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class JudgeTold:
+    """How sure the entailer of a run is.
+
+    sets: what was measured, best first; empty for an entailer that was not measured here.
+    near_copies: the AUC on pairs of a supported statement and a near copy that is not. weak: what
+    it does not see. page: where the documentation says more.
+    """
+
+    name: str
+    sets: tuple[Agreement, ...] = ()
+    near_copies: Agreement | None = None
+    weak: tuple[str, ...] = ()
+    page: str = "docs/entailers.md"
+
+    @property
+    def sentence(self) -> str:
+        """How sure this judge is, in one sentence."""
+        if not self.sets:
+            return (
+                f"The agreement of {self.name} with people was not measured here; "
+                "`trustassay entailers FILE --entailer URI` measures it on your own labelled pairs."
+            )
+        best, *others = self.sets
+        words = [f"{_short(best.auc)} on {best.data}"]
+        if others:
+            words.append(f"{_short(others[-1].auc)} on {others[-1].data}")
+        found = (
+            f"The entailer {self.name} agrees with people at an AUC of {' and '.join(words)} "
+            "(.5 is chance, 1 is perfect)"
+        )
+        if self.near_copies:
+            copies = self.near_copies
+            how = "hardly better than chance, " if copies.interval[1] < CHANCE else ""
+            found += f"; on {copies.n} hand-written minimal pairs {how}AUC {_short(copies.auc, 3)}"
+        if self.weak:
+            found += f"; it misses {', '.join(self.weak[:-1])} and {self.weak[-1]}"
+        return f"{found}."
+
+
+def judge_told(entailer: str, metrics: Collection[str]) -> JudgeTold:
+    """Return how sure an entailer is, by the name in ``run.json``, for a run of these metrics."""
+    raw = _figures().get(entailer)
+    if raw is None:
+        return JudgeTold(entailer)
+    own = next((name for name in metrics if name in raw["sets"]), PAIRS)
+    found = [_agreement(**one) for one in raw["sets"][own]]
+    copies = _agreement("near copies", "hand-written minimal pairs", **raw["near_copies"])
+    found.sort(key=lambda one: -one.auc)
+    return JudgeTold(entailer, tuple(found), copies, tuple(raw["weak"]), raw["page"])
+
+
+def _agreement(data: str, set: str, n: int, auc: float, interval: list[float]) -> Agreement:  # noqa: A002 - as in the file
+    return Agreement(data, set, n, auc, (interval[0], interval[1]))
+
+
+@cache
+def _figures() -> dict[str, Any]:
+    source = files("trustassay.backends").joinpath("weights", "measured.json")
+    found: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
+    return found
+
+
+def _short(value: float, digits: int = 2) -> str:
+    """Write a share as the field does: ``.91``."""
+    return f"{value:.{digits}f}".removeprefix("0")

@@ -1,0 +1,84 @@
+"""The page of several runs: all groups with their margins, and answers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from trustassay.measured import JudgeTold
+from trustassay.report.answers import Answer
+from trustassay.report.groups import Groups
+from trustassay.report.look import Line, Looked
+from trustassay.report.page import write_template
+from trustassay.report.text import amount, with_error
+
+__all__ = ["AskedQuestion", "PooledMetric", "PooledPage", "write_pooled_page"]
+
+
+class AskedQuestion(NamedTuple):
+    """A question with the answers of several models, best first: model, run, answer.
+
+    ``models`` answered it; the best and the worst score are those of the first metric.
+    """
+
+    question: str
+    models: int
+    answers: Sequence[tuple[str, str, Answer]]
+    best: float
+    worst: float
+
+
+class PooledMetric(NamedTuple):
+    """A metric that all runs have, with the scores of all of them."""
+
+    name: str
+    title: str
+    groups: Groups
+
+
+@dataclass(frozen=True)
+class PooledPage:
+    """What the page of several runs shows."""
+
+    title: str
+    facts: Mapping[str, str]
+    looked: Looked
+    lines: Sequence[Line]
+    warnings: Sequence[str]
+    metrics: Sequence[PooledMetric]
+    questions: Sequence[AskedQuestion]
+    judge: JudgeTold | None = None
+
+    @property
+    def headline(self) -> str:
+        """How many answers need a look."""
+        sentence = self.looked.sentence
+        return sentence if sentence.endswith(".") else f"{sentence}."
+
+    @property
+    def models(self) -> str:
+        """Which models have the best and the worst mean score; empty for a single one."""
+        groups = self.metrics[0].groups
+        models = [(name.model or "no model named", one) for name, one in groups.models().items()]
+        if len(models) < 2:
+            return ""
+        (best, high), (worst, low) = models[0], models[-1]
+        means = [with_error(one.scores.mean, one.scores.error) for one in (high, low)]
+        domains = len({name.domain for name in groups.cells})
+        over = amount(len({name.model for name in groups.cells}), "model")
+        if groups.has_domains:
+            over += f" in {amount(domains, 'domain')}"
+        return f"{over}; the best mean score has {best}, {means[0]}, the worst {worst}, {means[1]}."
+
+
+def write_pooled_page(page: PooledPage, path: Path) -> None:
+    """Write the page of several runs, whole or not at all."""
+    write_template("pooled.html.jinja", path, page=page, run=NoRatings())
+
+
+class NoRatings(NamedTuple):
+    """What the drawing of groups asks of a run: the ratings here are the samples' own labels."""
+
+    ratings: None = None

@@ -1,0 +1,239 @@
+"""Several runs on one page: by model and domain, and several models' answers side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trustassay.errors import RunFolderError
+from trustassay.measured import JudgeTold
+from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.report import Groups, Looked, lines_of, problem_of
+from trustassay.report.answers import Column, answer_of, template_of
+from trustassay.report.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
+from trustassay.runs.ending import Steps
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.grouping import DOMAIN, Place, domain_of, groups_of, own_label, rows
+from trustassay.runs.hashing import hash64
+from trustassay.runs.infos import metric_infos, metrics_of
+from trustassay.runs.outputs import judge_of
+
+__all__ = ["write_pooled"]
+
+QUESTIONS = 20
+"""Questions whose answers are shown side by side: those on which the models differ most."""
+MODELS = 12
+"""Answers to one question that are shown; of more, the best and the worst."""
+
+
+class _Run(NamedTuple):
+    """A finished run, and what is known of its metrics."""
+
+    folder: RunFolder
+    settings: Mapping[str, Any]
+    infos: Mapping[str, MetricInfo]
+
+
+class _Answered(NamedTuple):
+    """Where an answer is: its score, its model, the number of its run, and its place there."""
+
+    score: float
+    model: str
+    run: int
+    place: Place
+
+
+@dataclass
+class _Counts:
+    """What is counted over all runs."""
+
+    groups: dict[str, Groups]
+    looked: Looked
+    answers: dict[int, list[_Answered]] = field(default_factory=dict)
+    """By the hash of the question, as the first shared metric scores them."""
+    seen: set[int] = field(default_factory=set)
+    repeated: int = 0
+
+
+def write_pooled(
+    paths: Sequence[Path], out: Path, *, domain_field: str = DOMAIN, steps: Steps | None = None
+) -> str:
+    """Write the page of several finished runs to ``out`` and return its headline.
+
+    The answers of a run that names no model count under the name of its folder.
+
+    Raises:
+        RunFolderError: a folder holds no finished run or occurs twice, or the runs have no metric
+            in common, or a metric with different ranges.
+        StoppedError: ``steps`` were asked to stop.
+    """
+    steps = steps or Steps()
+    runs = [_read(path) for path in paths]
+    if len({one.folder.path.resolve() for one in runs}) < len(runs):
+        raise RunFolderError("a run is named twice; expected different runs")
+    infos = _shared(runs)
+    here = _here(runs, infos)
+    counts = _Counts(
+        {name: groups_of(info, domain_field) for name, info in infos.items()},
+        Looked(any(metric.line for metric in here.values())),
+    )
+    for number, run in enumerate(runs):
+        total = int(run.settings["samples"]["samples"])
+        with steps.begin(f"reading {run.folder.path.name}", total) as step:
+            _count(counts, number, run, list(infos.values()), here, domain_field, step)
+    first = next(iter(infos.values()))
+    page = PooledPage(
+        title=f"{len(runs)} runs",
+        facts={"runs": ", ".join(run.folder.path.name for run in runs)},
+        looked=counts.looked,
+        lines=lines_of({name: info.title for name, info in infos.items()}, here),
+        warnings=[*_differences(runs, list(infos)), *_repeats(counts)],
+        metrics=[
+            PooledMetric(name, info.title, counts.groups[name]) for name, info in infos.items()
+        ],
+        judge=_judge(runs),
+        questions=_asked(runs, counts, infos, here, first),
+    )
+    write_pooled_page(page, out)
+    return f"{page.headline} {page.models}".strip()
+
+
+def _read(path: Path) -> _Run:
+    folder = RunFolder(path)
+    settings, summary = folder.read_run(), folder.read_summary()
+    if settings is None or summary is None:
+        raise RunFolderError(f"{path}: holds no finished run")
+    return _Run(folder, settings, metric_infos(folder, settings))
+
+
+def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
+    """Return the metrics that all runs have."""
+    shared = [name for name in runs[0].infos if all(name in run.infos for run in runs)]
+    if not shared:
+        found = "; ".join(f"{run.folder.path.name}: {', '.join(run.infos)}" for run in runs)
+        raise RunFolderError(f"the runs have no metric in common ({found})")
+    for name in shared:
+        kinds = {(run.infos[name].score_range, run.infos[name].lower_is_better) for run in runs}
+        if len(kinds) > 1:
+            raise RunFolderError(
+                f"the scores of {name} have different ranges in these runs; expected equal options"
+            )
+    return {name: runs[0].infos[name] for name in shared}
+
+
+def _here(runs: Sequence[_Run], infos: Mapping[str, MetricInfo]) -> dict[str, Metric]:
+    """Return the shared metrics that are installed, with the first run's options."""
+    found = metrics_of(runs[0].settings)
+    return {name: metric for name, metric in found.items() if name in infos}
+
+
+def _model(sample: Mapping[str, Any], run: _Run) -> str:
+    return str(sample.get("model") or run.settings["backends"].get("model") or run.folder.path.name)
+
+
+def _count(
+    counts: _Counts,
+    number: int,
+    run: _Run,
+    infos: Sequence[MetricInfo],
+    here: Mapping[str, Metric],
+    domain_field: str,
+    step: Any,
+) -> None:
+    order = [info.name for info in infos]
+    for place, sample, all_of_sample in rows(run.folder, list(run.infos.values())):
+        by_name = {one.metric: one for one in all_of_sample}
+        assessments = [by_name[name] for name in order]
+        model, domain = _model(sample, run), domain_of(sample, domain_field)
+        flags = [problem_of(here.get(one.metric), one) is not None for one in assessments]
+        counts.looked.add(assessments, flags)
+        for one in assessments:
+            if one.score is not None:
+                counts.groups[one.metric].add(model, domain, one.score, own_label(sample))
+        key = hash64(json.dumps([sample["id"], model, sample.get("response")]))
+        counts.repeated += key in counts.seen
+        counts.seen.add(key)
+        if assessments[0].score is not None:
+            asked = counts.answers.setdefault(hash64(sample["question"].strip()), [])
+            asked.append(_Answered(assessments[0].score, model, number, place))
+        step()
+
+
+def _differences(runs: Sequence[_Run], shared: Sequence[str]) -> Iterator[str]:
+    """Say in which settings the runs differ, so that their scores may not be comparable."""
+    for name in shared:
+        told = [json.dumps(run.settings["metrics"][name], sort_keys=True) for run in runs]
+        if len(set(told)) > 1:
+            yield f"{name} was run with different options: its scores may not be comparable"
+    for backend in ("entailer", "embedder", "similarity", "judge"):
+        names = {str(run.settings["backends"].get(backend, "none")) for run in runs}
+        if len(names) > 1:
+            yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"
+
+
+def _judge(runs: Sequence[_Run]) -> JudgeTold | None:
+    """Return how sure the entailer is, where all runs have the same."""
+    told = [judge_of(run.settings) for run in runs]
+    return told[0] if len({one.name if one else None for one in told}) == 1 else None
+
+
+def _repeats(counts: _Counts) -> Iterator[str]:
+    if counts.repeated:
+        n = counts.repeated
+        are = "answer is" if n == 1 else "answers are"
+        yield f"{n:,} {are} counted twice: same id, model and text"
+
+
+def _asked(
+    runs: Sequence[_Run],
+    counts: _Counts,
+    infos: Mapping[str, MetricInfo],
+    here: Mapping[str, Metric],
+    first: MetricInfo,
+) -> list[AskedQuestion]:
+    """Return the questions on which the models differ most, with their answers, best first."""
+    asked = []
+    for answers in counts.answers.values():
+        by_model: dict[str, _Answered] = {}
+        for one in answers:
+            by_model.setdefault(one.model, one)
+        if len(by_model) > 1:
+            sign = 1 if first.lower_is_better else -1
+            asked.append(sorted(by_model.values(), key=lambda one: sign * one.score))
+    asked.sort(key=lambda found: -abs(found[0].score - found[-1].score))
+    columns = {
+        name: Column(
+            place, info.title, info.score_range, here.get(name), template_of(here.get(name))
+        )
+        for place, (name, info) in enumerate(infos.items())
+    }
+    found = []
+    for answers in asked[:QUESTIONS]:
+        half = MODELS // 2
+        kept = answers if len(answers) <= MODELS else [*answers[:half], *answers[-half:]]
+        shown = []
+        for one in kept:
+            run = runs[one.run]
+            sample = run.folder.sample_at(one.place.sample)
+            own = run.folder.assessments_at(one.place.assessments, len(run.infos))
+            assessments = _in_order(own, columns)
+            answer = answer_of(one.place.number + 1, 0, sample, assessments, columns)
+            shown.append((one.model, run.folder.path.name, answer))
+        found.append(
+            AskedQuestion(
+                shown[0][2].sample.question,
+                len(answers),
+                shown,
+                answers[0].score,
+                answers[-1].score,
+            )
+        )
+    return found
+
+
+def _in_order(found: Sequence[Assessment], columns: Mapping[str, Column]) -> list[Assessment]:
+    by_name = {one.metric: one for one in found}
+    return [by_name[name] for name in columns]

@@ -1,0 +1,78 @@
+"""Several runs on one page: what is pooled, what is said, what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.many import DOMAINS, HashedWords, many
+from trustassay import score
+from trustassay.errors import RunFolderError
+from trustassay.runs.pooling import QUESTIONS, write_pooled
+
+
+def run_of(folder: Path, seed: int = 0, metric: str = "harmonicity", **fields: object) -> Path:
+    rows = [{**row, **fields} for row in many(each=2, seed=seed)]
+    score(rows, metrics=metric, embedder=HashedWords(), out=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Return runs of ten models in three domains, without names of models in the samples."""
+    home = tmp_path_factory.mktemp("pooled")
+    return [run_of(home / f"m{n}", seed=n, model=None) for n in range(10)]
+
+
+def test_all_models_and_domains_are_shown_with_their_margins(
+    paths: list[Path], tmp_path: Path
+) -> None:
+    """A run without a model counts under the name of its folder."""
+    said = write_pooled(paths, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    found = re.match(r"(\d+) of 240 answers need a look\. 10 models in 3 domains; ", said)
+    assert found, said
+    assert page.count('class="ridge"') == 11 * (len(DOMAINS) + 1)
+    assert page.count('class="ratings"') == 1 + 11 * (len(DOMAINS) + 1)
+    for name in DOMAINS:
+        assert f"<h4><bdi>{name}</bdi></h4>" in page
+    assert page.count("<h4>all domains</h4>") == 2
+    assert "not shown" not in page
+
+
+def test_answers_to_one_question_stand_side_by_side(paths: list[Path], tmp_path: Path) -> None:
+    write_pooled(paths[:3], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    asked = page.split('<details class="asked"')[1:]
+    assert len(asked) == QUESTIONS
+    assert asked[0].count("<li class=") == 3
+    scores = [float(one) for one in re.findall(r"score ([\d.]+)", asked[0])]
+    assert scores == sorted(scores)  # lower is better: the best first
+    spreads = [
+        round(float(high) - float(low), 2)
+        for low, high in re.findall(r"3 models, ([\d.]+) to ([\d.]+)", page)
+    ]
+    assert spreads == sorted(spreads, reverse=True)
+
+
+def test_what_is_not_comparable_is_said(paths: list[Path], tmp_path: Path) -> None:
+    other = run_of(tmp_path / "m0b", metric="harmonicity:stable_below=0.2", model="m0")
+    write_pooled([paths[0], other], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "harmonicity was run with different options" in page
+    assert "24 answers are counted twice" in page
+
+
+def test_what_cannot_be_pooled_is_refused(paths: list[Path], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    with pytest.raises(RunFolderError, match="named twice"):
+        write_pooled([paths[0], paths[0] / ".." / paths[0].name], page)
+    with pytest.raises(RunFolderError, match="holds no finished run"):
+        write_pooled([paths[0], tmp_path], page)
+    rows = [{"question": "Q?", "response": "A.", "answers": [["A"]]}]
+    score(rows, metrics="reference:parts=tokens", out=tmp_path / "other")
+    with pytest.raises(RunFolderError, match="no metric in common"):
+        write_pooled([paths[0], tmp_path / "other"], page)
+    assert not page.exists()
