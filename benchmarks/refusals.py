@@ -20,6 +20,7 @@ from trustassay.metrics import Faithfulness
 from trustassay.metrics.faithfulness.claims import refusal_of
 from trustassay.metrics.grounding.refusal import refuses_as_in_paper, refuses_in_words
 
+HALVES = ("choice", "held out", "fresh")
 FILE = Path(__file__).parents[1] / "tests/metrics/grounding/refusals.jsonl"
 
 
@@ -60,7 +61,7 @@ def measured(name: str, half: str) -> tuple[float, float, list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--half", choices=("choice", "held out"), default="held out")
+    parser.add_argument("--half", choices=HALVES, default="held out")
     parser.add_argument("--show", action="store_true", help="print what is misjudged")
     given = parser.parse_args()
     kinds = [row["kind"] for row in rows(given.half)]
