@@ -20,7 +20,7 @@ from trustassay.metrics import Faithfulness
 from trustassay.metrics.faithfulness.claims import refusal_of
 from trustassay.metrics.grounding.refusal import refuses_as_in_paper, refuses_in_words
 
-HALVES = ("choice", "held out", "fresh")
+HALVES = ("choice", "held out", "fresh", "last")
 FILE = Path(__file__).parents[1] / "tests/metrics/grounding/refusals.jsonl"
 
 
