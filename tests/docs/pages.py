@@ -28,10 +28,8 @@ from trustassay.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-EXECUTED = sorted(
-    [DOCS / "start.md", DOCS / "low-scores.md", *DOCS.glob("tutorials/*.md")]
-    + list(DOCS.glob("recipes/*.md"))
-)
+_PLACES = ("start.md", "low-scores.md", "tutorials/*.md", "recipes/*.md")
+EXECUTED = sorted(page for place in _PLACES for page in DOCS.glob(place))
 """Pages whose code runs as it stands there, and whose output is compared."""
 OTHERS = sorted(
     path
@@ -45,6 +43,7 @@ _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
+_PROGRESS = re.compile(r"^[\w ]+: \d+/\d+, .*\n", re.MULTILINE)
 _TITLE = re.compile(r'title="([^"]+)"')
 
 
@@ -98,7 +97,9 @@ class Printed:
 
 
 def plain(text: str) -> str:
-    """Return the text without spaces at ends of lines and blank lines at both ends."""
+    """Return the text without what differs from run to run: times, progress; and outer blanks."""
+    text = _PROGRESS.sub("", text)
+    text = re.sub(r"\b\d+(?= s\b)", "0", text)
     return "\n" + "\n".join(line.rstrip() for line in text.strip("\n").splitlines()) + "\n"
 
 
@@ -162,7 +163,8 @@ def filled_in(text: str, printed: Sequence[Printed]) -> str:
     for one in reversed(printed):
         if not one.agrees() and "…" not in one.block.body.splitlines():
             start, end = one.block.span
-            text = text[:start] + plain(one.actual)[1:] + text[end:]
+            shown = "\n".join(map(str.rstrip, one.actual.strip("\n").splitlines()))
+            text = text[:start] + shown + "\n" + text[end:]
     return text
 
 
