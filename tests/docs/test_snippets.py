@@ -19,7 +19,15 @@ import typer.exceptions
 import typer.main
 
 from tests.docs import world
-from tests.docs.pages import EXECUTED, OTHERS, blocks, inside, run_command, run_page
+from tests.docs.pages import (
+    EXECUTED,
+    OTHERS,
+    blocks,
+    filled_in,
+    inside,
+    run_command,
+    run_page,
+)
 from trustassay.cli.main import app
 
 PARSED_ONLY = {
@@ -71,6 +79,24 @@ def test_what_a_page_says_is_printed_is_printed(page: Path, tmp_path: Path) -> N
             f"{page.name}:{one.block.line} prints\n{one.actual}\n"
             "if that is right: python -m tests.docs.pages --write"
         )
+
+
+@pytest.mark.parametrize(
+    ("says", "agrees"),
+    [
+        ("one\ntwo 3 s\nfour\n", True),
+        ("one\n…\nfour\n", True),
+        ("one\n…\nfive\n", False),
+        ("one\ntwo 9 s\n", False),
+        ("one\nten 3 s\nfour\n", False),
+    ],
+)
+def test_other_output_is_noticed(says: str, agrees: bool, tmp_path: Path) -> None:
+    page = f'```python\nprint("one\\ntwo 4 s\\nfour")\n```\n\n```text\n{says}```\n'
+    printed = run_page(page, tmp_path)
+    assert [one.agrees() for one in printed] == [agrees]
+    shown = "one\ntwo 4 s\nfour" if not agrees and "…" not in says else says.rstrip()
+    assert f"```text\n{shown}\n```" in filled_in(page, printed)
 
 
 def pages_with_commands() -> list[Path]:
