@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint types unit wheel lowest format clean
+.PHONY: demo test quick lint types unit docs wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
@@ -25,6 +25,9 @@ unit: $(VENV)/test.stamp
 
 quick: $(VENV)/test.stamp  ## the tests without the slow ones
 	$(PYTEST) -m "not slow"
+
+docs: $(VENV)/docs.stamp  ## build the site into site/; a warning fails it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 wheel: $(VENV)/core.stamp  ## build the wheel, and run the demo from it in an empty environment
 	rm -rf dist $(VENV)-wheel
@@ -55,5 +58,9 @@ $(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
 	touch $@
 
+$(VENV)/docs.stamp: $(VENV)/core.stamp requirements/docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest .mypy_cache .pytest_cache .ruff_cache dist

@@ -1,7 +1,7 @@
 """Precision and recall of the refusal detectors on responses that the project wrote.
 
-    python -m benchmarks.refusals                # the half on which no pattern was chosen
-    python -m benchmarks.refusals --half choice --show
+    python -m benchmarks.refusals                # the lot on which no pattern was chosen
+    python -m benchmarks.refusals --half fresh --show
 
 Each of the responses of ``tests/metrics/grounding/refusals.jsonl`` is a refusal, an answer that
 looks like one, or a partial answer: it declines one thing and answers another. For ``faithfulness``
@@ -20,11 +20,13 @@ from trustassay.metrics import Faithfulness
 from trustassay.metrics.faithfulness.claims import refusal_of
 from trustassay.metrics.grounding.refusal import refuses_as_in_paper, refuses_in_words
 
+HALVES = ("choice", "held out", "fresh", "last")
+"""Lots in the order in which they were written; docs/figures/refusals.md says which is which."""
 FILE = Path(__file__).parents[1] / "tests/metrics/grounding/refusals.jsonl"
 
 
 def rows(half: str) -> list[dict[str, str]]:
-    """Return the labelled responses of one half, ``choice`` or ``held out``."""
+    """Return the labelled responses of one lot, one of ``HALVES``."""
     found = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
     return [row for row in found if row["half"] == half]
 
@@ -60,7 +62,7 @@ def measured(name: str, half: str) -> tuple[float, float, list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--half", choices=("choice", "held out"), default="held out")
+    parser.add_argument("--half", choices=HALVES, default="last")
     parser.add_argument("--show", action="store_true", help="print what is misjudged")
     given = parser.parse_args()
     kinds = [row["kind"] for row in rows(given.half)]

@@ -52,14 +52,14 @@ def choose_metric(source: Source, fields: Mapping[str, str] | None = None) -> Ch
 
 
 def some_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> bool:
-    """Return whether one of the first samples of a file or a list has no response.
+    """Return whether one of the first samples has no response.
 
     What can be read only once is not looked at.
 
     Raises:
         InputError: the input cannot be read at all.
     """
-    if not isinstance(source, str | os.PathLike | Sequence):
+    if isinstance(source, Iterator):
         return False
     return any(not one.answered for one in _samples(source, fields or {}))
 

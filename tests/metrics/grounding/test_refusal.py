@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from trustassay.metrics.grounding.refusal import (
     refuses_in_words,
 )
 
+ROOT = Path(__file__).parents[3]
 REFUSALS = [
     "I apologize, but I couldn't find an answer to your question in the search results.",
     "The provided documents do not say when the town charter was granted.",
@@ -85,12 +87,32 @@ def test_paper_detector_wants_more_than_85() -> None:
     assert refuses_as_in_paper("Yes. I apologize, but I couldn't find an answer. It is 7 [1].")
 
 
-@pytest.mark.parametrize("half", ["choice", "held out"])
+@pytest.mark.parametrize("half", ["choice", "held out", "fresh"])
 @pytest.mark.parametrize("name", ["phrases", "faithfulness"])
 def test_precision_and_recall_on_labelled_responses(name: str, half: str) -> None:
     precision, recall, wrong = measured(name, half)
     assert precision >= 0.9, wrong
     assert recall >= 0.9, wrong
+
+
+@pytest.mark.parametrize("name", ["phrases", "faithfulness"])
+def test_unusual_words_are_mostly_not_seen_as_the_documentation_says(name: str) -> None:
+    precision, recall, _ = measured(name, "last")
+    page = (ROOT / "docs/figures/refusals.md").read_text(encoding="utf-8")
+    row = f"| `last` | `{name}` | {precision:.2f} (4 of 5) | {recall:.2f} (4 of 20) |"
+    assert row in page
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The spokesman said there was no information to share.",
+        "The brochure doesn't say so on the first page.",
+        "The judge ruled that there was not enough information in the warrant.",
+    ],
+)
+def test_what_somebody_else_said_is_no_refusal(text: str) -> None:
+    assert refuses_in_words(text) is None
 
 
 def test_detector_by_name_or_function() -> None:

@@ -41,8 +41,7 @@ class Fewl(FewlOptions):
     many references, neighbours and pairs stand behind it, the length of the answer, and its label
     where it has one.
 
-    Args:
-        See :class:`~trustassay.metrics.fewl.options.FewlOptions`.
+    The options are those of :class:`~trustassay.metrics.fewl.options.FewlOptions`.
     """
 
     name: ClassVar[str] = "fewl"
