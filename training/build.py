@@ -1,10 +1,10 @@
 """From the data to the shipped files in one command: ``python -m training.build``.
 
-For each seed: a trunk on the rows as they are, the rows it has not seen with augmented ones, and
-the weighted mean of both; export, fit, figures. What is finished is
-not done again, and a run that was stopped goes on from its last save; ``--work`` names the folder
-for all of that. ``--scale 0.01`` tries the whole way out with a hundredth of the pairs and 100
-rows of each development set.
+For each seed: a trunk on the rows as they are, the rows it has not seen with augmented ones, the
+weighted mean of both (version 3 ends here); then the sets of hard kinds, then all of it with
+made-up worlds; export, fit, figures. What is finished is not done again, and a run that was stopped
+goes on from its last save; ``--work`` names the folder for all of that. ``--scale 0.01`` tries the
+whole way out with a hundredth of the pairs and 100 rows of each development set.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from training import data
+from training import data, mixture
 
 __all__ = ["ARMS", "MIX_PAIRS", "TRUNK_PAIRS", "main"]
 
@@ -28,6 +28,15 @@ MIX = ("--kinds", "long,extract,merge,title,chat", "--share", 0.3333, "--rate", 
        "--head-rate", 3e-4)  # fmt: skip
 MIX_WEIGHT = 0.75
 """Weight of the second run in the mean."""
+SETS = ("rows=4000,augmented=1000,gap=1400,conjnli=1800,hans=1200,med=1200,megaveridicality=1000,"
+        "negation=700,fm2=700,faithdial=240,fib=900,xsum=90")  # fmt: skip
+SETS_RATES = ("--rate", 6e-5, "--head-rate", 2e-4, "--frozen", 2)
+"""What goes on from the mean: old rows and the sets of hard kinds; two layers stay as they are."""
+ALL = ("rows=8000,augmented=2500,worlds=14000,gap=3000,conjnli=4000,hans=2500,med=2500,"
+       "megaveridicality=2000,negation=900,fm2=880,faithdial=400,fib=1500,xsum=90,"
+       "diasumfact=250")  # fmt: skip
+ALL_RATES = ("--rate", 1e-4, "--head-rate", 3e-4)
+"""What goes on from that: the same with made-up worlds, every layer."""
 ARM_PAIRS = 3_200
 ARM_RATE = 5e-5
 ARMS = ("", "long", "extract", "change", "merge", "title", "chat")
@@ -67,8 +76,13 @@ class Build:
         self.module("train", folder, "--resume", "--pairs", self.pairs(pairs), *arguments)
         return folder
 
+    def mixture(self, text: str) -> str:
+        """Return a mixture at this scale."""
+        counts = mixture.parse(text).items()
+        return ",".join(f"{name}={max(2, round(n * self.scale))}" for name, n in counts)
+
     def seed(self, seed: int) -> None:
-        """Train both runs of a seed; export their mean and fit its combination."""
+        """Train the runs of a seed; export the last and fit its combination."""
         trunk = self.train(f"plain-{seed}", TRUNK_PAIRS, "--kinds", "", "--seed", seed)
         order = ("--row-seed", seed, "--skip", self.pairs(TRUNK_PAIRS))
         more = ("--start", trunk, "--seed", seed + 10, *order)
@@ -76,7 +90,11 @@ class Build:
         mean = self.work / f"mean-{seed}"
         if not (mean / "run.json").exists():
             self.module("average", trunk, mix, mean, "--share", MIX_WEIGHT)
-        for part in (trunk, mean) if seed == 0 else (mean,):
+        kinds = self.train(f"sets-{seed}", 0, "--start", mean, "--seed", seed + 40,
+                           "--mixture", self.mixture(SETS), *SETS_RATES)  # fmt: skip
+        last = self.train(f"all-{seed}", 0, "--start", kinds, "--seed", seed + 42,
+                          "--mixture", self.mixture(ALL), *ALL_RATES)  # fmt: skip
+        for part in (trunk, last) if seed == 0 else (last,):
             target = self.exported(part)
             if not (target / "entailer.json").exists():
                 self.module("export", part, target)
@@ -84,7 +102,7 @@ class Build:
 
     def exported(self, run: Path) -> Path:
         """Return where a run's files go: the first seed's into ``out``."""
-        return self.out if run.name == "mean-0" else self.work / f"export-{run.name}"
+        return self.out if run.name == "all-0" else self.work / f"export-{run.name}"
 
     def arm(self, kind: str) -> None:
         """Train the first trunk a little further with one kind of augmentation (or none)."""
@@ -93,11 +111,11 @@ class Build:
 
     def figures(self) -> None:
         """Score everything; the test files stay closed in a build on a smaller scale."""
-        others = [self.work / f"export-mean-{seed}" for seed in range(1, self.seeds)]
+        others = [self.work / f"export-all-{seed}" for seed in range(1, self.seeds)]
         closed = ("--dev",) if self.scale < 1 else ()
         plain = self.work / "export-plain-0"
         self.module("evaluate", self.out, "--plain", plain, *closed, "--seeds", *others)
-        self.module("verify", self.work / "mean-0", self.out)
+        self.module("verify", self.work / "all-0", self.out)
 
 
 def main() -> None:

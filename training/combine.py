@@ -1,9 +1,10 @@
-"""Fits the logistic combination of encoder and lexical features, and writes entailer.json.
+"""Fits the two logistic combinations of encoder and lexical features, and writes entailer.json.
 
-``python -m training.combine RUN OUT`` reads the exported files in OUT. Fitted on the attribution
-development files (BEGIN three domains, WiCE oracle packs) and on the held-out 5 % of the training
-rows, by kind of source; every set weighs the same. HealthVer has no licence and is fitted on
-nowhere.
+``python -m training.combine RUN OUT`` reads the exported files in OUT. Entailment is fitted on the
+attribution development files (BEGIN three domains, WiCE oracle packs) and on the held-out 5 % of
+the training rows, by kind of source; contradiction among what is not entailed on those of these
+rows, and of other development files, that tell it from what is not stated. Every set weighs the
+same. HealthVer has no licence and is fitted on nowhere.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +37,9 @@ HELD_OUT = {
 }
 """Sets of held-out rows, each with the sources it is drawn from."""
 FIT = ("begin_wow_dev", "begin_cmu_dev", "begin_tc_dev", "wice_oracle_dev", *HELD_OUT)
+TELLS = (*HELD_OUT, "conjnli_dev", "megaveridicality_dev")
+"""Sets whose labels tell contradiction from what is not stated."""
+CONTRADICTION = ("contradiction_odds",)
 WINDOWS = (80, 50)
 MAX_TOKENS = 256
 HELD_OUT_ROWS = 1000
@@ -54,8 +58,8 @@ class Rows(NamedTuple):
 @cache
 def items(name: str) -> Rows:
     """Return a set by name; those of HELD_OUT are rows held out of training."""
-    if name in {*data.DEV, "sick", "anli", *HELD_OUT}:
-        rows = (held_out(name) if name in HELD_OUT else list(data.nli(name)))[: data.ROWS]
+    if name in {*data.DEV, *sets.DEV, "sick", "anli", *HELD_OUT}:
+        rows = labelled(name)[: data.ROWS]
         labels = np.array([row.label for row in rows])
         pairs = [(row.premise, row.hypothesis) for row in rows]
         return Rows(pairs, labels == 0, [f"{name} {i}" for i in range(len(rows))], labels)
@@ -66,6 +70,13 @@ def items(name: str) -> Rows:
         [row.claim for row in judged],
         None,
     )
+
+
+def labelled(name: str) -> Sequence[data.Pair | sets.Item]:
+    """Return the rows of a set that has more labels than supported and not."""
+    if name in HELD_OUT:
+        return held_out(name)
+    return sets.dev(name) if name in sets.DEV else data.nli(name)
 
 
 def held_out(name: str) -> list[data.Pair]:
@@ -131,14 +142,41 @@ def logistic(x: Floats, y: NDArray[np.bool_], weights: Floats, ridge: float = SM
 def fit(
     readings: dict[str, list[Reading]], features: Sequence[str] = FEATURES, balance: float = 0.5
 ) -> dict[str, Any]:
-    """Return bias and weights; every set of FIT weighs the same.
+    """Return bias and weights for entailment; every set of FIT weighs the same.
 
     balance: 0 keeps each set's share of supported rows, 1 weighs both classes the same.
     """
+    every = {name: np.full(len(items(name).pairs), True) for name in FIT}
+    return _fit(readings, features, balance, every, lambda name: items(name).supported)
+
+
+def fit_contradiction(
+    readings: dict[str, list[Reading]], names: Sequence[str] = TELLS, balance: float = 0.5
+) -> dict[str, Any]:
+    """Return bias and weights for contradiction among what is not entailed, as ``fit`` does."""
+    told = {name: np.isin(_labels(name), (1, 2)) for name in names}
+    return _fit(readings, CONTRADICTION, balance, told, lambda name: _labels(name) == 2)
+
+
+def _labels(name: str) -> NDArray[np.int64]:
+    found = items(name).labels
+    if found is None:
+        raise ValueError(f"{name} does not tell contradiction from what is not stated")
+    return found
+
+
+def _fit(
+    readings: dict[str, list[Reading]],
+    features: Sequence[str],
+    balance: float,
+    rows: Mapping[str, NDArray[np.bool_]],
+    positive: Callable[[str], NDArray[np.bool_]],
+) -> dict[str, Any]:
+    """Fit on the given rows of each set; ``positive`` says which of a set's rows have the label."""
     xs, ys, weights = [], [], []
-    for name in FIT:
-        truth = items(name).supported
-        xs.append(design(readings[name], name, features))
+    for name, kept in rows.items():
+        truth = positive(name)[kept]
+        xs.append(design(readings[name], name, features)[kept])
         ys.append(truth)
         even = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum())
         weights.append(balance * even + (1 - balance) / len(truth))
@@ -164,7 +202,9 @@ def licences(text: str) -> dict[str, dict[str, object]]:
     }
 
 
-def card(run: Path, out: Path, combination: dict[str, Any]) -> dict[str, Any]:
+def card(
+    run: Path, out: Path, combination: dict[str, Any], contradiction: dict[str, Any]
+) -> dict[str, Any]:
     """Return what entailer.json holds."""
     text = (run / "run.json").read_text()
     note = json.loads(re.sub(r'"start": "[^"]*/', '"start": "', text))  # names, no paths
@@ -178,6 +218,7 @@ def card(run: Path, out: Path, combination: dict[str, Any]) -> dict[str, Any]:
         "windows": {"words": WINDOWS[0], "step": WINDOWS[1], "rule": "largest log-odds"},
         "combination": combination,
         "calibration": "the logistic combination itself, fitted on " + ", ".join(FIT),
+        "contradiction": contradiction | {"fitted on": list(TELLS)},
         "threshold": 0.5,
         "training": {
             "rows": data.check(),
@@ -196,10 +237,11 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
     args = parser.parse_args()
-    combination = fit({name: readings(args.out, name, WINDOWS) for name in FIT})
-    text = json.dumps(card(args.run, args.out, combination), indent=1)
+    read = {name: readings(args.out, name, WINDOWS) for name in dict.fromkeys((*FIT, *TELLS))}
+    combination, contradiction = fit(read), fit_contradiction(read)
+    text = json.dumps(card(args.run, args.out, combination, contradiction), indent=1)
     (args.out / "entailer.json").write_text(text + "\n")
-    print(json.dumps(combination))
+    print(json.dumps([combination, contradiction]))
 
 
 if __name__ == "__main__":

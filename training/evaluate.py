@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from training.combine import WINDOWS, apply, design, encoder, items, readings
+from training.combine import WINDOWS, apply, encoder, items, readings
 from training.infer import Reading
 from trustassay.backends import lexical
 from trustassay.statistics.calibration import balanced_accuracy, calibration_error
@@ -120,7 +120,8 @@ def accuracies(out: Path, plain: Path, combination: dict[str, Any], name: str) -
     windowed = readings(out, name, WINDOWS)
     one = np.array([r.logits[0] for r in readings(plain, name, None)])
     best = np.array([r.logits[r.logits[:, 0].argmax()] for r in windowed])
-    share = design(windowed, name, ["contradiction_share"])[:, 0]
+    denied = json.loads((out / "entailer.json").read_text())["contradiction"]
+    share = apply(denied, windowed, name)
     entailed = apply(combination, windowed, name)
     three = np.column_stack([entailed, (1 - entailed) * (1 - share), (1 - entailed) * share])
     return {

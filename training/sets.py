@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from training.data import DATA, LABELS, NOT_ENTAILMENT, Pair, folded, lines
 from trustassay.backends import lexical
 from trustassay.backends.windows import windows
 
-__all__ = ["DEV", "SOURCES", "TEST", "Item", "Source", "dev", "rows", "taken"]
+__all__ = ["DEV", "SOURCES", "TEST", "Item", "Source", "dev", "rows", "taken", "test"]
 
 Row = dict[str, Any]
 WINDOW = (80, 50)
@@ -199,4 +199,13 @@ def dev(name: str) -> tuple[Item, ...]:
         source = SOURCES[name.removesuffix("_held")]
         every = lines(DATA / f"{source.path}.jsonl.gz")
         found = [row for row in every if _held_out(source, row)]
+    return _items(found)
+
+
+def test(path: str) -> tuple[Item, ...]:
+    """Return a test file by its path below the data folder, such as ``fib/test``."""
+    return _items(lines(DATA / f"{path}.jsonl.gz"))
+
+
+def _items(found: Iterable[Row]) -> tuple[Item, ...]:
     return tuple(Item(_premise(r), r["hypothesis"], _label(r), str(r["doc"])) for r in found)

@@ -264,7 +264,7 @@ def test_encoder_features_by_hand() -> None:
     assert found["entailment"] == pytest.approx(2 - np.log(2))
     total = np.e**2 + 2
     assert found["contradiction"] == pytest.approx(1 / total)
-    assert found["contradiction_share"] == pytest.approx(0.5)
+    assert found["contradiction_odds"] == 0
 
 
 def test_inputs_by_hand() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from trustassay.capabilities import Probabilities
-from trustassay.data.labelled import LabelledPair
+from trustassay.data.labelled import LabelledPair, read_pairs
 from trustassay.errors import BackendError
 from trustassay.workflows.entailers import Passed, measure_entailers
 
@@ -77,3 +77,40 @@ def test_figures_by_hand_and_failures_left_out() -> None:
     assert again.auc == found.auc
     with pytest.raises(BackendError, match="x failed on all 1 pairs; the first: no number"):
         measure_entailers(pairs[-1:], {"x": Fixed()})
+
+
+class Written:
+    """Gives the three numbers that the hypothesis is."""
+
+    name = "written"
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
+        return np.array([[float(number) for number in h.split()] for _, h in pairs])
+
+
+def test_contradicted_against_not_stated_by_hand(cli: Cli, tmp_path: Path) -> None:
+    """Of what is not entailed .8 and .25 speak against the contradicted, .4 and .3 the others."""
+    rows = [
+        {"premise": "p", "hypothesis": text, "label": label}
+        for text, label in [
+            ("0.9 0.05 0.05", "supported"),
+            ("0.5 0.1 0.4", "contradicted"),
+            ("0.2 0.6 0.2", "Refuted"),
+            ("0.5 0.3 0.2", "not stated"),
+            ("0 0.7 0.3", "neutral"),
+            ("0 0.1 0.9", "not_supported"),
+        ]
+    ]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    told = measure_entailers(read_pairs(path), {"x": Written()})[0].contradictions
+    assert told is not None
+    assert (told.contradicted, told.not_stated) == (2, 2)
+    assert told.auc.value == 0.5  # .8 above both, .25 below both
+    assert told.calibration_error.value == pytest.approx(
+        (0.05 + 0.6 + abs(0.2 - 1 + 0.2) + 0.3) / 5
+    )
+    assert (told.passed, told.other_passed) == (0, 0)
+    assert "contradicted against not stated" in cli("entailers", path, "--entailer", "lexical").err
+    path.write_text("\n".join(map(json.dumps, rows[:3])))
+    assert measure_entailers(read_pairs(path), {"x": Written()})[0].contradictions is None

@@ -8,8 +8,9 @@ weights are in ``entailer.json``, adds the words that the statement shares with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,12 +68,13 @@ class EmbeddedEntailer:
     def _combined(
         self, logits: Probabilities, premise: str, hypothesis: str
     ) -> tuple[float, float, float]:
-        """Return calibrated probabilities; what is not entailed is split as the encoder does."""
-        combination = self._card["combination"]
+        """Return calibrated probabilities, each split by its own logistic combination.
+
+        The first is of entailment, the second of contradiction among what is not entailed.
+        """
         features = inputs(logits, premise, hypothesis)
-        z = combination["bias"] + sum(w * features[n] for n, w in combination["weights"].items())
-        entailment = float(1 / (1 + np.exp(-z)))
-        contradiction = (1 - entailment) * features["contradiction_share"]
+        entailment = _chance(self._card["combination"], features)
+        contradiction = (1 - entailment) * _chance(self._card["contradiction"], features)
         return entailment, 1 - entailment - contradiction, contradiction
 
 
@@ -129,6 +131,13 @@ def _pieces(ids: list[int], length: int) -> list[list[int]]:
     return [ids[i : i + length] for i in range(0, len(ids), length)] or [[]]
 
 
+def _chance(combination: Mapping[str, Any], features: Mapping[str, float]) -> float:
+    """Return the probability of a logistic combination of features."""
+    weights = combination["weights"]
+    z = combination["bias"] + sum(weight * features[name] for name, weight in weights.items())
+    return float(1 / (1 + np.exp(-z)))
+
+
 def log_odds(logits: Probabilities) -> Probabilities:
     """Return the log-odds of entailment, shape (n,), of logits of shape (n, 3)."""
     return np.asarray(logits[:, 0] - np.logaddexp(logits[:, 1], logits[:, 2]))
@@ -139,7 +148,7 @@ def encoder_features(logits: Probabilities) -> dict[str, float]:
 
     entailment: log-odds in the window where they are largest, within -8..8.
     contradiction: its probability in that window.
-    contradiction_share: its share of what is not entailed there.
+    contradiction_odds: its log-odds among what is not entailed there, within -8..8.
     """
     odds = log_odds(logits)
     best = int(odds.argmax())
@@ -147,7 +156,7 @@ def encoder_features(logits: Probabilities) -> dict[str, float]:
     return {
         "entailment": float(np.clip(odds[best], -8, 8)),
         "contradiction": float(chances[2]),
-        "contradiction_share": float(chances[2] / max(chances[1:].sum(), 1e-9)),
+        "contradiction_odds": float(np.clip(logits[best, 2] - logits[best, 1], -8, 8)),
     }
 
 

@@ -63,7 +63,8 @@ def entailers(  # noqa: PLR0913 - one argument an option
     """Measure entailers on your own labelled pairs, side by side.
 
     AUC, balanced accuracy at 0.5 and calibration error with 95 % bootstrap intervals, the seconds
-    that each took, and by kind how many supported and how many other statements passed 0.5.
+    that each took, and by kind how many supported and how many other statements passed 0.5. Where
+    the labels tell contradicted from not stated, also how well these two are told apart.
 
     \b
     trustassay entailers pairs.jsonl
@@ -103,6 +104,8 @@ def _show(found: Sequence[MeasuredEntailer]) -> None:
         for one in found
     ]
     show_table(headings, rows, (), wide=True)
+    if any(one.contradictions for one in found):
+        _show_contradictions(found)
     for one in found:
         if one.failed:
             say(one_line(f"{one.name} failed on {one.failed:,} pairs; the first: {one.reason}"))
@@ -112,6 +115,19 @@ def _show(found: Sequence[MeasuredEntailer]) -> None:
     table = [[kind, *(_shares(one.kinds[kind]) for one in found)] for kind in kinds]
     table.append(["all", *(_shares(one.passed) for one in found)])
     show_table(heads, table, (), wide=True)
+
+
+def _show_contradictions(found: Sequence[MeasuredEntailer]) -> None:
+    say("contradicted against not stated:")
+    headings = ("entailer", "AUC", "calibration error", "passed 0.5: contradicted / others")
+    rows = []
+    for one in found:
+        told = one.contradictions
+        if told:
+            others = told.not_stated + one.passed.supported
+            share = f"{told.passed / told.contradicted:.2f} / {told.other_passed / others:.2f}"
+            rows.append((one.name, _cell(told.auc), _cell(told.calibration_error), share))
+    show_table(headings, rows, (), wide=True)
 
 
 def _cell(one: Estimate) -> str:

@@ -21,17 +21,24 @@ OTHER = frozenset(
     "unsupported false no 0 2".split()
 )
 """Words for what a premise supports, and for all else; the numbers are those of the field."""
+CONTRADICTED = frozenset({"contradiction", "contradicted", "refuted", "refutes"})
+NOT_STATED = frozenset({"neutral", "not_stated"})
+"""Of the other words, those that tell contradicted from not stated."""
 FAULTS_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    """A pair, whether the premise supports the hypothesis, and its kind (empty: none given)."""
+    """A pair, whether the premise supports the hypothesis, and its kind (empty: none given).
+
+    contradicted: whether the premise says otherwise; None where the label does not tell.
+    """
 
     premise: str
     hypothesis: str
     supported: bool
     kind: str = ""
+    contradicted: bool | None = None
 
 
 def read_pairs(
@@ -80,8 +87,10 @@ def read_pairs(
 def _pair(row: Mapping[str, Any], named: Mapping[str, str], supported: str) -> LabelledPair:
     premise, hypothesis = (_text(row, named[name]) for name in ("premise", "hypothesis"))
     kind = row.get(named["kind"])
-    label = _supported(row.get(named["label"]), named["label"], supported)
-    return LabelledPair(premise, hypothesis, label, "" if kind is None else str(kind))
+    value = row.get(named["label"])
+    label = _supported(value, named["label"], supported)
+    contradicted = False if label else _contradicted(value)
+    return LabelledPair(premise, hypothesis, label, "" if kind is None else str(kind), contradicted)
 
 
 def _text(row: Mapping[str, Any], column: str) -> str:
@@ -92,7 +101,7 @@ def _text(row: Mapping[str, Any], column: str) -> str:
 
 
 def _supported(value: Any, column: str, supported: str) -> bool:
-    word = str(value).strip().casefold().replace(" ", "_").replace("-", "_")
+    word = _word(value)
     if supported and value is not None:
         return str(value).strip() == supported
     if word in SUPPORTED:
@@ -103,3 +112,12 @@ def _supported(value: Any, column: str, supported: str) -> bool:
         f"{column}: expected entailment, neutral, contradiction, supported, not_supported, "
         f"true, false, 1 or 0, got {value!r:.60}; --supported names another word"
     )
+
+
+def _contradicted(value: Any) -> bool | None:
+    word = _word(value)
+    return word in CONTRADICTED if word in CONTRADICTED | NOT_STATED else None
+
+
+def _word(value: Any) -> str:
+    return str(value).strip().casefold().replace(" ", "_").replace("-", "_")

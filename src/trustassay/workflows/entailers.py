@@ -23,15 +23,19 @@ from trustassay.statistics.calibration import balanced_accuracy, calibration_err
 from trustassay.statistics.correlation import auroc, bootstrap_interval
 from trustassay.statistics.randomness import generator
 
-__all__ = ["Estimate", "MeasuredEntailer", "Passed", "measure_entailers"]
+__all__ = ["Contradictions", "Estimate", "MeasuredEntailer", "Passed", "measure_entailers"]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 NO_CACHE = CallOptions(cache=None)
 THRESHOLD = 0.5
 TOGETHER = 512
 """Pairs that are requested at once."""
 NO_SCORE = -1.0
 """Stands for a pair that failed, and is left out before anything is computed."""
+ENTAILED, NEUTRAL, CONTRADICTED = range(3)
+"""Columns of probabilities."""
+TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,28 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
+class Contradictions:
+    """How well contradicted statements are told from those that are not stated.
+
+    auc: of P(contradiction) / (1 - P(entailment)) among them. calibration_error: of
+    P(contradiction) over these and the supported pairs. passed and other_passed: how many of the
+    contradicted, and of the other, pairs have a P(contradiction) of 0.5 or more.
+    """
+
+    contradicted: int
+    not_stated: int
+    auc: Estimate
+    calibration_error: Estimate
+    passed: int
+    other_passed: int
+
+
+@dataclass(frozen=True, slots=True)
 class MeasuredEntailer:
     """What one entailer did; ``failed`` pairs count in no figure.
 
     seconds: of all its calls; replies that were stored before take none. kinds: in the order of
-    the file. reason: of the first failure.
+    the file. reason: of the first failure. contradictions: None unless the file has both labels.
     """
 
     name: str
@@ -70,6 +91,7 @@ class MeasuredEntailer:
     seconds: float
     passed: Passed
     kinds: Mapping[str, Passed]
+    contradictions: Contradictions | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -101,8 +123,8 @@ def measure_entailers(
 async def _scored(
     pairs: Sequence[LabelledPair], entailer: Entailer, options: CallOptions
 ) -> tuple[Floats, str, float]:
-    """Return P(entailment) of each pair, the first failure, and the seconds that it took."""
-    found = np.full(len(pairs), NO_SCORE)
+    """Return the three probabilities of each pair, the first failure, and the seconds it took."""
+    found = np.full((len(pairs), 3), NO_SCORE)
     reason = ""
     begun = time.monotonic()
     async with open_calls(Backends.of(entail=entailer), options) as gatherers:
@@ -119,7 +141,7 @@ async def _scored(
                 elif isinstance(reply, BaseException):
                     raise reply
                 else:
-                    found[place] = reply.entailment
+                    found[place] = reply.entailment, reply.neutral, reply.contradiction
     return found, reason, time.monotonic() - begun
 
 
@@ -129,39 +151,68 @@ def _measured(
     scored: tuple[Floats, str, float],
     resampling: tuple[int, int],
 ) -> MeasuredEntailer:
-    chances, reason, seconds = scored
+    every, reason, seconds = scored
+    chances = every[:, ENTAILED]
     there = chances != NO_SCORE
     if not there.any():
         raise BackendError(f"{name} failed on all {len(pairs):,} pairs; the first: {reason}")
     truth = np.array([pair.supported for pair in pairs])
     kinds = np.array([pair.kind for pair in pairs])
     given, true = chances[there], truth[there]
-
-    def estimate(measure: Callable[[ArrayLike, ArrayLike], float | None], what: str) -> Estimate:
-        seed, replicates = resampling
-        rng = generator(seed, "entailers", what)
-        return Estimate(
-            measure(given, true), bootstrap_interval(measure, given, true, rng, replicates)
-        )
-
+    told = np.array([pair.contradicted is not None for pair in pairs]) & there
+    denied = np.array([bool(pair.contradicted) for pair in pairs])
     return MeasuredEntailer(
         name,
         len(pairs),
         int((~there).sum()),
         reason,
-        estimate(auroc, "auc"),
-        estimate(balanced_accuracy, "balanced accuracy"),
-        estimate(calibration_error, "calibration error"),
+        _estimate(auroc, given, true, "auc", resampling),
+        _estimate(balanced_accuracy, given, true, "balanced accuracy", resampling),
+        _estimate(calibration_error, given, true, "calibration error", resampling),
         seconds,
         _passed(given, true),
         {
             kind: _passed(chances[there & (kinds == kind)], truth[there & (kinds == kind)])
             for kind in dict.fromkeys(pair.kind for pair in pairs if pair.kind)
         },
+        _contradictions(every[told], truth[told], denied[told], resampling),
     )
 
 
-def _passed(chances: Floats, truth: NDArray[np.bool_]) -> Passed:
+def _contradictions(
+    chances: Floats, supported: Bools, denied: Bools, resampling: tuple[int, int]
+) -> Contradictions | None:
+    others = ~supported
+    if denied.all() or not denied.any() or not (others & ~denied).any():
+        return None
+    against, beside = chances[others, CONTRADICTED], chances[others, NEUTRAL]
+    share = against / np.maximum(against + beside, TINY)
+    said = chances[:, CONTRADICTED] >= THRESHOLD
+    return Contradictions(
+        int(denied.sum()),
+        int((others & ~denied).sum()),
+        _estimate(auroc, share, denied[others], "contradiction", resampling),
+        _estimate(
+            calibration_error, chances[:, CONTRADICTED], denied, "contradiction error", resampling
+        ),
+        int((said & denied).sum()),
+        int((said & ~denied).sum()),
+    )
+
+
+def _estimate(
+    measure: Callable[[ArrayLike, ArrayLike], float | None],
+    given: Floats,
+    true: Bools,
+    what: str,
+    resampling: tuple[int, int],
+) -> Estimate:
+    seed, replicates = resampling
+    rng = generator(seed, "entailers", what)
+    return Estimate(measure(given, true), bootstrap_interval(measure, given, true, rng, replicates))
+
+
+def _passed(chances: Floats, truth: Bools) -> Passed:
     said = chances >= THRESHOLD
     return Passed(
         int(truth.sum()), int((said & truth).sum()), int((~truth).sum()), int((said & ~truth).sum())
