@@ -13,7 +13,7 @@ from tests.support import Recorder
 from trustassay import score
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
-from trustassay.metrics.faithfulness.maths import worst
+from trustassay.metrics.faithfulness.maths import Verdict, worst
 from trustassay.metrics.faithfulness.view import Trace
 from trustassay.sample import Sample
 
@@ -45,7 +45,7 @@ def test_sentences_verdicts_and_passages_are_shown(tmp_path: Path) -> None:
 def test_what_is_worth_a_look() -> None:
     metric = Faithfulness()
 
-    def problem(*verdicts: str) -> str | None:
+    def problem(*verdicts: Verdict) -> str | None:
         judged = [one for one in verdicts if one != "no claim"]
         parts = {name: float(verdicts.count(name)) for name in ("supported", "contradicted")}
         parts["statements"] = float(len(judged))
