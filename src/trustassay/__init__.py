@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from trustassay.metric import Assessment, Metric, Summary
     from trustassay.sample import Document, Sample
     from trustassay.workflows.chat import Unanswered, UnansweredError, chat
+    from trustassay.workflows.study import Study, study
 
 __all__ = [
     "Answering",
@@ -23,6 +24,7 @@ __all__ = [
     "Prices",
     "Run",
     "Sample",
+    "Study",
     "Summary",
     "Unanswered",
     "UnansweredError",
@@ -32,6 +34,7 @@ __all__ = [
     "entailer",
     "score",
     "similarity",
+    "study",
 ]
 
 _HOMES = {
@@ -52,6 +55,8 @@ _HOMES = {
     "entailer": "backends.resolve",
     "score": "api",
     "similarity": "backends.resolve",
+    "Study": "workflows.study",
+    "study": "workflows.study",
 }
 
 

@@ -29,6 +29,7 @@ from trustassay.cli import (
     rubric,
     score,
     select,
+    study,
     tune,
     watch,
 )
@@ -57,6 +58,7 @@ app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("annotate")(annotate.annotate)
 app.command("agree")(agree.agree)
+app.command("study")(study.study)
 app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
 app.add_typer(select.app, name="select")
