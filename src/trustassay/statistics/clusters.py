@@ -25,6 +25,7 @@ Places = NDArray[np.int64]
 
 WEIGHTS_AT_ONCE = 1 << 18
 """Weights of a piece: small enough for a processor's cache."""
+FEWEST_IF_BIASED = 1000
 UNDEFINED = 0.1
 """Share of resamples without a figure from which it has no interval."""
 
@@ -59,7 +60,9 @@ def cluster_weights(
         yield times[:, of].astype(np.float64)
 
 
-def interval_of(drawn: ArrayLike, clusters: int, level: float = 0.95) -> Interval | str:
+def interval_of(
+    drawn: ArrayLike, clusters: int, *, biased: float | None = None, level: float = 0.95
+) -> Interval | str:
     """Return the percentile interval of a figure's resamples, or why there is none.
 
     The percentiles have the tails of Student's t
@@ -68,8 +71,11 @@ def interval_of(drawn: ArrayLike, clusters: int, level: float = 0.95) -> Interva
     Args:
         drawn: shape (B,), NaN where the figure is not defined; those are left out.
         clusters: how many were drawn from.
+        biased: the figure itself, if it is one that lies above the truth as resamples lie above it
+            (a calibration error). The interval is then shifted down by twice that distance, not
+            below 0, and needs 1,000 clusters: of fewer it is still too high.
     """
-    if reason := too_few("questions", clusters, FEWEST):
+    if reason := too_few("questions", clusters, FEWEST if biased is None else FEWEST_IF_BIASED):
         return reason
     values = np.asarray(drawn, dtype=np.float64)
     defined = values[~np.isnan(values)]
@@ -77,7 +83,11 @@ def interval_of(drawn: ArrayLike, clusters: int, level: float = 0.95) -> Interva
         return "not defined in more than a tenth of the resamples"
     if defined.min() == defined.max():
         return "the same in every resample, which says nothing of other samples"
-    return expanded_interval(defined, clusters, level)
+    low, high = expanded_interval(defined, clusters, level)
+    if biased is None:
+        return low, high
+    shift = 2 * (float(defined.mean()) - biased)
+    return max(0.0, low - shift), max(0.0, high - shift)
 
 
 class Tested(NamedTuple):

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from trustassay.statistics.calibration import BINS, places_in_bins
 
 __all__ = [
+    "BIASED",
     "MEASURES",
     "Figure",
     "auroc",
@@ -235,6 +236,8 @@ MEASURES: Mapping[str, Measure] = {
     "ece": calibration_error,
 }
 """The measures by their short names."""
+BIASED = frozenset({"ece"})
+"""Those that are too large in small samples: what is chance adds to them."""
 
 
 class _Ties:

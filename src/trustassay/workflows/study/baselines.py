@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.statistics.weighted import kendall_tau_b, value_of
 from trustassay.workflows.study.answers import Answers, Column
 from trustassay.workflows.study.figures import Estimate, Resampling, mean_estimates
 from trustassay.workflows.study.labelling import Label
@@ -25,10 +26,19 @@ FEWEST_OF_SOURCE = 20
 OTHERS = "others"
 
 
-def length_column(answers: Answers) -> Column:
-    """Return the length of each response in words."""
+def length_column(answers: Answers, labels: Floats) -> Column:
+    """Return the length of each response in words: as it is where longer answers have higher labels
+    (by Kendall's tau-b), else with its sign turned.
+
+    The sign is chosen on the labels themselves, so the baseline is a little too strong where length
+    says nothing.
+    """
     words = np.array([float(row.words) for row in answers.rows])
-    return Column(LENGTH, "baseline", words, about="words of the response")
+    there = ~np.isnan(labels)
+    shorter = (value_of(kendall_tau_b, words[there], labels[there]) or 0.0) < 0
+    name = f"{LENGTH} (shorter)" if shorter else f"{LENGTH} (longer)"
+    about = f"words of the response; {'fewer' if shorter else 'more'} count as better"
+    return Column(name, "baseline", -words if shorter else words, about=about)
 
 
 def group_values(answers: Answers, name: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from trustassay.data.labels import Kind
 from trustassay.statistics.clusters import cluster_weights, holm, interval_of, paired_test
 from trustassay.statistics.intervals import too_few
-from trustassay.statistics.weighted import MEASURES, Figure
+from trustassay.statistics.weighted import BIASED, MEASURES, Figure
 from trustassay.workflows.study.answers import Column
 
 __all__ = [
@@ -94,9 +94,10 @@ class Resampling(NamedTuple):
 class _Drawn:
     """A figure of some of the answers, and its resamples."""
 
+    name: str
     places: Places
     figure: Figure
-    draws: list[Floats]
+    draws: list[Floats] = field(default_factory=list)
 
     def add(self, weights: Floats) -> None:
         whole = len(self.places) == weights.shape[1]
@@ -135,7 +136,7 @@ def estimates(
             why = why_undefined(name, column, x, y, kind)
             own[name] = Estimate(None, len(x), None, why)
             if not why:
-                open_[column.name, name] = _Drawn(places, measure(x, y), [])
+                open_[column.name, name] = _Drawn(name, places, measure(x, y))
     _draw(list(open_.values()), questions, resampling)
     for (column_name, name), drawn in open_.items():
         found[column_name][name] = _estimate(drawn, questions)
@@ -167,7 +168,7 @@ def mean_estimates(
             rated[places] = True
         found[name] = Estimate(None, int(rated.sum()), None, why)
         if defined:
-            open_[name] = _Drawn(everything, _mean_of(defined), [])
+            open_[name] = _Drawn(name, everything, _mean_of(defined))
     _draw(list(open_.values()), questions, resampling)
     for name, drawn in open_.items():
         told = _estimate(drawn, questions)
@@ -247,7 +248,7 @@ def paired_tests(
             "",
         )
         if not why:
-            first, second = (_Drawn(places, measure(x, y), []) for x in sides)
+            first, second = (_Drawn(headline, places, measure(x, y)) for x in sides)
             drawn[len(tests)] = first, second
         tests.append(Test(a.name, b.name, headline, len(places), None, None, None, None, why))
     _draw([one for both in drawn.values() for one in both], questions, resampling)
@@ -283,7 +284,9 @@ def _estimate(drawn: _Drawn, questions: Places) -> Estimate:
     value, n = drawn.value, len(drawn.places)
     if math.isnan(value):
         return Estimate(None, n, None, "not defined for these scores and labels")
-    interval = interval_of(drawn.resamples, len(np.unique(questions[drawn.places])))
+    clusters = len(np.unique(questions[drawn.places]))
+    biased = value if drawn.name in BIASED else None
+    interval = interval_of(drawn.resamples, clusters, biased=biased)
     if isinstance(interval, str):
         return Estimate(value, n, None, interval)
     return Estimate(value, n, interval)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -33,7 +33,7 @@ from trustassay.workflows.annotate.sheets import defused
 from trustassay.workflows.study.answers import Column
 from trustassay.workflows.study.disagreement import Case
 from trustassay.workflows.study.labelling import Label
-from trustassay.workflows.study.studying import CHANCE_ROW, LabelStudy, Study
+from trustassay.workflows.study.studying import Figures, LabelStudy, Study
 from trustassay.workflows.study.wording import (
     COST_COLUMNS,
     FIGURES,
@@ -56,6 +56,8 @@ TABLE_COLUMNS = (
 )  # fmt: skip
 POINTS = 200
 """Points of a curve that are drawn."""
+FEWEST_KEPT = 10
+"""Answers below which a point of a curve is left out: one of them would move it by a tenth."""
 MOST_LEVELS = 11
 THIRDS = ("lowest third", "middle third", "highest third")
 
@@ -87,9 +89,7 @@ def write_table(study: Study, path: Path) -> None:
 def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
     for one in study.labels:
         kinds = {column.name: column.kind for column in one.columns}
-        places: list[tuple[str, str, Mapping[str, Mapping[str, Estimate]]]] = [
-            ("", "", one.figures)
-        ]
+        places: list[tuple[str, str, Figures]] = [("", "", one.figures)]
         places += [
             (by, value, of) for by, group in one.groups.items() for value, of in group.items()
         ]
@@ -182,6 +182,7 @@ def _tables(
     shown = shown_figures(one)
     columns = ["n", FIGURES[shown[0]], "95 % interval", *(FIGURES[name] for name in shown[1:])]
     about = {column.name: column.about for column in one.columns}
+    kinds = {column.name: column.kind for column in one.columns}
     rows = [
         Row(name, figure_cells(one.figures[name], shown), about.get(name, ""))
         for name in ranked(one)
@@ -197,7 +198,7 @@ def _tables(
             Row(f"{value or 'none'}: {name}", figure_cells(own, shown))
             for value, figures in group.items()
             for name, own in figures.items()
-            if name != CHANCE_ROW
+            if kinds.get(name) in ("metric", "judge", "baseline")
         ]
         yield f"By {by}", "Group and score", columns, rows, ""
 
@@ -222,15 +223,16 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
                 diagonal=True,
             )
     lines = [
-        Line(column.name, _thinned(np.arange(1, len(y) + 1) / len(y), _risk(x, y, label)), at)
+        Line(column.name, _thinned(*_kept(x, y, label)), at)
         for at, column, x, y in pairs
+        if len(y) > FEWEST_KEPT
     ]
     if lines:
         heights = [y for line in lines for _, y in line.points]
         risk = label.kind == "binary"
         yield Plot(
             "Risk and coverage" if risk else "Mean label of what is kept",
-            "Answers are kept from the highest score on: "
+            f"From {FEWEST_KEPT} answers on, kept from the highest score down: "
             + ("the share of wrong ones among them." if risk else "the mean of their labels."),
             "share of answers kept",
             "wrong among them" if risk else "mean label",
@@ -239,15 +241,15 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
         )
     if label.kind == "binary":
         reliable = [
-            Line(column.name, [(b.chance, b.true) for b in reliability_bins(x, y)], at, dots=True)
+            Line(column.name, points, at, dots=True)
             for at, column, x, y in pairs
-            if column.probability
+            if column.probability and (points := _reliability(x, y))
         ]
         if reliable:
             yield Plot(
                 "Reliability",
-                "The score read as a probability: of answers with about the same score, the share "
-                "that is right.",
+                "The score read as a probability: of answers with about the same score, "
+                f"{FEWEST_KEPT} or more, the share that is right.",
                 "mean score",
                 "right among them",
                 reliable,
@@ -255,9 +257,16 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
             )
 
 
-def _risk(x: Floats, y: Floats, label: Label) -> Floats:
+def _kept(x: Floats, y: Floats, label: Label) -> tuple[Floats, Floats]:
+    """Return the shares of answers kept, and the risk or the mean label among them."""
     kept = kept_means(x, y)
-    return 1 - kept if label.kind == "binary" else kept
+    shares = np.arange(1, len(y) + 1) / len(y)
+    risk = 1 - kept if label.kind == "binary" else kept
+    return shares[FEWEST_KEPT - 1 :], risk[FEWEST_KEPT - 1 :]
+
+
+def _reliability(x: Floats, y: Floats) -> list[tuple[float, float]]:
+    return [(one.chance, one.true) for one in reliability_bins(x, y) if one.n >= FEWEST_KEPT]
 
 
 def _thinned(x: Floats, y: Floats) -> list[tuple[float, float]]:

@@ -195,7 +195,7 @@ def _of_label(
     seed: int,
     resamples: int,
 ) -> LabelStudy:
-    baselines = [length_column(answers), source_column(answers, label, by)]
+    baselines = [length_column(answers, label.values), source_column(answers, label, by)]
     columns = [*scores, *baselines]
     questions = answers.questions
 
@@ -235,7 +235,7 @@ def _by_group(
         places = np.flatnonzero(values == value)
         columns = [
             replace(column, values=column.values[places])
-            for column in [*scores, length_column(answers)]
+            for column in [*scores, length_column(answers, label.values)]
         ]
         _, questions = np.unique(answers.questions[places], return_inverse=True)
         labels = label.values[places]

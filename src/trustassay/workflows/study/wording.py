@@ -36,7 +36,6 @@ FIGURES: Mapping[str, str] = {
 }
 TEST_COLUMNS = ("difference", "95 % interval", "p", "p corrected")
 COST_COLUMNS = ("samples", "requests", "calls", "tokens", "USD")
-LOWER = frozenset({"brier", "ece"})
 ABSENT = "–"
 LEVEL = 0.05
 
@@ -151,24 +150,28 @@ def _p(value: float) -> str:
 def cost_row(cost: Cost) -> list[str]:
     """Return the cells of a metric's cost a sample."""
     requests = ", ".join(f"{name} {count:.3g}" for name, count in cost.requests.items())
-    usd = f"{cost.usd:.6f}" if cost.usd is not None else "price unknown"
+    usd = "price unknown" if cost.usd is None else f"{cost.usd:.6f}" if cost.usd else "0"
     return [f"{cost.samples:,}", requests or "none", f"{cost.calls:.3g}", f"{cost.tokens:.4g}", usd]
 
 
 def missing(one: LabelStudy) -> list[str]:
-    """Say which figures and intervals are missing, and why, each reason once."""
-    reasons: dict[str, list[str]] = {}
-    shown = shown_figures(one)
+    """Say which figures and intervals are missing, and why."""
+    found: dict[tuple[str, str, str], list[str]] = {}
     for name, figures in one.figures.items():
-        for figure in shown:
-            found = figures[figure]
-            if found.without and name != CHANCE_ROW:
-                what = "no interval of" if found.value is not None else "no"
-                reasons.setdefault(f"{what} {FIGURES[figure]}: {found.without}", []).append(name)
-    words = [f"{reason} ({', '.join(names)})" for reason, names in reasons.items()]
-    words += [
-        f"no test of {test.first} – {test.second}: {test.without}"
-        for test in one.tests
-        if test.without
+        own: dict[tuple[str, str], list[str]] = {}
+        for figure in shown_figures(one):
+            told = figures[figure]
+            if told.without and name != CHANCE_ROW:
+                what = "no " if told.value is None else "no interval of "
+                own.setdefault((what, told.without), []).append(FIGURES[figure])
+        for (what, reason), names in own.items():
+            found.setdefault((what, ", ".join(names), reason), []).append(name)
+    words = [
+        f"{what}{figures}: {reason} ({', '.join(names)})"
+        for (what, figures, reason), names in found.items()
     ]
-    return words
+    tests: dict[str, list[str]] = {}
+    for test in one.tests:
+        if test.without:
+            tests.setdefault(test.without, []).append(f"{test.first} – {test.second}")
+    return words + [f"no test: {reason} ({', '.join(names)})" for reason, names in tests.items()]
