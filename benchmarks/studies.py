@@ -2,7 +2,7 @@
 how long 10,000 resamples take beside a plain loop.
 
     python -m benchmarks.studies                           # the tables of docs/study.md
-    python -m benchmarks.studies --only coverage --draws 200
+    python -m benchmarks.studies --only coverage --part 0.2
     python -m benchmarks.studies --only speed
 
 A population is 50,000 made-up questions with one or two answers each, whose figures are the true
@@ -26,7 +26,8 @@ from trustassay.statistics.weighted import BIASED, MEASURES, auroc, value_of
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 POPULATION = 50_000
-SIZES = (40, 200, 1000)
+SIZES = {40: 1000, 200: 600, 1000: 240}
+"""Questions, and how many sets of so many are drawn."""
 REPLICATES = 500
 """A quarter of what ``study`` draws, for time: the ends of intervals are somewhat less exact."""
 OF_ANY_LABEL = ("prr", "kendall", "spearman", "pearson")
@@ -108,7 +109,7 @@ def intervals(made: Made, measures: Sequence[str], rng: np.random.Generator) -> 
     }
 
 
-def coverage(draws: int) -> None:
+def coverage(part: float) -> None:
     """Print how often the intervals hold the true figure, in per cent of those that there are."""
     header = " | ".join(f"n = {n}" for n in SIZES)
     print(f"| population | figure | true | {header} |\n| --- | --- | --- |{' --- |' * len(SIZES)}")
@@ -117,7 +118,8 @@ def coverage(draws: int) -> None:
         whole = population(np.random.default_rng(1), POPULATION)
         truth = {m: true_value(m, whole) for m in measures}
         cells: dict[str, list[str]] = {m: [] for m in measures}
-        for n in SIZES:
+        for n, most in SIZES.items():
+            draws = round(part * most)
             hits, there = dict.fromkeys(measures, 0), dict.fromkeys(measures, 0)
             for draw in range(draws):
                 rng = np.random.default_rng([n, draw])
@@ -200,14 +202,15 @@ def p_values(scores: Floats, labels: Floats, questions: Places, rng: np.random.G
     return np.array(found)
 
 
-def alarms(draws: int) -> None:
+def alarms(part: float) -> None:
     """Print how often scores that are equally good are told apart at 5 %, in per cent."""
     header = " | ".join(f"n = {n}" for n in SIZES)
     print(f"| scores | tests | {header} |\n| --- | --- |{' --- |' * len(SIZES)}")
     for name, of in RIVALS.items():
         for scores in (2, 4):
             cells = []
-            for n in SIZES:
+            for n, most in SIZES.items():
+                draws = round(part * most)
                 raised, there = 0, 0
                 for draw in range(draws):
                     rng = np.random.default_rng([n, draw, scores])
@@ -261,13 +264,13 @@ def speed(n: int = 1000, replicates: int = 10_000) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--part", type=float, default=1.0, help="of the sets that are drawn")
     parser.add_argument("--only", choices=["coverage", "alarms", "speed"])
     args = parser.parse_args()
     if args.only in (None, "coverage"):
-        coverage(args.draws)
+        coverage(args.part)
     if args.only in (None, "alarms"):
-        alarms(args.draws)
+        alarms(args.part)
     if args.only in (None, "speed"):
         speed()
 

@@ -275,6 +275,10 @@ class _Kept:
     def __init__(self, keys: Floats, labels: Floats) -> None:
         self._ties = _Ties(keys)
         self._labels = labels[self._ties.order]
+        first = self._labels[self._ties.starts]
+        groups = self._ties.group[self._ties.order]
+        alike = len(labels) > 0 and bool((self._labels == first[groups]).all())
+        self._means = first if alike else None
 
     def area(self, weights: Floats, harmonic: Floats) -> Floats:
         """Return the sum over k of the mean label of the first k answers, shape (B,).
@@ -285,11 +289,11 @@ class _Kept:
         """
         w = weights[:, self._ties.order]
         size, label = self._ties.totals(w), self._ties.totals(w * self._labels)
-        after, total = np.cumsum(size, axis=1), np.cumsum(label, axis=1)
-        before, held = after - size, total - label
-        mean = _over(label, size, 0.0)
-        steps = harmonic[after.astype(np.int64)] - harmonic[before.astype(np.int64)]
-        return np.asarray((label + (held - before * mean) * steps).sum(axis=1))
+        after = np.cumsum(size, axis=1)
+        mean = _over(label, size, 0.0) if self._means is None else self._means
+        steps = np.diff(harmonic[after.astype(np.int64)], axis=1, prepend=0.0)
+        left = np.cumsum(label, axis=1) - label - (after - size) * mean
+        return np.asarray(label.sum(axis=1) + _products(left, steps))
 
 
 def _codes(values: Floats) -> Places:
