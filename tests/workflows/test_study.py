@@ -298,7 +298,8 @@ def test_parts_are_told_where_they_are_declared(tmp_path: Path) -> None:
     kinds = {column.name: column.kind for column in label.columns}
     assert kinds["reference"] == "metric"
     assert kinds["reference.token_f1"] == "part"
-    assert not any("reference.token_f1" in (test.first, test.second) for test in label.tests)
+    of_parts = {(test.first, test.second) for test in label.tests if "." in test.second}
+    assert of_parts == {("reference", f"reference.{part}") for part in ("em", "token_f1")}
 
 
 def test_as_many_are_accepted_as_are_right() -> None:

@@ -200,7 +200,7 @@ def _show_label(one: LabelStudy) -> None:
         say(one_line(reason))
     if one.tests:
         tests = [(f"{test.first} – {test.second}", *test_row(test)) for test in one.tests]
-        show_table((f"{named[0]} of", *TEST_COLUMNS), tests, ())
+        show_table((f"{named[0]} of", *TEST_COLUMNS), tests, (f"{named[0]} of",))
     say(one_line(headline(one)))
     for by, groups in one.groups.items():
         _show_groups(one, by, [*groups])

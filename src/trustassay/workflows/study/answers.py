@@ -55,7 +55,8 @@ class Column:
 
     kind: a metric's score, a part of it, a judge's ratings, or a baseline. probability: whether it
     can be read as the probability that an answer is right, from 0 to 1. turned: whether lower was
-    better, and the values were turned round. why: why there is none, counted.
+    better, and the values were turned round. of: the column of which it is a part. why: why there
+    is none, counted.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Column:
     probability: bool = False
     turned: bool = False
     about: str = ""
+    of: str = ""
     why: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -117,6 +119,7 @@ class _Scored:
     """A score as one run or several runs with the same settings hold it."""
 
     run: str
+    metric: str
     settings: str
     info: MetricInfo
     about: str
@@ -221,7 +224,7 @@ class _Reading:
             columns = {"": (info.title, info.score_range), **parts.get(metric, {})}
             for part, (about, bounds) in columns.items():
                 found[metric, part] = _Scored(
-                    name, settings, info, about, bounds, {}, Counter(), set()
+                    name, metric, settings, info, about, bounds, {}, Counter(), set()
                 )
         requests: dict[str, Counter[str]] = {metric: Counter() for metric in infos}
         for _, line in folder.lines():
@@ -257,12 +260,12 @@ class _Reading:
             for one in several:
                 if part and not one.values:
                     continue  # a part that these settings do not give
-                name = f"{metric}.{part}" if part else metric
-                of_run = f" ({_short(one.run, [x.run for x in several])})"
-                columns.append(self._column(name + of_run * (len(several) > 1), part, one))
+                short = _short(one.run, [other.run for other in several])
+                of_run = f" ({short})" if len(several) > 1 else ""
+                columns.append(self._column(f"{metric}{of_run}", part, of_run, one))
         return Answers(self.rows, columns, self.costs, self.known, self.of_run, self.notes)
 
-    def _column(self, name: str, part: str, one: _Scored) -> Column:
+    def _column(self, whole: str, part: str, of_run: str, one: _Scored) -> Column:
         values = np.full(len(self.rows), math.nan)
         values[list(one.values)] = list(one.values.values())
         turned = one.info.lower_is_better and not part
@@ -270,8 +273,11 @@ class _Reading:
             low, high = one.info.score_range
             values = low + high - values
         probability = one.bounds == (0.0, 1.0)
-        kind: ColumnKind = "part" if part else "metric"
-        return Column(name, kind, values, probability, turned, one.about, dict(one.why))
+        why = dict(one.why)
+        if not part:
+            return Column(whole, "metric", values, probability, turned, one.about, "", why)
+        name = f"{one.metric}.{part}{of_run}"
+        return Column(name, "part", values, probability, False, one.about, whole, why)
 
 
 def _take(scored: _Scored, place: int, fields: Mapping[str, Any], part: str) -> None:

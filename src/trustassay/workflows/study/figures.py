@@ -223,7 +223,8 @@ def paired_tests(
     questions: Places,
     resampling: Resampling,
 ) -> list[Test]:
-    """Compare every two columns, one of them no baseline, on the answers that both have.
+    """Compare every two scores, scores with baselines, and parts with the score that they are of,
+    on the answers that both have.
 
     The headline figures of both are computed from the same resampled questions; p-values are
     corrected for their number (Holm).
@@ -233,7 +234,7 @@ def paired_tests(
     tests: list[Test] = []
     drawn: dict[int, tuple[_Drawn, _Drawn]] = {}
     for a, b in itertools.combinations(columns, 2):
-        if a.kind == b.kind == "baseline":
+        if not _comparable(a, b):
             continue
         missing = np.isnan(a.values) | np.isnan(b.values) | np.isnan(labels)
         places = np.flatnonzero(~missing)
@@ -260,6 +261,12 @@ def paired_tests(
             test.first, test.second, headline, test.n, *told[:3], None, told.without
         )
     return _corrected(tests)
+
+
+def _comparable(a: Column, b: Column) -> bool:
+    if "part" in (a.kind, b.kind):
+        return a.of == b.name or b.of == a.name
+    return not a.kind == b.kind == "baseline"
 
 
 def _corrected(tests: Sequence[Test]) -> list[Test]:

@@ -52,8 +52,8 @@ class LabelStudy:
 
     label: its name, kind, and the labels of all answers. columns: scores, parts and baselines; also
     the rows ``people`` and ``chance`` have figures. groups: by field and value. tests: of every two
-    scores, and of scores and baselines. parting: which are right where others are wrong, of labels
-    of two classes.
+    scores, of scores and baselines, and of parts and their score. parting: which are right where
+    others are wrong, of labels of two classes.
     """
 
     label: Label
@@ -208,14 +208,13 @@ def _of_label(
         figures[CEILING] = people
     figures[CHANCE_ROW] = chance(label.values, label.kind)
     main = [column for column in scores if column.kind != "part"]
-    compared = [*main, *baselines]
     binary = label.kind == "binary"
     return LabelStudy(
         label,
         columns,
         figures,
         {name: _by_group(answers, scores, label, name, resampling("by", name)) for name in by},
-        paired_tests(compared, label.values, label.kind, questions, resampling("tests")),
+        paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
         right_where_wrong(answers, main[:MOST_COMPARED], label.values) if binary else (),
     )
 

@@ -104,7 +104,12 @@ def headline(one: LabelStudy) -> str:
     found = one.figures[best][one.headline]
     ends = f" ({interval_text(found.interval)})" if found.interval else ""
     words = f"Highest {name}: {best} {cell(found)}{ends}."
-    tests = [test for test in one.tests if best in (test.first, test.second)]
+    parts = {column.name for column in one.columns if column.kind == "part"}
+    tests = [
+        test
+        for test in one.tests
+        if best in (test.first, test.second) and not {test.first, test.second} & parts
+    ]
     open_ = [_other(test, best) for test in tests if test.corrected is None]
     alike = [_other(test, best) for test in tests if (test.corrected or 0.0) >= LEVEL]
     better = [
