@@ -173,6 +173,8 @@ def test_a_missing_label_names_the_fields_there_are(one: Path, tmp_path: Path) -
         study(one, labels="said", by="nothing")
     with pytest.raises(RunFolderError, match="holds no run"):
         study(tmp_path, labels="said")
+    with pytest.raises(RunFolderError, match="is a file; expected a run's folder"):
+        study(jsonl(tmp_path / "answers.jsonl", []), labels="said")
     with pytest.raises(RunFolderError, match="named twice"):
         study([one, one], labels="said")
 
@@ -193,7 +195,7 @@ def test_what_cannot_be_told_is_absent_with_its_reason(tmp_path: Path) -> None:
     assert one_class.figures["bad"]["auroc"].without == "all labels are the same (1)"
     assert few.figures["good"]["brier"].without == "too few answers: 9; at least 10 are needed"
     assert said.figures["bad"]["auroc"].n == 23
-    assert "bad: 1 answers failed" in found.notes
+    assert "bad: 1 answer failed" in found.notes
     assert "bad: 24 answers without a score" in found.notes
     assert {test.without for test in said.tests if "good" in (test.first, test.second)} == {
         "all scores are the same (0.5)"

@@ -156,11 +156,12 @@ def _write(found: Study, page: Path | None, table: Path | None) -> None:
 
 
 def _show(found: Study) -> None:
+    from trustassay.report.text import amount
     from trustassay.workflows.study.wording import COST_COLUMNS, cost_row
 
     say(
-        f"{found.answers:,} answers to {found.questions:,} questions; intervals from "
-        f"{found.resamples:,} resamples of questions, seed {found.seed}"
+        f"{amount(found.answers, 'answer')} to {amount(found.questions, 'question')}; intervals "
+        f"from {found.resamples:,} resamples of questions, seed {found.seed}"
     )
     for note in found.notes:
         say(one_line(note))

@@ -161,6 +161,8 @@ class _Reading:
 
     def read(self, path: Path) -> None:
         folder, name = RunFolder(path), str(path)
+        if path.is_file():
+            raise RunFolderError(f"{path}: is a file; expected a run's folder")
         run = folder.read_run()
         if run is None:
             raise RunFolderError(f"{path}: holds no run")

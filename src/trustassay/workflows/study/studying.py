@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.formats import InputError
+from trustassay.report.text import amount
 from trustassay.statistics.randomness import generator
 from trustassay.workflows.study.answers import Answers, Column, Cost, read_answers
 from trustassay.workflows.study.baselines import (
@@ -262,7 +263,8 @@ def _notes(columns: Sequence[Column]) -> list[str]:
             found.append(f"{column.name}: lower was better; turned round, so that higher is")
         if column.kind == "metric":
             found += [
-                f"{column.name}: {count:,} answers {why}" for why, count in column.why.items()
+                f"{column.name}: {amount(count, 'answer')} {why}"
+                for why, count in column.why.items()
             ]
     return found
 

@@ -140,9 +140,11 @@ def _listed(names: Sequence[str]) -> str:
 
 def test_row(test: Test) -> list[str]:
     """Return the cells of a test after its name."""
-    if test.difference is None or test.p is None or test.corrected is None:
+    if test.difference is None:
         return [ABSENT, "", "", ""]
     value = f"{test.difference:+.3f}".replace("-", "−")
+    if test.p is None or test.corrected is None:
+        return [value, "", "", ""]
     return [value, interval_text(test.interval, "+"), _p(test.p), _p(test.corrected)]
 
 
