@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.statistics.clusters import cluster_weights, holm, interval_of, paired_test
-from trustassay.statistics.weighted import BIASED, MEASURES, auroc, value_of
+from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, auroc, value_of
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -99,11 +99,14 @@ def intervals(made: Made, measures: Sequence[str], rng: np.random.Generator) -> 
         for name, figure in figures.items():
             drawn[name].append(figure(weights))
     ones = np.ones((1, len(x)))
+    two = set(np.unique(y)) <= {0.0, 1.0}
+    rarer = int(min(y.sum(), len(y) - y.sum())) if two else None
     return {
         name: interval_of(
             np.concatenate(d),
             len(made.scores),
             biased=float(figures[name](ones)[0]) if name in BIASED else None,
+            rarer=rarer if name in BY_CLASS else None,
         )
         for name, d in drawn.items()
     }

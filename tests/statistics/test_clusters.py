@@ -51,6 +51,8 @@ def test_the_interval_of_a_mean_is_students() -> None:
 
 def test_there_is_no_interval_of_too_little() -> None:
     assert interval_of([0.1, 0.2], 19) == "too few questions: 19; at least 20 are needed"
+    rare = interval_of([0.1, 0.2], 60, rarer=9)
+    assert rare == "too few answers of one kind: 9; at least 10 are needed"
     nan = math.nan
     assert "not defined in more than a tenth" in str(interval_of([0.1] * 8 + [nan] * 2, 50))
     assert "the same in every resample" in str(interval_of([1.0] * 10, 50))

@@ -26,6 +26,7 @@ Places = NDArray[np.int64]
 WEIGHTS_AT_ONCE = 1 << 18
 """Weights of a piece: small enough for a processor's cache."""
 FEWEST_IF_BIASED = 1000
+FEWEST_OF_CLASS = 10
 UNDEFINED = 0.1
 """Share of resamples without a figure from which it has no interval."""
 
@@ -61,7 +62,12 @@ def cluster_weights(
 
 
 def interval_of(
-    drawn: ArrayLike, clusters: int, *, biased: float | None = None, level: float = 0.95
+    drawn: ArrayLike,
+    clusters: int,
+    *,
+    biased: float | None = None,
+    rarer: int | None = None,
+    level: float = 0.95,
 ) -> Interval | str:
     """Return the percentile interval of a figure's resamples, or why there is none.
 
@@ -74,7 +80,11 @@ def interval_of(
         biased: the figure itself, if it is one that lies above the truth as resamples lie above it
             (a calibration error). The interval is then shifted down by twice that distance, not
             below 0, and needs 1,000 clusters: of fewer it is still too high.
+        rarer: samples of the rarer of two classes, if the figure is one of classes; of fewer than
+            10 its percentiles hold the truth 84 times in a hundred.
     """
+    if rarer is not None and (reason := too_few("answers of one kind", rarer, FEWEST_OF_CLASS)):
+        return reason
     if reason := too_few("questions", clusters, FEWEST if biased is None else FEWEST_IF_BIASED):
         return reason
     values = np.asarray(drawn, dtype=np.float64)

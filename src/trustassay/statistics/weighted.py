@@ -21,6 +21,7 @@ from trustassay.statistics.calibration import BINS, places_in_bins
 
 __all__ = [
     "BIASED",
+    "BY_CLASS",
     "MEASURES",
     "Figure",
     "auroc",
@@ -238,6 +239,8 @@ MEASURES: Mapping[str, Measure] = {
 """The measures by their short names."""
 BIASED = frozenset({"ece"})
 """Those that are too large in small samples: what is chance adds to them."""
+BY_CLASS = frozenset({"auroc", "auprc", "prr"})
+"""Those that are as uncertain as the rarer of two classes is rare."""
 
 
 class _Ties:

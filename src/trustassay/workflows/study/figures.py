@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from trustassay.data.labels import Kind
 from trustassay.statistics.clusters import cluster_weights, holm, interval_of, paired_test
 from trustassay.statistics.intervals import too_few
-from trustassay.statistics.weighted import BIASED, MEASURES, Figure
+from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, Figure
 from trustassay.workflows.study.answers import Column
 
 __all__ = [
@@ -97,6 +97,7 @@ class _Drawn:
     name: str
     places: Places
     figure: Figure
+    rarer: int | None = None
     draws: list[Floats] = field(default_factory=list)
 
     def add(self, weights: Floats) -> None:
@@ -136,7 +137,8 @@ def estimates(
             why = why_undefined(name, column, x, y, kind)
             own[name] = Estimate(None, len(x), None, why)
             if not why:
-                open_[column.name, name] = _Drawn(name, places, measure(x, y))
+                rarer = _rarer(y) if name in BY_CLASS and kind == "binary" else None
+                open_[column.name, name] = _Drawn(name, places, measure(x, y), rarer)
     _draw(list(open_.values()), questions, resampling)
     for (column_name, name), drawn in open_.items():
         found[column_name][name] = _estimate(drawn, questions)
@@ -265,7 +267,8 @@ def paired_tests(
 
 def _comparable(a: Column, b: Column) -> bool:
     if "part" in (a.kind, b.kind):
-        return a.of == b.name or b.of == a.name
+        own = a.of == b.name or b.of == a.name
+        return own and not np.array_equal(a.values, b.values, equal_nan=True)
     return not a.kind == b.kind == "baseline"
 
 
@@ -287,13 +290,19 @@ def _draw(open_: Sequence[_Drawn], questions: Places, resampling: Resampling) ->
                 one.add(weights)
 
 
+def _rarer(labels: Floats) -> int:
+    """Return how many labels of 0 and 1 are of the rarer kind."""
+    right = int(labels.sum())
+    return min(right, len(labels) - right)
+
+
 def _estimate(drawn: _Drawn, questions: Places) -> Estimate:
     value, n = drawn.value, len(drawn.places)
     if math.isnan(value):
         return Estimate(None, n, None, "not defined for these scores and labels")
     clusters = len(np.unique(questions[drawn.places]))
     biased = value if drawn.name in BIASED else None
-    interval = interval_of(drawn.resamples, clusters, biased=biased)
+    interval = interval_of(drawn.resamples, clusters, biased=biased, rarer=drawn.rarer)
     if isinstance(interval, str):
         return Estimate(value, n, None, interval)
     return Estimate(value, n, interval)
