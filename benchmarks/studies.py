@@ -28,6 +28,8 @@ Places = NDArray[np.int64]
 POPULATION = 50_000
 SIZES = {40: 1000, 200: 600, 1000: 240}
 """Questions, and how many sets of so many are drawn."""
+FEWEST_TOLD = 20
+"""Intervals of which is told how many hold the truth."""
 REPLICATES = 500
 """A quarter of what ``study`` draws, for time: the ends of intervals are somewhat less exact."""
 OF_ANY_LABEL = ("prr", "kendall", "spearman", "pearson")
@@ -134,7 +136,7 @@ def coverage(part: float) -> None:
                         hits[m] += interval[0] - 1e-9 <= truth[m] <= interval[1] + 1e-9
             for m in measures:
                 without = round(100 * (draws - there[m]) / draws)
-                said = f"{100 * hits[m] / there[m]:.1f}" if there[m] else "none"
+                said = f"{100 * hits[m] / there[m]:.1f}" if there[m] >= FEWEST_TOLD else "none"
                 cells[m].append(said + (f" ({without})" if without else ""))
         for m in measures:
             print(f"| {name} | `{m}` | {truth[m]:.3f} | {' | '.join(cells[m])} |", flush=True)
