@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -214,14 +215,21 @@ def _of_label(
         label,
         columns,
         figures,
-        {name: _by_group(answers, scores, label, name, resampling("by", name)) for name in by},
+        {
+            name: _by_group(answers, scores, label, name, partial(resampling, "by", name))
+            for name in by
+        },
         paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
         right_where_wrong(answers, main[:MOST_COMPARED], label.values) if binary else (),
     )
 
 
 def _by_group(
-    answers: Answers, scores: Sequence[Column], label: Label, name: str, resampling: Resampling
+    answers: Answers,
+    scores: Sequence[Column],
+    label: Label,
+    name: str,
+    resampling: Callable[[str], Resampling],
 ) -> dict[str, Figures]:
     """Return the figures within each value of a field, and of the length there."""
     values = np.array(group_values(answers, name))
@@ -240,7 +248,7 @@ def _by_group(
         _, questions = np.unique(answers.questions[places], return_inverse=True)
         labels = label.values[places]
         own: dict[str, Mapping[str, Estimate]] = {}
-        own |= estimates(columns, labels, label.kind, questions, resampling)
+        own |= estimates(columns, labels, label.kind, questions, resampling(value))
         own[CHANCE_ROW] = chance(labels, label.kind)
         found[value] = own
     return found
