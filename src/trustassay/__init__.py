@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trustassay.runs.looks import WorstAnswer
     from trustassay.sample import Document, Sample, SampleError
     from trustassay.workflows.chat import Unanswered, UnansweredError, chat
+    from trustassay.workflows.study import Study, study
     from trustassay.workflows.watch import WatchOptions
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "RunFolderError",
     "Sample",
     "SampleError",
+    "Study",
     "Summary",
     "Unanswered",
     "UnansweredError",
@@ -59,6 +61,7 @@ __all__ = [
     "rescore",
     "score",
     "similarity",
+    "study",
     "watch",
 ]
 
@@ -95,6 +98,8 @@ _HOMES = {
     "score": "api",
     "similarity": "backends.resolve",
     "watch": "api",
+    "Study": "workflows.study",
+    "study": "workflows.study",
 }
 
 

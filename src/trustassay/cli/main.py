@@ -31,6 +31,7 @@ from trustassay.cli import (
     rubric,
     score,
     select,
+    study,
     tune,
     watch,
 )
@@ -61,6 +62,7 @@ app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
 app.command("annotate")(annotate.annotate)
 app.command("agree")(agree.agree)
+app.command("study")(study.study)
 app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
 app.add_typer(select.app, name="select")

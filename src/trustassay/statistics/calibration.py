@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["balanced_accuracy", "calibration_error"]
+__all__ = [
+    "BINS",
+    "ReliabilityBin",
+    "balanced_accuracy",
+    "calibration_error",
+    "places_in_bins",
+    "reliability_bins",
+]
 
 Floats = NDArray[np.float64]
 BINS = 15
+
+
+def places_in_bins(chances: ArrayLike, bins: int = BINS) -> NDArray[np.int64]:
+    """Return the bin of each probability, from 0; of equal width, and 1 belongs to the last."""
+    given = np.asarray(chances, dtype=np.float64)
+    return np.minimum((given * bins).astype(np.int64), bins - 1)
 
 
 def calibration_error(chances: ArrayLike, truth: ArrayLike, bins: int = BINS) -> float | None:
@@ -24,9 +39,33 @@ def calibration_error(chances: ArrayLike, truth: ArrayLike, bins: int = BINS) ->
     given, true = np.asarray(chances, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if not len(given):
         return None
-    place = np.minimum((given * bins).astype(int), bins - 1)
+    place = places_in_bins(given, bins)
     gaps = np.abs(np.bincount(place, given, bins) - np.bincount(place, true, bins))
     return float(gaps.sum() / len(given))
+
+
+class ReliabilityBin(NamedTuple):
+    """Probabilities that lie together: how many, their mean, and the share that is true."""
+
+    n: int
+    chance: float
+    true: float
+
+
+def reliability_bins(
+    chances: ArrayLike, truth: ArrayLike, bins: int = BINS
+) -> list[ReliabilityBin]:
+    """Return the bins of :func:`calibration_error` that hold anything, the lowest first.
+
+    Args:
+        chances: probabilities, shape (n,). truth: whether each is true, shape (n,).
+    """
+    given, true = np.asarray(chances, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    place = places_in_bins(given, bins)
+    n = np.bincount(place, minlength=bins)
+    means = [np.bincount(place, one, bins) / np.maximum(n, 1) for one in (given, true)]
+    columns = zip(n.tolist(), *(one.tolist() for one in means), strict=True)
+    return [ReliabilityBin(*column) for column in columns if column[0]]
 
 
 def balanced_accuracy(chances: ArrayLike, truth: ArrayLike, threshold: float = 0.5) -> float | None:

@@ -54,7 +54,7 @@ MANY = 1000
 
 def too_few(what: str, there: int, needed: int) -> str | None:
     """Return why a figure has no interval, or ``None`` if there are enough samples."""
-    return f"too few {what}: {there}; at least {needed} are needed" if there < needed else None
+    return f"too few {what}: {there:,}; at least {needed:,} are needed" if there < needed else None
 
 
 class RowSums:

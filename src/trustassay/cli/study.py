@@ -1,0 +1,237 @@
+"""``trustassay study``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.streams import one_line, print_json, say
+from trustassay.cli.tables import show_table
+
+if TYPE_CHECKING:
+    from trustassay.workflows.study import LabelStudy, Study
+
+CASES = 3
+PARTING = 8
+
+
+def study(  # noqa: PLR0913 - one argument an option
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Folders of finished runs: of the same answers, or of others.",
+            show_default=False,
+        ),
+    ],
+    label: Annotated[
+        list[str],
+        typer.Option(
+            help="The field of the samples that says how good an answer is: 0 and 1, a level, a "
+            "number, or words such as yes and no; dots descend into objects. Or a column of "
+            "--ratings. May be given again.",
+            metavar="FIELD",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    ratings: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="Ratings by people as `annotate` writes them or `agree` reads them, pooled to one "
+            "label; or a table keyed by id, whose columns --label names.",
+            show_default=False,
+        ),
+    ] = None,
+    by: Annotated[
+        list[str],
+        typer.Option(
+            help="Tell all figures again for each value of a field: source, model, ... May be "
+            "given again.",
+            metavar="FIELD",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    positive: Annotated[
+        list[str],
+        typer.Option(
+            help="A word of a label that means right; all others of that label then mean wrong. "
+            "May be given again.",
+            metavar="WORD",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    levels: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="Words of an ordinal scale, the lowest first, with commas between them.",
+            show_default=False,
+        ),
+    ] = None,
+    machine: Annotated[
+        list[str],
+        typer.Option(
+            help="A rater of --ratings that is a judge: a score to be studied, and no label. May "
+            "be given again.",
+            metavar="RATER",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    field: Annotated[
+        list[str],
+        typer.Option(
+            help="Where a column of --ratings is called otherwise: item=question_id. May be given "
+            "again.",
+            metavar="NAME=COLUMN",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    page: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Write a page with curves and tables.", show_default=False),
+    ] = None,
+    table: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Write all figures: .csv, .tsv or .md.", show_default=False),
+    ] = None,
+    resamples: Annotated[
+        int, typer.Option(help="How often questions are drawn anew.", min=100)
+    ] = 2000,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Say which scores of a run to believe: each held against labels by people.
+
+    AUROC, AUPRC, PRR, Kendall's tau-b, Spearman, Pearson, and for probabilities Brier and
+    calibration error, with 95 % intervals from resampled questions; differences between scores
+    with p-values corrected for their number; baselines (length, source, chance), what people
+    reach, what each score takes, and which is right where another is wrong.
+
+    \b
+    trustassay study runs/one --label label
+    trustassay study runs/one runs/two --label labels.correct --by source --by model
+    trustassay study runs/one --ratings ratings.jsonl --machine gpt-4o --page study.html
+    trustassay study runs/one --ratings gold.csv --label verdict --positive grounded --table all.csv
+    """
+    with errors_for_people():
+        from trustassay.workflows.study import study as hold
+
+        _check_table(table)
+        found = hold(
+            runs,
+            labels=label,
+            ratings=ratings,
+            by=by,
+            positive=positive,
+            levels=[word for word in (levels or "").split(",") if word.strip()],
+            machines=machine,
+            fields=common.pairs(field, "--field"),
+            seed=seed,
+            resamples=resamples,
+        )
+        _show(found)
+        _write(found, page, table)
+        if as_json:
+            print_json(found.to_dict())
+
+
+def _check_table(table: Path | None) -> None:
+    """Refuse a name that would be refused after minutes of work."""
+    if table is not None and table.suffix.lower() not in (".csv", ".tsv", ".md"):
+        raise ValueError(f"--table {table}: expected a name that ends with .csv, .tsv or .md")
+
+
+def _write(found: Study, page: Path | None, table: Path | None) -> None:
+    from trustassay.workflows.study.outputs import write_page, write_table
+
+    if page:
+        write_page(found, page)
+        say(f"page: {page}")
+    if table:
+        write_table(found, table)
+        say(f"table: {table}")
+
+
+def _show(found: Study) -> None:
+    from trustassay.report.text import amount
+    from trustassay.workflows.study.wording import COST_COLUMNS, cost_row
+
+    say(
+        f"{amount(found.answers, 'answer')} to {amount(found.questions, 'question')}; intervals "
+        f"from {found.resamples:,} resamples of questions, seed {found.seed}"
+    )
+    for note in found.notes:
+        say(one_line(note))
+    for one in found.labels:
+        _show_label(one)
+    rows = [(cost.metric, *cost_row(cost)) for cost in found.costs]
+    show_table(("a sample takes", *COST_COLUMNS), rows, ("requests",))
+
+
+def _show_label(one: LabelStudy) -> None:
+    from trustassay.workflows.study.wording import (
+        FIGURES,
+        TEST_COLUMNS,
+        figure_cells,
+        headline,
+        label_title,
+        missing,
+        ranked,
+        shown_figures,
+        test_row,
+    )
+
+    say("")
+    say(one_line(f"label {label_title(one)}"))
+    shown = shown_figures(one)
+    first, second = shown[:4], shown[4:]
+    rows = [(name, *figure_cells(one.figures[name], first)) for name in ranked(one)]
+    named = [FIGURES[name] for name in first]
+    show_table(("score", "n", named[0], "95 % interval", *named[1:]), rows, ())
+    if second:
+        rest = [
+            (name, *figure_cells(one.figures[name], [second[0], *second])[3:])
+            for name in ranked(one)
+        ]
+        show_table(("score", *(FIGURES[name] for name in second)), rest, ())
+    for reason in missing(one):
+        say(one_line(reason))
+    if one.tests:
+        tests = [(f"{test.first} – {test.second}", *test_row(test)) for test in one.tests]
+        show_table((f"{named[0]} of", *TEST_COLUMNS), tests, (f"{named[0]} of",))
+    say(one_line(headline(one)))
+    for by, groups in one.groups.items():
+        _show_groups(one, by, [*groups])
+    _show_parting(one)
+
+
+def _show_groups(one: LabelStudy, by: str, values: list[str]) -> None:
+    from trustassay.workflows.study.wording import FIGURES, figure_cells
+
+    kinds = {column.name: column.kind for column in one.columns}
+    rows = [
+        (f"{value or 'none'}: {name}", *figure_cells(figures, [one.headline]))
+        for value in values
+        for name, figures in one.groups[by][value].items()
+        if kinds.get(name) in ("metric", "judge", "baseline")
+    ]
+    show_table((by, "n", FIGURES[one.headline], "95 % interval"), rows, ())
+
+
+def _show_parting(one: LabelStudy) -> None:
+    parting = sorted(one.parting, key=lambda each: -each.count)[:PARTING]
+    rows = [
+        (
+            f"{each.first} right, {each.second} wrong",
+            f"{each.count:,}",
+            f"{each.wrong:,}",
+            " ".join(case.id for case in each.cases[:CASES]),
+        )
+        for each in parting
+        if each.count
+    ]
+    if rows:
+        show_table(("answers", "count", "of errors", "such as"), rows, ("such as",))

@@ -1,0 +1,159 @@
+"""Labels of answers, as people write them: numbers, or words for right and wrong, or levels."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trustassay.data.formats import InputError
+
+__all__ = ["NEGATIVE", "POSITIVE", "Kind", "LabelValues", "folded", "label_values"]
+
+Kind = Literal["binary", "ordinal", "real"]
+
+POSITIVE = frozenset(
+    "yes true 1 correct right good pass passed accept accepted truthful supported supports "
+    "entailment entailed entails faithful grounded attributable consistent factual".split()
+)
+NEGATIVE = frozenset(
+    "no false 0 incorrect wrong bad fail failed reject rejected untruthful not_supported "
+    "unsupported neutral contradiction contradicted contradicts refuted refutes not_entailment "
+    "not_stated not_found not_attributable not_enough_info unfaithful ungrounded inconsistent "
+    "hallucination hallucinated fabricated nonfactual".split()
+)
+"""Words for an answer that is right, and for one that is not, as :func:`folded` writes them."""
+MOST_LEVELS = 11
+"""Different whole numbers up to which labels are levels of a scale."""
+TOLD = 8
+LARGEST = 1e100
+"""A number beyond is no label: its square would not be a number any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelValues:
+    """Labels as numbers, in the order given; NaN is a missing one.
+
+    kind: binary labels are 0 and 1. words: what the numbers mean, where they were words.
+    """
+
+    kind: Kind
+    values: Sequence[float]
+    words: Sequence[str] = ()
+
+    @property
+    def missing(self) -> int:
+        """How many are missing."""
+        return sum(map(math.isnan, self.values))
+
+
+def label_values(
+    name: str,
+    given: Sequence[Any],
+    *,
+    positive: Sequence[str] = (),
+    levels: Sequence[str] = (),
+) -> LabelValues:
+    """Read labels. ``None``, an empty text and NaN are missing.
+
+    Args:
+        name: of the field, for messages.
+        given: numbers, booleans, texts.
+        positive: words that mean right; every other then means wrong. Applies where one occurs.
+        levels: words of an ordinal scale, the lowest first. Applies where a label is one of them.
+
+    Two different numbers are binary, the larger one being 1; up to eleven whole numbers are
+    ordinal, all others real.
+
+    Raises:
+        InputError: all are missing, one is neither a number nor a word, a number is not finite,
+            or words are not known; the message names those that were found.
+    """
+    texts = [_text(name, value) for value in given]
+    there = [text for text in texts if text]
+    if not there:
+        raise InputError(f"label {name}: all {len(given):,} labels are missing")
+    wanted, scale = [folded(one) for one in positive], [folded(one) for one in levels]
+    if any(folded(text) in wanted for text in there):
+        return LabelValues(
+            "binary", [_or_nan(text, float(folded(text) in wanted)) for text in texts]
+        )
+    if any(folded(text) in scale for text in there):
+        return LabelValues("ordinal", _places(name, texts, scale), tuple(levels))
+    numbers = [math.nan if not text else _number(text) for text in texts]
+    if not any(number is None for number in numbers):
+        return _numbers(name, [math.nan if one is None else one for one in numbers])
+    return LabelValues("binary", _by_words(name, texts))
+
+
+def folded(text: str) -> str:
+    """Return a word as it is compared: without case, and ``_`` for spaces and hyphens."""
+    return "_".join(text.casefold().replace("-", " ").split())
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return str(int(value))
+    if not isinstance(value, str | int | float):
+        kind = "an object" if isinstance(value, dict) else "a list"
+        inside = f"; name a field in it ({name}.…)" if isinstance(value, dict) and value else ""
+        raise InputError(f"label {name}: expected a number or a word, got {kind}{inside}")
+    return str(value).strip()
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _or_nan(text: str, value: float) -> float:
+    return value if text else math.nan
+
+
+def _numbers(name: str, values: Sequence[float]) -> LabelValues:
+    there = [value for value in values if not math.isnan(value)]
+    if strange := [value for value in there if not abs(value) <= LARGEST]:
+        raise InputError(f"label {name}: expected finite numbers, got {strange[0]:g}")
+    different = sorted(set(there))
+    if set(different) <= {0.0, 1.0}:
+        return LabelValues("binary", values)
+    if len(different) == 2:
+        high = different[1]
+        found = [value if math.isnan(value) else float(value == high) for value in values]
+        return LabelValues("binary", found, [f"{value:g}" for value in different])
+    whole = all(value.is_integer() for value in there)
+    return LabelValues("ordinal" if whole and len(different) <= MOST_LEVELS else "real", values)
+
+
+def _places(name: str, texts: Sequence[str], scale: Sequence[str]) -> list[float]:
+    """Return the places of words on a scale."""
+    if strange := [text for text in texts if text and folded(text) not in scale]:
+        raise InputError(
+            f"label {name}: {strange[0][:40]!r} is not among the levels {', '.join(scale)}"
+        )
+    return [float(scale.index(folded(text))) if text else math.nan for text in texts]
+
+
+def _by_words(name: str, texts: Sequence[str]) -> list[float]:
+    """Return 1 for words that mean right, 0 for those that mean wrong."""
+    words = [folded(text) for text in texts]
+    unknown = Counter(
+        text
+        for text, word in zip(texts, words, strict=True)
+        if word and word not in POSITIVE | NEGATIVE
+    )
+    if unknown:
+        told = ", ".join(f"{text[:40]!r} ({n:,})" for text, n in unknown.most_common(TOLD))
+        more = f" and {len(unknown) - TOLD:,} more" if len(unknown) > TOLD else ""
+        raise InputError(
+            f"label {name}: does not say what is right: {told}{more}; expected numbers, or words "
+            "such as yes and no, correct and incorrect, supported and not_supported; --positive "
+            "WORD names what is right, --levels the words of a scale"
+        )
+    return [_or_nan(text, float(word in POSITIVE)) for text, word in zip(texts, words, strict=True)]

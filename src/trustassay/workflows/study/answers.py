@@ -1,0 +1,339 @@
+"""The answers of one or several runs with all that was scored of them, an answer a row."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.calls.backends import MODEL
+from trustassay.data.layouts import ABSENT, reach
+from trustassay.errors import RunFolderError
+from trustassay.metric import MetricInfo
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.infos import metric_infos, metrics_of
+from trustassay.runs.outputs import SHOWN
+from trustassay.sample import question_key
+from trustassay.statistics.clusters import cluster_numbers
+from trustassay.summaries import Mean, Quantile
+
+__all__ = ["Answer", "Answers", "Column", "Cost", "read_answers"]
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+ColumnKind = Literal["metric", "part", "judge", "baseline"]
+TEXTS = frozenset({"id", "question", "response"})
+LONGEST_LABEL = 60
+"""Characters of a text up to which a field can be a label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One response, wherever it was scored; ``link`` leads into a run's report, if that lists it.
+
+    fields: the values of the sample's fields that were asked for.
+    """
+
+    id: str
+    model: str
+    question: str
+    words: int
+    link: str
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One score of all answers: higher is better, NaN where there is none.
+
+    kind: a metric's score, a part of it, a judge's ratings, or a baseline. probability: whether it
+    can be read as the probability that an answer is right, from 0 to 1. turned: whether lower was
+    better, and the values were turned round. of: the column of which it is a part. why: why there
+    is none, counted.
+    """
+
+    name: str
+    kind: ColumnKind
+    values: Floats
+    probability: bool = False
+    turned: bool = False
+    about: str = ""
+    of: str = ""
+    why: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a metric took for one sample, on average over the ``samples`` of a run.
+
+    requests: by capability. calls, tokens: of chat models. usd: ``None`` where a price is unknown.
+    """
+
+    run: str
+    metric: str
+    samples: int
+    requests: Mapping[str, float]
+    calls: float
+    tokens: float
+    usd: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All answers, the columns that runs hold of them, and what these took.
+
+    known: names of the fields by run that could be labels. of_run: the answers of each run.
+    notes: what a reader should know.
+    """
+
+    rows: Sequence[Answer]
+    columns: Sequence[Column]
+    costs: Sequence[Cost]
+    known: Mapping[str, Sequence[str]]
+    of_run: Mapping[str, Sequence[int]]
+    notes: Sequence[str] = ()
+
+    @property
+    def questions(self) -> Places:
+        """The number of each answer's question: of questions that are equal, the same."""
+        return cluster_numbers([row.question for row in self.rows])
+
+    def field(self, name: str) -> list[Any]:
+        """Return a field of all answers, ``None`` where it is missing."""
+        return [row.fields.get(name) for row in self.rows]
+
+
+@dataclass
+class _Scored:
+    """A score as one run or several runs with the same settings hold it."""
+
+    run: str
+    metric: str
+    settings: str
+    info: MetricInfo
+    about: str
+    bounds: tuple[float, float] | None
+    values: dict[int, float]
+    why: Counter[str]
+    seen: set[int]
+
+
+def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> Answers:
+    """Read finished runs. Answers with the same id, model and response are one answer.
+
+    A metric that several runs hold with the same settings, of different answers, is one column;
+    else there is one for each run.
+
+    Args:
+        runs: their folders.
+        fields: dotted names of the fields of the samples that are kept.
+
+    Raises:
+        RunFolderError: one is not a finished run, or is named twice.
+    """
+    reading = _Reading(list(fields))
+    for path in runs:
+        reading.read(path)
+    return reading.answers()
+
+
+class _Reading:
+    def __init__(self, fields: list[str]) -> None:
+        self.fields = fields
+        self.rows: list[Answer] = []
+        self.places: dict[tuple[str, str, str], int] = {}
+        self.scored: dict[tuple[str, str], list[_Scored]] = {}
+        self.costs: list[Cost] = []
+        self.known: dict[str, list[str]] = {}
+        self.of_run: dict[str, list[int]] = {}
+        self.notes: list[str] = []
+
+    def read(self, path: Path) -> None:
+        folder, name = RunFolder(path), str(path)
+        if path.is_file():
+            raise RunFolderError(f"{path}: is a file; expected a run's folder")
+        run = folder.read_run()
+        if run is None:
+            raise RunFolderError(f"{path}: holds no run")
+        summary = folder.read_summary()
+        if summary is None:
+            raise RunFolderError(f"{path}: the run is not finished; run its command again")
+        if name in self.of_run:
+            raise RunFolderError(f"{path}: is named twice")
+        own = self._samples(folder, name)
+        self._assessments(folder, run, name, own, summary)
+
+    def _samples(self, folder: RunFolder, name: str) -> dict[str, int]:
+        """Add the samples of a run and return their places by id."""
+        linked = folder.report_path.exists()
+        own: dict[str, int] = {}
+        known: dict[str, None] = {}
+        for number, record in enumerate(folder.sample_records(), 1):
+            response = str(record.get("response") or "")
+            model = str(record.get("model") or "")
+            key = (record["id"], model, response)
+            place = self.places.setdefault(key, len(self.rows))
+            if place == len(self.rows):
+                question = question_key(str(record.get("question") or ""))
+                link = f"{folder.report_path}#a{number}" if linked else ""
+                words = len(response.split())
+                self.rows.append(Answer(record["id"], model, question, words, link))
+            kept = self.rows[place].fields
+            for wanted in self.fields:
+                value = reach(record, wanted)
+                if value is not ABSENT and value is not None:
+                    kept.setdefault(wanted, value)
+            own[record["id"]] = place
+            known.update(dict.fromkeys(_label_fields(record)))
+        if len(own) > SHOWN:  # the report lists a selection, under numbers of its own
+            for place in own.values():
+                row = self.rows[place]
+                if row.link.startswith(f"{folder.report_path}#"):
+                    self.rows[place] = Answer(
+                        row.id, row.model, row.question, row.words, "", row.fields
+                    )
+        self.known[name] = sorted(known)
+        self.of_run[name] = list(own.values())
+        return own
+
+    def _assessments(
+        self,
+        folder: RunFolder,
+        run: Mapping[str, Any],
+        name: str,
+        own: Mapping[str, int],
+        summary: Mapping[str, Any],
+    ) -> None:
+        infos = metric_infos(folder, run)
+        parts = _declared_parts(run)
+        backends = {k: v for k, v in run["backends"].items() if k != MODEL}
+        found: dict[tuple[str, str], _Scored] = {}
+        for metric, info in infos.items():
+            settings = json.dumps([run["metrics"][metric], backends], sort_keys=True, default=str)
+            if metric not in parts:
+                self.notes.append(f"{name}: {metric} is not installed, so its parts are left out")
+            columns = {"": (info.title, info.score_range), **parts.get(metric, {})}
+            for part, (about, bounds) in columns.items():
+                found[metric, part] = _Scored(
+                    name, metric, settings, info, about, bounds, {}, Counter(), set()
+                )
+        requests: dict[str, Counter[str]] = {metric: Counter() for metric in infos}
+        for _, line in folder.lines():
+            metric, place = line.fields["metric"], own.get(line.fields["id"])
+            if place is None or metric not in infos:
+                continue
+            requests[metric].update(line.fields["calls"])
+            for (of, part), scored in found.items():
+                if of == metric:
+                    _take(scored, place, line.fields, part)
+        for key, scored in found.items():
+            self._join(key, scored)
+        used = summary.get("usage", {}).get("metrics", {})
+        self.costs += [
+            _cost(name, metric, len(own), requests[metric], used.get(metric, {}))
+            for metric in infos
+        ]
+
+    def _join(self, key: tuple[str, str], scored: _Scored) -> None:
+        """Add what one run holds to that of another with the same settings and other answers."""
+        there = self.scored.setdefault(key, [])
+        for other in there:
+            if other.settings == scored.settings and not other.seen & scored.seen:
+                other.values |= scored.values
+                other.why.update(scored.why)
+                other.seen |= scored.seen
+                return
+        there.append(scored)
+
+    def answers(self) -> Answers:
+        columns = []
+        for (metric, part), several in self.scored.items():
+            for one in several:
+                if part and not one.values:
+                    continue  # a part that these settings do not give
+                short = _short(one.run, [other.run for other in several])
+                of_run = f" ({short})" if len(several) > 1 else ""
+                columns.append(self._column(f"{metric}{of_run}", part, of_run, one))
+        return Answers(self.rows, columns, self.costs, self.known, self.of_run, self.notes)
+
+    def _column(self, whole: str, part: str, of_run: str, one: _Scored) -> Column:
+        values = np.full(len(self.rows), math.nan)
+        values[list(one.values)] = list(one.values.values())
+        turned = one.info.lower_is_better and not part
+        if turned:
+            low, high = one.info.score_range
+            values = low + high - values
+        probability = one.bounds == (0.0, 1.0)
+        why = dict(one.why)
+        if not part:
+            return Column(whole, "metric", values, probability, turned, one.about, "", why)
+        name = f"{one.metric}.{part}{of_run}"
+        return Column(name, "part", values, probability, False, one.about, whole, why)
+
+
+def _take(scored: _Scored, place: int, fields: Mapping[str, Any], part: str) -> None:
+    scored.seen.add(place)
+    value = fields["parts"].get(part) if part else fields["score"]
+    if fields["error"] is not None:
+        scored.why["failed"] += 1
+    elif value is None:
+        scored.why["without a score" if not part else "without this part"] += 1
+    else:
+        scored.values[place] = float(value)
+
+
+def _declared_parts(
+    run: Mapping[str, Any],
+) -> dict[str, dict[str, tuple[str, tuple[float, float] | None]]]:
+    """Return, by metric, the parts that figures declare, what they are, and their bounds."""
+    found: dict[str, dict[str, tuple[str, tuple[float, float] | None]]] = {}
+    for name, metric in metrics_of(run).items():
+        own = found.setdefault(name, {})
+        for figure in metric.figures.values():
+            match figure.statistic:
+                case Mean(of=part, bounds=bounds) if part != "score":
+                    own[part] = (figure.explanation, bounds)
+                case Quantile(of=part) if part != "score":
+                    own.setdefault(part, (figure.explanation, None))
+    return found
+
+
+def _cost(
+    run: str, metric: str, n: int, requests: Counter[str], used: Mapping[str, Mapping[str, Any]]
+) -> Cost:
+    samples = max(n, 1)
+    calls = sum(one["calls"] for one in used.values())
+    tokens = sum(one["prompt_tokens"] + one["reply_tokens"] for one in used.values())
+    prices = [one["usd"] for one in used.values()]
+    usd = None if None in prices else sum(prices) / samples
+    each = {name: count / samples for name, count in sorted(requests.items())}
+    return Cost(run, metric, n, each, calls / samples, tokens / samples, usd)
+
+
+def _short(run: str, runs: Sequence[str]) -> str:
+    """Return the name of a run's folder, or its path where others are called the same."""
+    name = Path(run).name
+    return run if [Path(one).name for one in runs].count(name) > 1 else name
+
+
+def _label_fields(record: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    """Yield the dotted names of fields that hold a number, a boolean or a short text."""
+    for key, value in record.items():
+        name = f"{before}{key}"
+        if isinstance(value, Mapping):
+            yield from _label_fields(value, f"{name}.")
+            continue
+        short = isinstance(value, str) and len(value) <= LONGEST_LABEL and name not in TEXTS
+        if short or isinstance(value, bool | int | float):
+            yield name

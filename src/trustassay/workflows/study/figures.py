@@ -1,0 +1,308 @@
+"""Figures of columns against one label, with intervals from resampled questions, and tests."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.data.labels import Kind
+from trustassay.statistics.clusters import cluster_weights, holm, interval_of, paired_test
+from trustassay.statistics.intervals import too_few
+from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, Figure
+from trustassay.workflows.study.answers import Column
+
+__all__ = [
+    "CHANCE",
+    "FEWEST_ANSWERS",
+    "HEADLINE",
+    "Estimate",
+    "Resampling",
+    "Test",
+    "chance",
+    "estimates",
+    "mean_estimates",
+    "paired_tests",
+    "why_undefined",
+]
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+HEADLINE: Mapping[Kind, str] = {"binary": "auroc", "ordinal": "kendall", "real": "kendall"}
+"""The figure by which columns are ordered and compared."""
+OF_CLASSES = frozenset({"auroc", "auprc", "brier", "ece"})
+OF_PROBABILITIES = frozenset({"brier", "ece"})
+CHANCE = {"auroc": 0.5, "prr": 0.0, "kendall": 0.0, "spearman": 0.0, "pearson": 0.0, "ece": 0.0}
+FEWEST_ANSWERS = 10
+"""Answers below which nothing is told: a single one would move a figure by a tenth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure of ``n`` answers, ``None`` where it is not defined, with its interval; ``without``
+    says why one of them is missing."""
+
+    value: float | None
+    n: int
+    interval: tuple[float, float] | None = None
+    without: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """Two columns held against the same label on the same answers.
+
+    difference: of their headline figures, first minus second. p: two-sided; corrected: for the
+    number of tests of this label.
+    """
+
+    __test__ = False  # no test of pytest's
+
+    first: str
+    second: str
+    figure: str
+    n: int
+    difference: float | None
+    interval: tuple[float, float] | None
+    p: float | None
+    corrected: float | None
+    without: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class Resampling(NamedTuple):
+    """How often questions are drawn, and from what randomness."""
+
+    rng: np.random.Generator
+    replicates: int
+
+
+@dataclass
+class _Drawn:
+    """A figure of some of the answers, and its resamples."""
+
+    name: str
+    places: Places
+    figure: Figure
+    rarer: int | None = None
+    draws: list[Floats] = field(default_factory=list)
+
+    def add(self, weights: Floats) -> None:
+        whole = len(self.places) == weights.shape[1]
+        self.draws.append(self.figure(weights if whole else weights[:, self.places]))
+
+    @property
+    def value(self) -> float:
+        return float(self.figure(np.ones((1, len(self.places))))[0])
+
+    @property
+    def resamples(self) -> Floats:
+        return np.concatenate(self.draws)
+
+
+def estimates(
+    columns: Sequence[Column],
+    labels: Floats,
+    kind: Kind,
+    questions: Places,
+    resampling: Resampling,
+) -> dict[str, dict[str, Estimate]]:
+    """Return all figures by column and name.
+
+    Args:
+        columns: of n answers.
+        labels: shape (n,), NaN where there is none.
+        questions: number of each answer's question, shape (n,).
+    """
+    found: dict[str, dict[str, Estimate]] = {}
+    open_: dict[tuple[str, str], _Drawn] = {}
+    for column in columns:
+        own = found.setdefault(column.name, {})
+        places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
+        x, y = column.values[places], labels[places]
+        for name, measure in MEASURES.items():
+            why = why_undefined(name, column, x, y, kind)
+            own[name] = Estimate(None, len(x), None, why)
+            if not why:
+                rarer = _rarer(y) if name in BY_CLASS and kind == "binary" else None
+                open_[column.name, name] = _Drawn(name, places, measure(x, y), rarer)
+    _draw(list(open_.values()), questions, resampling)
+    for (column_name, name), drawn in open_.items():
+        found[column_name][name] = _estimate(drawn, questions)
+    return found
+
+
+def mean_estimates(
+    pairs: Sequence[tuple[Column, Floats]],
+    kind: Kind,
+    questions: Places,
+    resampling: Resampling,
+) -> dict[str, Estimate]:
+    """Return all figures as means over pairs of a column and the labels that it is held against.
+
+    Pairs of which a figure is not defined do not count in it. All come from the same resamples.
+    """
+    found: dict[str, Estimate] = {}
+    open_: dict[str, _Drawn] = {}
+    everything = np.arange(len(questions))
+    for name, measure in MEASURES.items():
+        defined, why, rated = [], "", np.zeros(len(questions), dtype=bool)
+        for column, labels in pairs:
+            places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
+            x, y = column.values[places], labels[places]
+            if reason := why_undefined(name, column, x, y, kind):
+                why = why or reason
+                continue
+            defined.append((places, measure(x, y)))
+            rated[places] = True
+        found[name] = Estimate(None, int(rated.sum()), None, why)
+        if defined:
+            open_[name] = _Drawn(name, everything, _mean_of(defined))
+    _draw(list(open_.values()), questions, resampling)
+    for name, drawn in open_.items():
+        told = _estimate(drawn, questions)
+        found[name] = Estimate(told.value, found[name].n, told.interval, told.without)
+    return found
+
+
+def _mean_of(figures: Sequence[tuple[Places, Figure]]) -> Figure:
+    def figure(weights: Floats) -> Floats:
+        each = [one(weights[:, places]) for places, one in figures]
+        return np.asarray(np.mean(each, axis=0))
+
+    return figure
+
+
+def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -> str:
+    """Return why a measure says nothing of these scores and labels; empty where it does."""
+    if not len(x):
+        return "no answer has both a score and a label"
+    reasons = {
+        too_few("answers", len(x), FEWEST_ANSWERS): True,
+        f"labels are {kind}, not of two classes": name in OF_CLASSES and kind != "binary",
+        "the score is no probability": name in OF_PROBABILITIES and not column.probability,
+        f"all labels are the same ({y[0]:g})": (y == y[0]).all() and name not in OF_PROBABILITIES,
+        f"all scores are the same ({x[0]:g})": (x == x[0]).all() and name not in OF_PROBABILITIES,
+    }
+    return next((reason for reason, applies in reasons.items() if reason and applies), "")
+
+
+def chance(labels: Floats, kind: Kind) -> dict[str, Estimate]:
+    """Return what a score that knows nothing reaches: of probabilities, one that always says the
+    share of right answers."""
+    there = labels[~np.isnan(labels)]
+    n = len(there)
+    found = {}
+    for name in MEASURES:
+        if name in OF_CLASSES and kind != "binary":
+            found[name] = Estimate(None, n, None, f"labels are {kind}, not of two classes")
+        elif not n or (there == there[0]).all():
+            found[name] = Estimate(None, n, None, "all labels are the same")
+        else:
+            share = float(there.mean())
+            value = {"auprc": share, "brier": share * (1 - share)}.get(name, CHANCE.get(name))
+            found[name] = Estimate(value, n, None, "by definition")
+    return found
+
+
+def paired_tests(
+    columns: Sequence[Column],
+    labels: Floats,
+    kind: Kind,
+    questions: Places,
+    resampling: Resampling,
+) -> list[Test]:
+    """Compare every two scores, scores with baselines, and parts with the score that they are of,
+    on the answers that both have.
+
+    The headline figures of both are computed from the same resampled questions; p-values are
+    corrected for their number (Holm).
+    """
+    headline = HEADLINE[kind]
+    measure = MEASURES[headline]
+    tests: list[Test] = []
+    drawn: dict[int, tuple[_Drawn, _Drawn]] = {}
+    for a, b in itertools.combinations(columns, 2):
+        if not _comparable(a, b):
+            continue
+        missing = np.isnan(a.values) | np.isnan(b.values) | np.isnan(labels)
+        places = np.flatnonzero(~missing)
+        y = labels[places]
+        sides = [one.values[places] for one in (a, b)]
+        why = next(
+            (
+                reason
+                for one, x in zip((a, b), sides, strict=True)
+                if (reason := why_undefined(headline, one, x, y, kind))
+            ),
+            "",
+        )
+        if not why:
+            first, second = (_Drawn(headline, places, measure(x, y)) for x in sides)
+            drawn[len(tests)] = first, second
+        tests.append(Test(a.name, b.name, headline, len(places), None, None, None, None, why))
+    _draw([one for both in drawn.values() for one in both], questions, resampling)
+    for place, (first, second) in drawn.items():
+        clusters = len(np.unique(questions[first.places]))
+        told = paired_test(first.value - second.value, first.resamples - second.resamples, clusters)
+        test = tests[place]
+        tests[place] = Test(
+            test.first, test.second, headline, test.n, *told[:3], None, told.without
+        )
+    return _corrected(tests)
+
+
+def _comparable(a: Column, b: Column) -> bool:
+    if "part" in (a.kind, b.kind):
+        own = a.of == b.name or b.of == a.name
+        return own and not np.array_equal(a.values, b.values, equal_nan=True)
+    return not a.kind == b.kind == "baseline"
+
+
+def _corrected(tests: Sequence[Test]) -> list[Test]:
+    places = [place for place, test in enumerate(tests) if test.p is not None]
+    p_values = holm([p for test in tests if (p := test.p) is not None])
+    found = list(tests)
+    for place, corrected in zip(places, p_values, strict=True):
+        values = tests[place].to_dict() | {"corrected": corrected}
+        found[place] = Test(**values)
+    return found
+
+
+def _draw(open_: Sequence[_Drawn], questions: Places, resampling: Resampling) -> None:
+    """Fill the resamples of all figures, the same resampled questions for all."""
+    if open_:
+        for weights in cluster_weights(questions, resampling.rng, resampling.replicates):
+            for one in open_:
+                one.add(weights)
+
+
+def _rarer(labels: Floats) -> int:
+    """Return how many labels of 0 and 1 are of the rarer kind."""
+    right = int(labels.sum())
+    return min(right, len(labels) - right)
+
+
+def _estimate(drawn: _Drawn, questions: Places) -> Estimate:
+    value, n = drawn.value, len(drawn.places)
+    if math.isnan(value):
+        return Estimate(None, n, None, "not defined for these scores and labels")
+    clusters = len(np.unique(questions[drawn.places]))
+    biased = value if drawn.name in BIASED else None
+    interval = interval_of(drawn.resamples, clusters, biased=biased, rarer=drawn.rarer)
+    if isinstance(interval, str):
+        return Estimate(value, n, None, interval)
+    return Estimate(value, n, interval)

@@ -1,0 +1,90 @@
+"""``trustassay study``, as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.support import jsonl
+from trustassay import score
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run whose score is 1 for every right answer, and for one wrong one in five."""
+    rows = [
+        {
+            "id": f"a{i}\nforged: line",
+            "question": f"Question {i}?",
+            "response": "the blue house" if i % 2 or i % 5 == 0 else "a red car",
+            "answers": ["the blue house"],
+            "source": ("books", "web")[i % 3 == 0],
+            "labels": {"correct": ("no", "yes")[i % 2], "mood": ("calm", "cross", "sad")[i % 3]},
+        }
+        for i in range(60)
+    ]
+    path = tmp_path / "runs" / "one"
+    score(jsonl(tmp_path / "in.jsonl", rows), metrics="reference:parts=em", out=path, report=False)
+    return path
+
+
+ARGUMENTS = ("--label", "labels.correct", "--resamples", "200")
+
+
+def test_tables_page_file_and_json(cli: Cli, run: Path) -> None:
+    said = cli(
+        "study", run, *ARGUMENTS, "--by", "source", "--page", "s.html", "--table", "s.csv", "--json"
+    )
+    assert said.status == 0, said.err
+    found = json.loads(said.out)
+    (label,) = found["labels"]
+    scores = {one["name"]: one["figures"] for one in label["scores"]}
+    # 30 right, all scored 1, and 6 of 30 wrong ones: a tie counts half
+    assert scores["reference"]["auroc"]["value"] == pytest.approx((24 + 6 / 2) / 30)
+    assert (label["label"], label["kind"], label["n"]) == ("labels.correct", "binary", 60)
+    assert "60 answers to 60 questions" in said.err
+    assert "label labels.correct: 60 answers with a binary label, mean 0.500" in said.err
+    assert "Highest AUROC: reference 0.900" in said.err
+    assert "web: reference" in said.err
+    assert "no Brier, ECE: the score is no probability (length" in said.err
+    assert Path("s.html").read_text().startswith("<!doctype html>")
+    with Path("s.csv").open(newline="") as file:
+        assert {row["by"] for row in csv.DictReader(file)} == {"", "source"}
+
+
+def test_it_fits_a_narrow_terminal(cli: Cli, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = cli("study", run, *ARGUMENTS)
+    tables = [line for line in said.err.splitlines() if line.startswith(("reference ", "score "))]
+    assert len(tables) >= 4
+    assert max(map(len, tables)) <= 80
+    assert "\nforged" not in said.err
+
+
+def test_faults_end_with_status_2(cli: Cli, run: Path) -> None:
+    said = cli("study", run, "--label", "correct")
+    assert said.status == 2
+    assert "no sample has the label correct; fields with numbers or short texts: " in said.err
+    assert "labels.correct, labels.mood" in said.err
+    said = cli("study", run, "--label", "labels.mood")
+    assert said.status == 2
+    assert "label labels.mood: does not say what is right: 'calm' (20)" in said.err
+    said = cli("study", run, "--label", "labels.mood", "--levels", "sad,calm,cross")
+    assert said.status == 0, said.err
+    assert "Highest tau-b" in said.err
+    said = cli("study", run, "--label", "labels.mood", "--positive", "calm", "--table", "a.xls")
+    assert said.status == 2
+    assert "--table a.xls: expected a name that ends with .csv, .tsv or .md" in said.err
+    assert cli("study", "missing", "--label", "x").status == 2
+    said = cli("study", run, *ARGUMENTS, "--machine", "x")
+    assert "--machine and --field are about the file of --ratings: name it" in said.err
+
+
+def test_help_has_examples(cli: Cli) -> None:
+    said = cli("study", "--help")
+    assert said.status == 0
+    assert "trustassay study runs/one --label label" in said.out

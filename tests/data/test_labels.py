@@ -1,0 +1,67 @@
+"""Labels as people write them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from trustassay.data.formats import InputError
+from trustassay.data.labels import label_values
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "expected"),
+    [
+        ([1, 0, True, False], "binary", [1, 0, 1, 0]),
+        (["1", "0", " 1 "], "binary", [1, 0, 1]),
+        (["yes", "No", "TRUE"], "binary", [1, 0, 1]),
+        (["supported", "not-supported", "Not supported"], "binary", [1, 0, 0]),
+        (["supported", "contradicted", 0], "binary", [1, 0, 0]),
+        ([1, 5, 5], "binary", [0, 1, 1]),
+        ([1, 2, 3], "ordinal", [1, 2, 3]),
+        ([0.5, 1.5, 2.5], "real", [0.5, 1.5, 2.5]),
+        (list(range(12)), "real", list(range(12))),
+        ([1, 1], "binary", [1, 1]),
+    ],
+)
+def test_kinds(given: list[object], kind: str, expected: list[float]) -> None:
+    found = label_values("mark", given)
+    assert (found.kind, list(found.values)) == (kind, expected)
+
+
+def test_missing_labels_are_missing() -> None:
+    found = label_values("mark", ["yes", None, "", "  ", math.nan, "no"])
+    assert found.missing == 4
+    assert [value for value in found.values if not math.isnan(value)] == [1, 0]
+    with pytest.raises(InputError, match="label mark: all 2 labels are missing"):
+        label_values("mark", [None, ""])
+
+
+def test_words_that_do_not_say_what_is_right_are_refused_by_name() -> None:
+    given = ["Fully attributable", "Generic", "Generic", "yes"]
+    with pytest.raises(InputError) as caught:
+        label_values("mark", given)
+    assert "'Generic' (2), 'Fully attributable' (1); expected numbers" in str(caught.value)
+    assert "--positive" in str(caught.value)
+    found = label_values("mark", [*given, None], positive=["fully  attributable"])
+    assert list(found.values)[:4] == [1, 0, 0, 0]
+    assert found.missing == 1
+
+
+def test_a_positive_word_turns_a_label_round() -> None:
+    assert list(label_values("hallucinated", ["yes", "no"], positive=["no"]).values) == [0, 1]
+
+
+def test_levels_give_words_an_order() -> None:
+    found = label_values("mark", ["good", "Poor", None], levels=["poor", "fair", "good"])
+    assert found.kind == "ordinal"
+    assert list(found.values)[:2] == [2, 0]
+    with pytest.raises(InputError, match="'great' is not among the levels poor, good"):
+        label_values("mark", ["good", "great"], levels=["poor", "good"])
+
+
+@pytest.mark.parametrize("given", [[{"a": 1}], [[1]], ["inf", "1", "2", "3"], [1e300, 1, 2]])
+def test_what_is_no_label_is_refused(given: list[object]) -> None:
+    with pytest.raises(InputError, match="label mark: expected"):
+        label_values("mark", given)
