@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
-    from trustassay.api import Run, ascore, score
+    from trustassay.api import Run, ascore, score, scorer
     from trustassay.backends.resolve import embedder, entailer, similarity
     from trustassay.calls.spending import Budget, Prices
     from trustassay.metric import Assessment, Metric, Summary
-    from trustassay.sample import Document, Sample
+    from trustassay.sample import Document, Sample, SampleError
     from trustassay.workflows.chat import Unanswered, UnansweredError, chat
+    from trustassay.workflows.scorer import Assay, Scorer, ScorerClosedError
 
 __all__ = [
     "Answering",
+    "Assay",
     "Assessment",
     "Budget",
     "Document",
@@ -23,6 +25,9 @@ __all__ = [
     "Prices",
     "Run",
     "Sample",
+    "SampleError",
+    "Scorer",
+    "ScorerClosedError",
     "Summary",
     "Unanswered",
     "UnansweredError",
@@ -31,11 +36,13 @@ __all__ = [
     "embedder",
     "entailer",
     "score",
+    "scorer",
     "similarity",
 ]
 
 _HOMES = {
     "Answering": "answering",
+    "Assay": "workflows.scorer",
     "Budget": "calls.spending",
     "Prices": "calls.spending",
     "Unanswered": "workflows.chat",
@@ -46,11 +53,15 @@ _HOMES = {
     "Metric": "metric",
     "Run": "api",
     "Sample": "sample",
+    "SampleError": "sample",
+    "Scorer": "workflows.scorer",
+    "ScorerClosedError": "workflows.scorer",
     "Summary": "metric",
     "ascore": "api",
     "embedder": "backends.resolve",
     "entailer": "backends.resolve",
     "score": "api",
+    "scorer": "api",
     "similarity": "backends.resolve",
 }
 

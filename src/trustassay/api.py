@@ -1,12 +1,14 @@
-"""The Python interface: ``score`` and ``ascore``, and the run that they return."""
+"""The Python interface: ``score`` and ``ascore`` with the run that they return, and ``scorer``."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,14 +30,17 @@ from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
+from trustassay.runs.stages import Filling
 from trustassay.workflows.choosing import choose_metric
+from trustassay.workflows.scorer import Scorer, open_scorer
+from trustassay.workflows.scorer_doors import OpenScorer
 from trustassay.workflows.watch import Watched, WatchOptions
 from trustassay.workflows.watch import watch as follow_file
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Run", "ascore", "plan", "rescore", "score", "watch"]
+__all__ = ["Run", "ascore", "plan", "rescore", "score", "scorer", "watch"]
 
 Metrics = Metric | str | Sequence[Metric | str]
 
@@ -177,6 +182,48 @@ def watch(
         return await follow_file(Path(source), chosen[0], backends, folder, options, tell)
 
     return run_anywhere(follow)
+
+
+def scorer(
+    *, metrics: Metrics, out: str | os.PathLike[str] | None = None, **options: Any
+) -> OpenScorer:
+    """Open a scorer that scores single samples as they come, with models that are loaded once.
+
+    ``async with scorer(metrics="faithfulness") as s: assay = await s.score(sample)`` inside an
+    event loop; ``with scorer(...) as s: assay = s.score(sample)`` for threads. Samples of many
+    callers are scored together, and the end of the block waits for those accepted.
+
+    Args:
+        metrics: as of :func:`score`.
+        out: a folder to which all samples and assessments are added; it is a run like any other
+            when the block ends, and the same call continues it. Without it nothing is kept but
+            the shared file of calls.
+        options: backends, and ``fields``, ``seed``, ``concurrency`` (samples in progress at once),
+            ``report``, ``cache``, ``prices``, ``budget``, ``at_once``, as of :func:`score`. Samples
+            come complete: nothing is requested to fill missing fields.
+
+    Raises:
+        ValueError: a metric looks at all samples together, or an option is about files of samples;
+            at once. All others when the block begins:
+        UnknownNameError, ValueError, BackendError, RunFolderError: as of :func:`score`.
+    """
+    chosen = _built(metrics)
+    named, others = _split(options)
+    if strange := sorted(_ABOUT_FILES & set(others)):
+        raise ValueError(f"{strange[0]}: not for a scorer, which takes complete single samples")
+    settings = run_options(**({"report": out is not None} | others))
+    folder = None if out is None else RunFolder(Path(out))
+
+    @asynccontextmanager
+    async def door() -> AsyncIterator[Scorer]:
+        async with open_scorer(chosen, await settle(chosen, named), folder, settings) as found:
+            yield found
+
+    return OpenScorer(door)
+
+
+_ABOUT_FILES = {"limit", "skip_bad", "calls_from", "pool", "progress"}
+_ABOUT_FILES |= {field.name for field in dataclasses.fields(Filling)}
 
 
 def default_metric(samples: Source, fields: Mapping[str, str] | None = None) -> tuple[str, str]:
