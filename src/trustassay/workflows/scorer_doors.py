@@ -63,17 +63,25 @@ class ThreadScorer:
 
     def score(self, sample: Sample | Mapping[str, Any]) -> Assay:
         """Wait for the result; as :meth:`Scorer.score`, with the same errors."""
-        try:
-            work = self._scorer.score(sample)
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        except RuntimeError:  # the loop is closed
-            work.close()
-            raise ScorerClosedError("this scorer is closed; open another one") from None
+        future = self.submit(sample)
         try:
             return future.result()
         except BaseException:
             future.cancel()  # of an interruption; a finished one stays as it is
             raise
+
+    def submit(self, sample: Sample | Mapping[str, Any]) -> Future[Assay]:
+        """Return a future of what :meth:`score` returns, without waiting.
+
+        Raises:
+            ScorerClosedError: the scorer is closed.
+        """
+        work = self._scorer.score(sample)
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:  # the loop is closed
+            work.close()
+            raise ScorerClosedError("this scorer is closed; open another one") from None
 
     def close(self) -> None:
         """Finish what was accepted, and close; raises what closing raises."""
