@@ -5,7 +5,7 @@
 Samples of two cited sentences and two passages, all different, scored by faithfulness: one `score`
 of all; `ascore` of one sample after the other, as without a scorer; a scorer with 1, 8 and 64
 callers, each of which sends its next sample when it has the answer to the last, without a folder
-and with one. Milliseconds a sample by the clock and of the processor (the one to look at where other
+and with one. Milliseconds a sample by the clock and of the processor (the one to look at if other
 work runs), the best of three rounds, each with fresh samples, and the time that a caller waits, at
 the median and the 99th percentile.
 """
