@@ -47,7 +47,7 @@ class LlamaIndexLLM:
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
-        self.name = f"llama-index:{llm.class_name()}:{llm.metadata.model_name}"
+        self.name = f"llama-index:{type(llm).__name__}:{llm.metadata.model_name}"
 
     async def reply(self, request: ChatRequest) -> Reply:
         """Ask once; raises :class:`BackendError`."""
@@ -76,7 +76,7 @@ class Embedding:
 
     def __init__(self, embedding: BaseEmbedding) -> None:
         self._embedding = embedding
-        self.name = f"llama-index:{embedding.class_name()}:{embedding.model_name}"
+        self.name = f"llama-index:{type(embedding).__name__}:{embedding.model_name}"
 
     def vectors(self, texts: Sequence[str]) -> Any:
         """Return shape (n, d) for n texts, each of length 1; raises :class:`BackendError`."""
