@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint types unit wheel lowest format clean
+.PHONY: demo test quick lint types unit integrations wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
@@ -25,6 +25,21 @@ unit: $(VENV)/test.stamp
 
 quick: $(VENV)/test.stamp  ## the tests without the slow ones
 	$(PYTEST) -m "not slow"
+
+INTEGRATIONS := $(wildcard integrations/*/pyproject.toml)
+
+integrations: $(VENV)-integrations/stamp  ## the tests of integrations/, from wheels in an environment of their own
+	$(VENV)-integrations/bin/python -m pytest -rs -p no:cacheprovider integrations
+
+$(VENV)-integrations/stamp: requirements/core.txt requirements/integrations.txt pyproject.toml $(INTEGRATIONS) \
+		$(shell find src integrations -name '*.py' -o -name '*.jsonl')
+	test -x $(VENV)-integrations/bin/python || $(PYTHON) -m venv $(VENV)-integrations
+	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt -r requirements/integrations.txt
+	rm -rf dist/integrations && mkdir -p dist/integrations
+	$(VENV)-integrations/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/integrations . $(dir $(INTEGRATIONS))
+	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/*.whl
+	$(VENV)-integrations/bin/python -m pip check
+	touch $@
 
 wheel: $(VENV)/core.stamp  ## build the wheel, and run the demo from it in an empty environment
 	rm -rf dist $(VENV)-wheel
@@ -56,4 +71,4 @@ $(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-integrations .mypy_cache .pytest_cache .ruff_cache dist

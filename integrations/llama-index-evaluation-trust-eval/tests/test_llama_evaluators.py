@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +251,22 @@ def test_the_batch_runner_gets_a_result_for_each_answer(engine: Any) -> None:
     assert [one.invalid_result for one in texts["faithful"]] == [False, True]
     asked = runner.evaluate_queries(answering, queries[:1])
     assert asked["grounding"][0].score == 1.0
+
+
+def test_an_evaluator_that_nobody_holds_ends_its_thread() -> None:
+    def threads() -> int:
+        return sum(one.name == "trustassay-scorer" for one in threading.enumerate())
+
+    gc.collect()
+    evaluator = GroundedFaithfulnessEvaluator(entailer="lexical")
+    before = threads()
+    assert before > 0
+    del evaluator
+    gc.collect()
+    until = time.monotonic() + 20
+    while threads() >= before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threads() < before
 
 
 def test_inside_a_running_loop_many_at_once() -> None:

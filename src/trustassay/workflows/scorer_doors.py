@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Any
 
@@ -85,9 +85,13 @@ class ThreadScorer:
 
     def close(self) -> None:
         """Finish what was accepted, and close; raises what closing raises."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._close.set)
+        self.stop()
         self._ended.result()
+
+    def stop(self) -> None:
+        """Begin to close, and do not wait for it."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._close.set)
 
     def _run(
         self, door: Callable[[], AbstractAsyncContextManager[Scorer]], ready: Future[Scorer]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -85,6 +86,7 @@ class TrustMetricEvaluator(BaseEvaluator):
         self._threshold = threshold
         self._options = _backends(self.metric, llm, embed_model, retriever) | options
         self._opened: ThreadScorer | None = None
+        self._opening = threading.Lock()
         if not self._opens_later:
             self._scorer()
 
@@ -211,21 +213,19 @@ class TrustMetricEvaluator(BaseEvaluator):
         return None if verdict is None or best is None else verdict == best
 
     def _scorer(self) -> ThreadScorer:
-        if self._opened is None:
-            door = trustassay.scorer(metrics=self.metric, **self._options)
-            self._opened = door.__enter__()
-            weakref.finalize(self, _closed, self._opened)
-        return self._opened
+        with self._opening:
+            if self._opened is None:
+                door = trustassay.scorer(metrics=self.metric, **self._options)
+                self._opened = door.__enter__()
+                # nothing waits: garbage is collected in any thread, also in that of the scorer
+                weakref.finalize(self, self._opened.stop)
+            return self._opened
 
     def _get_prompts(self) -> PromptDictType:
         return {}
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         """Prompts of metrics are files, which a metric's own options replace."""
-
-
-def _closed(opened: ThreadScorer) -> None:
-    opened.close()
 
 
 def _invalid(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,10 @@ __all__ = [
 ]
 
 
+AT_ONCE = 16
+"""Calls of an LLM in progress at once."""
+
+
 def settings_llm() -> LLM | None:
     """Return ``Settings.llm`` if somebody set it; reading the property would load a default."""
     return Settings._llm
@@ -43,21 +48,25 @@ class LlamaIndexLLM:
     """
 
     shared = False
-    limits = EndpointLimits(concurrency=16, tries=1)
+    limits = EndpointLimits(concurrency=AT_ONCE, tries=1)
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="trustassay-llm")
         self.name = f"llama-index:{type(llm).__name__}:{llm.metadata.model_name}"
 
     async def reply(self, request: ChatRequest) -> Reply:
         """Ask once; raises :class:`BackendError`."""
         messages = [ChatMessage(role=m.role, content=m.content) for m in request.messages]
+        loop = asyncio.get_running_loop()
         try:
-            texts = [
-                (await self._llm.achat(messages)).message.content or "" for _ in range(request.n)
+            # in a thread: an asynchronous client belongs to the event loop in which it was first
+            # used, and an LLM that has none would hold this one up
+            replies = [
+                await loop.run_in_executor(self._threads, self._llm.chat, messages)
+                for _ in range(request.n)
             ]
-        except asyncio.CancelledError:
-            raise
+            texts = [reply.message.content or "" for reply in replies]
         except Exception as error:
             raise BackendError(f"{self.name}: {type(error).__name__}: {error}") from error
         left = {
