@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -92,6 +93,14 @@ def test_options_on_auto_are_settled_by_each_sample_without_a_folder_by_the_firs
     assert kept[1]["grounding"] != alone[1]["grounding"]
     settings = json.loads((tmp_path / "run" / "run.json").read_text())
     assert settings["metrics"]["grounding"]["correctness"] == "none"
+
+
+def test_the_example_of_the_documentation_prints_what_it_says(capsys: Any) -> None:
+    page = (ROOT / "docs" / "scorer.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)
+    assert found
+    exec(compile(found[1], "docs/scorer.md", "exec"), {})
+    assert capsys.readouterr().out == found[2]
 
 
 # ---- misuse ----
