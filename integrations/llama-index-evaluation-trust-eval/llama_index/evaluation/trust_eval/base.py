@@ -79,7 +79,7 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
             options.setdefault("entailer", entailer)
         self._metric = Grounding(
             profile=self._evaluation.profile,
-            correctness=self._evaluation.correctness,  # type: ignore[arg-type]
+            correctness=self._evaluation.correctness,
             at_most_citations=self._evaluation.at_most_citations,
         )
         super().__init__(self._metric, **options)
@@ -275,9 +275,17 @@ def _samples(source: Any) -> list[Sample]:
 
 
 def _loaded(path: str) -> list[Any]:
-    """Return the records of a file of Trust-Eval: a list, or an object with ``data``."""
+    """Return the records of a file of Trust-Eval: a list, or an object with ``data``.
+
+    Raises:
+        ValueError: it is no such file.
+    """
     content = json.loads(Path(path).read_bytes())
-    return content["data"] if isinstance(content, dict) and "data" in content else content
+    if isinstance(content, dict) and "data" in content:
+        content = content["data"]
+    if not isinstance(content, list):
+        raise ValueError(f"{path}: expected a list of items, or an object with `data`")
+    return content
 
 
 def _raw(sample: Sample) -> dict[str, Any]:

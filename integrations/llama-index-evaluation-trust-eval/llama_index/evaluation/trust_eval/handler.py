@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llama_index.core.base.response.schema import PydanticResponse, Response
@@ -73,9 +74,7 @@ class TrustEvaluationHandler(BaseEventHandler):
         for name, evaluator in self._evaluators.items():
             with self._idle:
                 self._waiting += 1
-            evaluator.begin(
-                event.query, event.response, lambda found, name=name: self._note(name, found)
-            )
+            evaluator.begin(event.query, event.response, partial(self._note, name))
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing is being evaluated; return whether that is so."""

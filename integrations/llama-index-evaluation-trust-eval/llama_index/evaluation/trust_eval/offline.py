@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-import trustassay
 from trustassay.answering.styles import REFUSAL
+from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.metrics.grounding.sentences import splitter
 
 __all__ = ["OfflineAnswerer"]
@@ -27,7 +27,7 @@ class OfflineAnswerer:
     def __init__(self, threshold: float = 0.7, most: int = 2) -> None:
         self._threshold, self._most = threshold, most
         self._split = splitter("sentencex")
-        self._embedder = trustassay.embedder("embedded")
+        self._embedder = EmbeddedEmbedder()
 
     def answer(self, question: str, documents: Sequence[Any]) -> str:
         """Return the response to a question; ``documents`` have a ``text``."""
