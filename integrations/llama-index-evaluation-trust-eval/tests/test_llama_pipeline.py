@@ -184,5 +184,12 @@ def test_what_is_missing_is_said() -> None:
         evaluator.run()
     with pytest.raises(ValueError, match=r"no responses: call run"):
         evaluator.evaluate()
+    with pytest.raises(ValueError, match="expected lists of questions and answers, got a text"):
+        evaluator.create_dataset("ab", "cd")
+    with pytest.raises(ValueError, match=r"answers.*expected text, got null"):
+        evaluator.create_dataset(["a?"], [None])
+    Path("bad.json").write_text('{"rows": []}')
+    with pytest.raises(ValueError, match=r"bad\.json: expected a list of items"):
+        TrustScoreEvaluator(generator_config={"eval_file": "bad.json"}).run()
     with pytest.raises(ValueError, match="question: is blank"):
         evaluator.create_dataset([" "], ["x"])

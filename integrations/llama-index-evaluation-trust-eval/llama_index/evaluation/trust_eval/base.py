@@ -99,6 +99,8 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
             ValueError: there are not as many answers as questions, or none.
             BackendError, BadInputError: no documents can be found; what is wrong with the input.
         """
+        if isinstance(questions, str) or isinstance(answers, str):
+            raise ValueError("expected lists of questions and answers, got a text")
         if len(questions) != len(answers) or not questions:
             raise ValueError(
                 f"expected as many answers as questions, got {len(questions)} questions and "
@@ -246,7 +248,7 @@ def _configs(generator: Given, evaluation: Given) -> tuple[Any, Any]:
 
 
 def _golds(answer: Any) -> list[Any]:
-    several = [answer] if isinstance(answer, str) else list(answer)
+    several = list(answer) if isinstance(answer, list | tuple) else [answer]
     return [[one] if isinstance(one, str) else one for one in several]
 
 
