@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint types unit docs wheel lowest format clean
+.PHONY: demo test quick lint types unit docs integrations wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
@@ -28,6 +28,21 @@ quick: $(VENV)/test.stamp  ## the tests without the slow ones
 
 docs: $(VENV)/docs.stamp  ## build the site into site/; a warning fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+INTEGRATIONS := $(wildcard integrations/*/pyproject.toml)
+
+integrations: $(VENV)-integrations/stamp  ## the tests of integrations/, from wheels in an environment of their own
+	$(VENV)-integrations/bin/python -m pytest -rs -p no:cacheprovider integrations
+
+$(VENV)-integrations/stamp: requirements/core.txt requirements/integrations.txt pyproject.toml $(INTEGRATIONS) \
+		$(shell find src integrations -name '*.py' -o -name '*.jsonl')
+	test -x $(VENV)-integrations/bin/python || $(PYTHON) -m venv $(VENV)-integrations
+	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt -r requirements/integrations.txt
+	rm -rf dist/integrations && mkdir -p dist/integrations
+	$(VENV)-integrations/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/integrations . $(dir $(INTEGRATIONS))
+	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/*.whl
+	$(VENV)-integrations/bin/python -m pip check
+	touch $@
 
 wheel: $(VENV)/core.stamp  ## build the wheel, and run the demo from it in an empty environment
 	rm -rf dist $(VENV)-wheel
@@ -63,4 +78,4 @@ $(VENV)/docs.stamp: $(VENV)/core.stamp requirements/docs.txt
 	touch $@
 
 clean:
-	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-integrations .mypy_cache .pytest_cache .ruff_cache dist

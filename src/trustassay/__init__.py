@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
-    from trustassay.api import Run, ascore, plan, rescore, score, watch
+    from trustassay.api import Run, ascore, plan, rescore, score, scorer, watch
     from trustassay.backends.resolve import embedder, entailer, similarity
     from trustassay.calls.spending import Budget, Prices
     from trustassay.data.raw import InputError
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from trustassay.runs.looks import WorstAnswer
     from trustassay.sample import Document, Sample, SampleError
     from trustassay.workflows.chat import Unanswered, UnansweredError, chat
+    from trustassay.workflows.scorer import Assay, Scorer, ScorerClosedError
     from trustassay.workflows.study import Study, study
     from trustassay.workflows.watch import WatchOptions
 
 __all__ = [
     "Answering",
+    "Assay",
     "Assessment",
     "AssessmentError",
     "BackendError",
@@ -45,6 +47,8 @@ __all__ = [
     "RunFolderError",
     "Sample",
     "SampleError",
+    "Scorer",
+    "ScorerClosedError",
     "Study",
     "Summary",
     "Unanswered",
@@ -60,6 +64,7 @@ __all__ = [
     "plan",
     "rescore",
     "score",
+    "scorer",
     "similarity",
     "study",
     "watch",
@@ -67,6 +72,7 @@ __all__ = [
 
 _HOMES = {
     "Answering": "answering",
+    "Assay": "workflows.scorer",
     "Assessment": "metric",
     "AssessmentError": "errors",
     "BackendError": "errors",
@@ -85,6 +91,8 @@ _HOMES = {
     "Summary": "metric",
     "Unanswered": "workflows.chat",
     "UnansweredError": "workflows.chat",
+    "Scorer": "workflows.scorer",
+    "ScorerClosedError": "workflows.scorer",
     "UnknownNameError": "errors",
     "UnparsedError": "errors",
     "WatchOptions": "workflows.watch",
@@ -96,6 +104,7 @@ _HOMES = {
     "plan": "api",
     "rescore": "api",
     "score": "api",
+    "scorer": "api",
     "similarity": "backends.resolve",
     "watch": "api",
     "Study": "workflows.study",

@@ -1,4 +1,4 @@
-"""The Python interface: ``score`` and ``ascore``, and the run that they return."""
+"""The Python interface: ``score`` and ``ascore`` with the run that they return, and ``scorer``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -21,6 +22,7 @@ from trustassay.keywords import (
     BackendChoices,
     RescoreOptions,
     ScoreOptions,
+    ScorerOptions,
     check_keywords,
     shows_keywords,
 )
@@ -38,13 +40,15 @@ from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
 from trustassay.workflows.choosing import choose_metric, some_unanswered
+from trustassay.workflows.scorer import Scorer, open_scorer
+from trustassay.workflows.scorer_doors import OpenScorer
 from trustassay.workflows.watch import Watched, WatchOptions
 from trustassay.workflows.watch import watch as follow_file
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Run", "ascore", "plan", "rescore", "score", "watch"]
+__all__ = ["Run", "ascore", "plan", "rescore", "score", "scorer", "watch"]
 
 Metrics = Metric | str | Sequence[Metric | str]
 
@@ -190,16 +194,23 @@ def _read(
 
     All that is wrong in names is told before the samples are looked at.
     """
-    words = set(backend_words())
     chosen = [] if metrics is None else _built(metrics)
-    check_keywords(options, ScoreOptions, words, chosen)
-    named = {name: value for name, value in options.items() if name in words}
-    named |= options.get("backends") or {}
-    others = {k: v for k, v in options.items() if k not in words and k != "backends"}
+    named, others = _split(options, chosen)
     if metrics is None:
         found, samples = _default(samples, options)
         chosen = _built(found)
     return chosen, samples, named, others
+
+
+def _split(
+    options: Mapping[str, Any], chosen: Sequence[Metric]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the backends that were named, and the other options; refuse wrong names."""
+    words = set(backend_words())
+    check_keywords(options, ScoreOptions, words, chosen)
+    named = {name: value for name, value in options.items() if name in words}
+    named |= options.get("backends") or {}
+    return named, {k: v for k, v in options.items() if k not in words and k != "backends"}
 
 
 @shows_keywords(ScoreOptions)
@@ -256,6 +267,48 @@ def watch(
         return await follow_file(Path(source), chosen[0], backends, folder, options, tell)
 
     return run_anywhere(follow)
+
+
+@shows_keywords(ScorerOptions)
+def scorer(
+    *,
+    metrics: Metrics,
+    out: str | os.PathLike[str] | None = None,
+    **options: Unpack[ScorerOptions],
+) -> OpenScorer:
+    """Open a scorer that scores single samples as they come, with models that are loaded once.
+
+    ``async with scorer(metrics="faithfulness") as s: assay = await s.score(sample)`` inside an
+    event loop; ``with scorer(...) as s: assay = s.score(sample)`` for threads. Samples of many
+    callers are scored together, and the end of the block waits for those accepted.
+
+    Args:
+        metrics: as of :func:`score`.
+        out: a folder to which all samples and assessments are added; it is a run like any other
+            when the block ends, and the same call continues it. Without it nothing is kept but
+            the shared file of calls.
+        options: backends, and ``fields``, ``seed``, ``concurrency`` (samples in progress at once),
+            ``report``, ``cache``, ``prices``, ``budget``, ``at_once``, as of :func:`score`. Samples
+            come complete: nothing is requested to fill missing fields.
+
+    Raises:
+        ValueError: a metric looks at all samples together, or an option is about files of samples;
+            at once. All others when the block begins:
+        UnknownNameError, ValueError, BackendError, RunFolderError: as of :func:`score`.
+    """
+    chosen = _built(metrics)
+    named, others = _split(options, chosen)
+    if strange := sorted(set(others) - set(ScorerOptions.__annotations__)):
+        raise ValueError(f"{strange[0]}: not for a scorer, which takes complete single samples")
+    settings = run_options(**({"report": out is not None} | others))
+    folder = None if out is None else RunFolder(Path(out))
+
+    @asynccontextmanager
+    async def door() -> AsyncIterator[Scorer]:
+        async with open_scorer(chosen, await settle(chosen, named), folder, settings) as found:
+            yield found
+
+    return OpenScorer(door)
 
 
 def default_metric(samples: Source, fields: Mapping[str, str] | None = None) -> tuple[str, str]:

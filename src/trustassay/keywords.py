@@ -30,6 +30,7 @@ __all__ = [
     "BackendChoices",
     "RescoreOptions",
     "ScoreOptions",
+    "ScorerOptions",
     "check_keywords",
     "shows_keywords",
 ]
@@ -99,6 +100,20 @@ class ScoreOptions(RescoreOptions, total=False):
 
     fields: Mapping[str, str]
     calls_from: Path | None
+
+
+class ScorerOptions(BackendChoices, total=False):
+    """Options of a scorer of single samples; the meanings are those of :class:`ScoreOptions`."""
+
+    fields: Mapping[str, str]
+    seed: int | None
+    concurrency: int | None
+    report: bool
+    cache: Path_ | None
+    prices: Prices | Path_ | None
+    budget: Budget | str | None
+    policy: Policy
+    at_once: int | None
 
 
 def check_keywords(

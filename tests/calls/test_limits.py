@@ -342,6 +342,26 @@ def test_an_endpoint_that_only_fails_counts_as_gone_and_all_fail_fast(
     run(work)
 
 
+def test_an_endpoint_that_is_gone_is_probed_again_by_one_call_where_that_is_wanted() -> None:
+    async def work() -> None:
+        server = Server(0.1, lambda n, at: CallError("no", "server") if at < 200 else None)
+        limits = EndpointLimits(concurrency=4, patience_s=60, tries=1000, deadline_s=10_000)
+        place = Endpoint(limits, again_after_s=30)
+        await calls(place, server, 50)
+        gone_at, sent = now(), place.sent
+        await asyncio.sleep(29)
+        with pytest.raises(CallError, match="no more requests are sent"):
+            await place.call(server)
+        assert place.sent == sent
+        await asyncio.sleep(gone_at + 31 - now())
+        assert {type(error) for error in await calls(place, server, 50)} == {CallError}
+        assert place.sent == sent + 1
+        await asyncio.sleep(200)
+        assert await calls(place, server, 50) == ["ok"] * 50
+
+    run(work)
+
+
 def test_one_reply_is_enough_to_be_there() -> None:
     async def work() -> None:
         fault = CallError("no", "server")

@@ -81,9 +81,13 @@ def held_back(asked_for: int | None, backends: Iterable[Any]) -> list[str]:
 class Endpoints:
     """The endpoints of a run, one for each address."""
 
-    def __init__(self, concurrency: int | None = None) -> None:
-        """Make none yet; ``concurrency`` replaces what the backends' own limits say of it."""
+    def __init__(self, concurrency: int | None = None, again_after_s: float | None = None) -> None:
+        """Make none yet; ``concurrency`` replaces what the backends' own limits say of it.
+
+        One that was given up is asked again after ``again_after_s``; ``None``: never.
+        """
         self._concurrency = concurrency
+        self._again_after_s = math.inf if again_after_s is None else again_after_s
         self._found: dict[str, Endpoint] = {}
 
     def of(self, backend: Any, limits: EndpointLimits) -> Endpoint:
@@ -95,7 +99,8 @@ class Endpoints:
         if self._concurrency:
             limits = replace(limits, concurrency=self._concurrency)
         address = getattr(backend, "endpoint", backend.name)
-        endpoint = self._found.setdefault(address, Endpoint(limits, name=address))
+        made = Endpoint(limits, name=address, again_after_s=self._again_after_s)
+        endpoint = self._found.setdefault(address, made)
         if limits != endpoint.limits:
             raise BackendError(f"{address}: has two different sets of limits in one run")
         return endpoint
@@ -111,6 +116,7 @@ class Caller:
     def __init__(self, name: str, endpoint: Endpoint, ledger: BudgetLedger) -> None:
         self._name, self._endpoint, self._ledger = name, endpoint, ledger
         self._closed: str | None = None
+        self._closed_until = math.inf
         self._stopped = False
         self._estimated = self._counted = 0
         self._sent = 0
@@ -171,6 +177,7 @@ class Caller:
         except CallError as error:
             if error.kind == "closed":
                 self._closed = str(error)
+                self._closed_until = time.monotonic() + self._endpoint.again_after_s
             if error.kind == "timeout" and self._name not in str(error):
                 words = f"{self._name}: {error}"
                 raise CallError(words, error.kind, error.retry_after_s) from None
@@ -202,7 +209,7 @@ class Caller:
         """Let no call out to a model that said that it answers none, nor when the work ends."""
         if self._stopped:
             raise asyncio.CancelledError
-        if self._closed is not None:
+        if self._closed is not None and time.monotonic() < self._closed_until:
             raise CallError(self._closed, "closed")
 
 

@@ -69,11 +69,19 @@ class Endpoint:
     there are only failures, one call at a time probes and no tries are used up
     (:class:`~trustassay.calls.outage.Outage`). An endpoint with nothing but failures for
     ``patience_s`` (ten seconds if it never answered), or one that tells all calls to wait for
-    longer than ``deadline_s``, is given up: its calls fail at once until the run is started again.
+    longer than ``deadline_s``, is given up: its calls fail at once until the run is started again,
+    or until ``again_after_s`` seconds later one call probes once more.
     """
 
-    def __init__(self, limits: EndpointLimits, *, name: str = "", adaptive: bool = True) -> None:
-        self.limits = limits
+    def __init__(
+        self,
+        limits: EndpointLimits,
+        *,
+        name: str = "",
+        adaptive: bool = True,
+        again_after_s: float = math.inf,
+    ) -> None:
+        self.limits, self.again_after_s = limits, again_after_s
         self.failures: Counter[str] = Counter()
         self.sent = 0
         self._name = f"{name}: " if name else ""
@@ -88,6 +96,7 @@ class Endpoint:
         self._active = 0
         self._waiting: deque[Turn] = deque()
         self._gone: tuple[str, CallFault] | None = None
+        self._gone_until = math.inf
         self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._requests = _meter(limits.requests_per_minute, now)
@@ -165,8 +174,9 @@ class Endpoint:
 
     async def _admitted(self, call: Call, *, first: bool) -> None:
         """Wait for a free place; who comes again stands first in the queue, save in an outage."""
-        if self._gone:
+        if self._gone and self._loop.time() < self._gone_until:
             raise CallError(*self._gone)
+        self._gone = None  # its outage goes on: one call probes
         place: asyncio.Future[None] = self._loop.create_future()
         turn: Turn = (call, place)
         first = first and not self._outage.open
@@ -295,6 +305,7 @@ class Endpoint:
     def _give_up(self, words: str, kind: CallFault) -> None:
         """Let all calls fail that wait for their turn, or for another try."""
         self._gone = (f"{words}, so no more requests are sent", kind)
+        self._gone_until = self._loop.time() + self.again_after_s
         while self._waiting:
             _, place = self._waiting.popleft()
             if not place.done():

@@ -25,6 +25,7 @@ class CallOptions:
     prices: what models cost. budget: the maximum to spend.
     policy: the optimisations in use.
     at_once: calls to one endpoint in progress at once, instead of what its backend says.
+    again_after_s: an endpoint that was given up is asked again after so long; ``None``: never.
     """
 
     cache: Path | None = field(default_factory=default_cache)
@@ -32,6 +33,7 @@ class CallOptions:
     budget: Budget | None = None
     policy: Policy = field(default_factory=Policy)
     at_once: int | None = None
+    again_after_s: float | None = None
 
 
 @asynccontextmanager
@@ -70,6 +72,7 @@ async def open_calls(
                 options.prices,
                 options.budget,
                 options.at_once,
+                options.again_after_s,
                 count(store) if count and store else None,
             ),
         )

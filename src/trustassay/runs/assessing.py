@@ -16,7 +16,7 @@ from trustassay.metric import Assessment, Context, Metric
 from trustassay.runs.folder import encoded
 from trustassay.sample import Sample
 
-__all__ = ["assess_one"]
+__all__ = ["assess_one", "assessed"]
 
 
 async def assess_one(
@@ -31,6 +31,15 @@ async def assess_one(
 
     A failure counts no calls, since the number made before it depends on other work.
     """
+    found, line = await assessed(metric, sample, gatherers, prepared, seed)
+    writer.append(line)
+    return found
+
+
+async def assessed(
+    metric: Metric, sample: Sample, gatherers: Gatherers, prepared: Any = None, seed: int = 0
+) -> tuple[Assessment, bytes]:
+    """Assess one sample; return the result, which may be a failure, and its line."""
     models = SampleModels(gatherers)
     try:
         found = await metric.assess(Context(sample, cast(Models, models), prepared, seed))
@@ -49,8 +58,7 @@ async def assess_one(
         words = f"{metric.name} failed: {type(error).__name__}: {error}"
         found = Assessment.failed(sample.id, metric.name, words)
         line = encoded(found)
-    writer.append(line)
-    return found
+    return found, line
 
 
 def _being_cancelled() -> bool:

@@ -43,7 +43,7 @@ from trustassay.runs.stages import Stage, settings_of, stages_of
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Sample, clean
 
-__all__ = ["SAMPLES", "RunOutcome", "execute", "write_results"]
+__all__ = ["SAMPLES", "RunOutcome", "as_stored", "execute", "setting_changes", "write_results"]
 
 
 SAMPLES = 256
@@ -178,7 +178,7 @@ async def _begin(
         raise
     resolved = [metric.resolved(intake.inventory) for metric in metrics]
     pool = await _take_in_pool(metrics, folder, options)
-    settings = _as_stored(
+    settings = as_stored(
         {
             "trustassay": version("trustassay"),
             "metrics": {metric.name: metric.settings() for metric in resolved},
@@ -197,7 +197,7 @@ async def _begin(
             name = clean(str(getattr(source, "name", "samples in memory")))
         about = {metric.name: MetricInfo.of(metric).to_dict() for metric in resolved}
         folder.write_json("run", {"input": name, **settings, ABOUT: about})
-    elif changes := list(_differences(before, {**_unchecked(before), **settings})):
+    elif changes := list(setting_changes(before, {**_unchecked(before), **settings})):
         part.unlink()
         raise RunFolderError(
             f"{folder.path}: holds another run; choose another folder, or use the same "
@@ -243,18 +243,20 @@ def _unchecked(before: Mapping[str, Any]) -> dict[str, Any]:
     return {name: before.get(name) for name in ("input", ABOUT)}
 
 
-def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``settings`` as they will be read back from ``run.json``."""
     stored: dict[str, Any] = json.loads(json.dumps(settings, default=str))
     return stored
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any], at: str = "") -> Iterator[str]:
+def setting_changes(
+    before: Mapping[str, Any], now: Mapping[str, Any], at: str = ""
+) -> Iterator[str]:
     """Yield what differs between the settings of a stored run and those asked for."""
     for key in {**before, **now}:
         old, value = before.get(key), now.get(key)
         if isinstance(value, Mapping) and isinstance(old, Mapping):
-            yield from _differences(old, value, f"{at}{key}.")
+            yield from setting_changes(old, value, f"{at}{key}.")
         elif old != value:
             yield f"{at}{key} was {old!r}, now {value!r}"
 

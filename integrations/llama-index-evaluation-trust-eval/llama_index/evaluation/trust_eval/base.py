@@ -1,0 +1,315 @@
+"""Trust-Eval from questions to figures, by the interface of its README."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
+
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.evaluation import EvaluationResult
+from llama_index.evaluation.trust_eval.configs import Given, eval_config, generator_config
+from llama_index.evaluation.trust_eval.evaluators import TrustMetricEvaluator
+from llama_index.evaluation.trust_eval.figures import keys_of
+from llama_index.evaluation.trust_eval.material import CORPUS
+from llama_index.evaluation.trust_eval.models import as_model, as_retriever, settings_llm
+from llama_index.evaluation.trust_eval.nodes import documents_of
+from llama_index.evaluation.trust_eval.offline import OfflineAnswerer
+
+import trustassay
+from trustassay import Answering, Document, Sample
+from trustassay.data.reading import Fault, read_samples
+from trustassay.errors import BackendError
+from trustassay.metrics import Grounding
+from trustassay.progress import tell
+from trustassay.retrieval.retriever import bm25_retriever
+from trustassay.workflows.dataset import BuildOptions, build
+from trustassay.workflows.generate import GenerateOptions, generate
+
+__all__ = ["TrustScoreEvaluator"]
+
+OUTPUT = "output/custom_data.json"
+RESULTS = "results/custom_data.json"
+
+
+class TrustScoreEvaluator(TrustMetricEvaluator):
+    """Makes grounded questions, has them answered, and evaluates the answers: Trust-Eval.
+
+    As an evaluator of single answers (``evaluate`` with arguments) it is that of ``grounding``.
+
+    Args:
+        generator_config, eval_config: a YAML file or a mapping, with the keys of
+            :class:`~.configs.GeneratorConfig` and :class:`~.configs.EvalConfig`. The files of the
+            default names are read if they are there.
+        llm: who answers: a LlamaIndex LLM, or a model as trustassay names it. Without it that of
+            the configuration, or ``Settings.llm`` if somebody set it; else an
+            :class:`~.offline.OfflineAnswerer`, which ``run`` tells.
+        retriever: a LlamaIndex retriever or index over your documents, or a retriever of
+            trustassay; without it a small corpus that comes with this package, which
+            ``create_dataset`` tells.
+        query_engine: a LlamaIndex query engine that finds the documents and answers, in place of
+            both.
+        options: ``entailer`` in place of that of the configuration, and as of the base class.
+
+    Attributes:
+        dataset: the samples that ``create_dataset`` made. responses: those that ``run`` made.
+        answerer: the name of who answered. scored: the run behind the last figures
+            (``scored.report("page.html")``).
+    """
+
+    _opens_later: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        generator_config: Given = "generator_config.yaml",
+        eval_config: Given = "eval_config.yaml",
+        *,
+        llm: Any = None,
+        retriever: Any = None,
+        query_engine: BaseQueryEngine | None = None,
+        **options: Any,
+    ) -> None:
+        if query_engine is not None and (llm is not None or retriever is not None):
+            raise ValueError("query_engine: finds and answers by itself; give no llm or retriever")
+        self._generator, self._evaluation = _configs(generator_config, eval_config)
+        if (entailer := _entailer(self._evaluation.autoais_model)) is not None:
+            options.setdefault("entailer", entailer)
+        self._metric = Grounding(
+            profile=self._evaluation.profile,
+            correctness=self._evaluation.correctness,
+            at_most_citations=self._evaluation.at_most_citations,
+        )
+        super().__init__(self._metric, **options)
+        self._llm, self._engine = llm, query_engine
+        self._retriever = as_retriever(retriever)
+        self.dataset: list[Sample] = []
+        self.responses: list[Sample] = []
+        self.answerer = ""
+        self.scored: trustassay.Run | None = None
+
+    def create_dataset(self, questions: Sequence[str], answers: Sequence[Any]) -> None:
+        """Find documents for each question, and note which of them support its gold answer.
+
+        An answer is a text or a list of gold answers, each a text or a list of its aliases.
+
+        Raises:
+            ValueError: there are not as many answers as questions, or none.
+            BackendError, BadInputError: no documents can be found; what is wrong with the input.
+        """
+        if isinstance(questions, str) or isinstance(answers, str):
+            raise ValueError("expected lists of questions and answers, got a text")
+        if len(questions) != len(answers) or not questions:
+            raise ValueError(
+                f"expected as many answers as questions, got {len(questions)} questions and "
+                f"{len(answers)} answers"
+            )
+        records = [
+            {"question": question, "answers": _golds(answer)}
+            for question, answer in zip(questions, answers, strict=True)
+        ]
+        if self._engine is not None:
+            self.dataset = _samples(records)
+        else:
+            if self._retriever is None:
+                tell(f"documents of the corpus that comes with this package ({CORPUS.name})")
+                self._retriever = bm25_retriever(CORPUS)
+            self.dataset = self._built(records)
+        self.responses = []
+        if self._generator.eval_file:
+            _save(self._generator.eval_file, [_raw(one) for one in self.dataset])
+
+    def run(self, output_path: str | os.PathLike[str] | None = None) -> None:
+        """Have the questions answered, and save the responses as Trust-Eval does.
+
+        Raises:
+            ValueError: there is no data set.
+            BackendError: a question was not answered.
+        """
+        if not self.dataset and self._generator.eval_file:
+            self.dataset = _samples(_loaded(self._generator.eval_file))
+        if not self.dataset:
+            raise ValueError(
+                "no data set: call create_dataset(questions, answers), or name one as eval_file "
+                "in the configuration of the generator"
+            )
+        if self._engine is not None:
+            self.answerer = f"query engine {type(self._engine).__name__}"
+            self.responses = [self._by_engine(one, self._engine) for one in self.dataset]
+        else:
+            self.responses = self._by_model()
+        content = {
+            "data": [_raw(one) for one in self.responses],
+            "config": {"answerer": self.answerer},
+        }
+        _save(output_path or self._generator.output_path or OUTPUT, content)
+
+    def evaluate(  # type: ignore[override]
+        self,
+        query: str | None = None,
+        response: str | None = None,
+        contexts: Sequence[str] | None = None,
+        *,
+        output_path: str | os.PathLike[str] | None = None,
+        **kwargs: Any,
+    ) -> EvaluationResult | dict[str, float | int | None]:
+        """Evaluate one answer, as of the base class; without arguments, what ``run`` answered.
+
+        Then the result is the figures of Trust-Eval by their names, also saved as JSON together
+        with who answered and who judged. A figure that does not apply is ``None``.
+
+        Raises:
+            ValueError: without arguments, and there are no responses.
+        """
+        if not (query is None and response is None and contexts is None and not kwargs):
+            return super().evaluate(query, response, contexts, **kwargs)
+        if not self.responses and self._evaluation.eval_file:
+            self.responses = _samples(_loaded(self._evaluation.eval_file))
+            self.answerer = f"file {self._evaluation.eval_file}"
+        if not self.responses:
+            raise ValueError(
+                "no responses: call run(), or name a file of them as eval_file in the "
+                "configuration of the evaluation"
+            )
+        self.scored = trustassay.score(self.responses, metrics=self._metric, **self._judges())
+        values = self.scored.summary[self._metric.name]
+        found = {key: values.get(key) for key in keys_of(self._evaluation.correctness)}
+        with (self.scored.path / "run.json").open() as file:
+            judge = json.load(file)["backends"]
+        about = {"answerer": self.answerer, **judge, "profile": self._evaluation.profile}
+        _save(output_path or self._evaluation.output_path or RESULTS, {**found, "about": about})
+        return found
+
+    def _built(self, records: list[dict[str, Any]]) -> list[Sample]:
+        """Return the samples with documents and what these support."""
+        count = self._generator.ndoc
+        options = BuildOptions(candidates=count, documents=count)
+        with TemporaryDirectory(prefix="trust-eval-") as folder:
+            path = Path(folder) / "data.jsonl"
+            entailer = self._judges().get("entailer", "embedded")
+            done = build(records, path, self._retriever, entailer, options=options)
+            if done.failed or done.stopped:
+                words = done.stopped or next(iter(done.failed.values()))
+                raise BackendError(f"{len(done.failed)} questions got no documents: {words}")
+            return _samples(path)
+
+    def _by_model(self) -> list[Sample]:
+        model = self._llm if self._llm is not None else self._generator.model
+        if isinstance(model, str):
+            model = _model_uri(model)
+        model = as_model(model if model is not None else settings_llm())
+        if model is None:
+            answerer = OfflineAnswerer()
+            self.answerer = answerer.name
+            tell(
+                f"no llm is given and Settings.llm is not set: {answerer.name} answers, which "
+                "quotes passages; its figures say nothing of a language model"
+            )
+            return [
+                _answered(one, answerer.answer(one.question, one.documents or ()), answerer.name)
+                for one in self.dataset
+            ]
+        settings = self._generator
+        answering = Answering(
+            style="rag-refusal",
+            temperature=settings.temperature,
+            max_tokens=settings.max_new_tokens,
+            seed=settings.seed,
+        )
+        with TemporaryDirectory(prefix="trust-eval-") as folder:
+            path = Path(folder) / "answers.jsonl"
+            options = GenerateOptions(answering=answering, again=True)
+            done = generate(self.dataset, model, path, options)
+            if done.failed:
+                words = next(iter(done.failed.values()))
+                raise BackendError(f"{len(done.failed)} questions were not answered: {words}")
+            found = _samples(path)
+        self.answerer = found[0].model or ""
+        return found
+
+    def _by_engine(self, sample: Sample, engine: BaseQueryEngine) -> Sample:
+        """Return the sample with the answer of an engine, and its source nodes as documents."""
+        answer = engine.query(sample.question)
+        documents = [
+            Document(one["id"], one["text"], one.get("title", ""))
+            for one in documents_of(answer.source_nodes)
+        ]
+        raw = sample.to_dict() | {"documents": [one.to_dict() for one in documents]}
+        return _answered(Sample.parse(raw), str(answer), self.answerer)
+
+    def _judges(self) -> dict[str, Any]:
+        return {name: value for name, value in self._options.items() if name == "entailer"}
+
+
+def _configs(generator: Given, evaluation: Given) -> tuple[Any, Any]:
+    return generator_config(generator), eval_config(evaluation)
+
+
+def _golds(answer: Any) -> list[Any]:
+    several = list(answer) if isinstance(answer, list | tuple) else [answer]
+    return [[one] if isinstance(one, str) else one for one in several]
+
+
+def _answered(sample: Sample, response: str, name: str) -> Sample:
+    return Sample.parse(sample.to_dict() | {"response": response, "model": name})
+
+
+def _entailer(name: str | None) -> str | None:
+    return name if name is None or ":" in name or name in ("embedded", "lexical") else f"hf:{name}"
+
+
+def _model_uri(name: str) -> str:
+    return name if ":" in name else f"hf:{name}"
+
+
+def _samples(source: Any) -> list[Sample]:
+    """Return the samples of a file or of records.
+
+    Raises:
+        ValueError: one is faulty.
+    """
+    found = list(read_samples(source))
+    if faults := [one for one in found if isinstance(one, Fault)]:
+        raise ValueError("\n".join(map(str, faults)))
+    return [one.sample for one in found if not isinstance(one, Fault)]
+
+
+def _loaded(path: str) -> list[Any]:
+    """Return the records of a file of Trust-Eval: a list, or an object with ``data``.
+
+    Raises:
+        ValueError: it is no such file.
+    """
+    content = json.loads(Path(path).read_bytes())
+    if isinstance(content, dict) and "data" in content:
+        content = content["data"]
+    if not isinstance(content, list):
+        raise ValueError(f"{path}: expected a list of items, or an object with `data`")
+    return content
+
+
+def _raw(sample: Sample) -> dict[str, Any]:
+    """Return a sample in the layout of Trust-Eval, except that answers keep their aliases."""
+    documents = [
+        {
+            "id": one.id,
+            "title": one.title,
+            "text": one.text,
+            **({} if one.supports is None else {"answers_found": list(one.supports)}),
+        }
+        for one in sample.documents or ()
+    ]
+    found: dict[str, Any] = {"question": sample.question}
+    found["answers"] = [list(aliases) for aliases in sample.answers]
+    found["docs"] = documents
+    if sample.response is not None:
+        found["output"] = sample.response
+    return found
+
+
+def _save(path: str | os.PathLike[str], content: Any) -> None:
+    place = Path(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,363 @@
+"""Every metric of trustassay as a LlamaIndex evaluator: one answer in, one result out."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from typing import Any, ClassVar
+
+from llama_index.core.base.response.schema import PydanticResponse, Response
+from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+from llama_index.core.prompts.mixin import PromptDictType
+from llama_index.core.schema import QueryBundle
+from llama_index.evaluation.trust_eval.models import (
+    as_embedder,
+    as_model,
+    as_retriever,
+    settings_llm,
+)
+from llama_index.evaluation.trust_eval.nodes import (
+    documents_of,
+    documents_of_texts,
+    question_of,
+    response_text,
+)
+
+import trustassay
+from trustassay import Assay, Assessment
+from trustassay.metric import Metric
+from trustassay.registry import metric_from_text
+from trustassay.workflows.scorer_doors import ThreadScorer
+
+__all__ = [
+    "BehaviouralTrustScoreEvaluator",
+    "ConsistencyEvaluator",
+    "FactCheckEvaluator",
+    "GroundedFaithfulnessEvaluator",
+    "GroundingEvaluator",
+    "HarmonicityEvaluator",
+    "PreferenceEvaluator",
+    "ReferenceEvaluator",
+    "RubricEvaluator",
+    "SemanticHarmonicityEvaluator",
+    "TrustMetricEvaluator",
+]
+
+_FIELDS = {"answers", "claims", "references", "resamples", "wrong_answers", "other_response", "id"}
+"""Fields of a sample that may be given beside question, response and contexts."""
+_THEIRS = {"sleep_time_in_seconds"}
+"""Arguments of LlamaIndex's own evaluators that mean nothing here."""
+
+
+class TrustMetricEvaluator(BaseEvaluator):
+    """Evaluates answers by one metric of trustassay, with models that are loaded once.
+
+    Args:
+        metric: a metric or its name with options, as in ``"faithfulness:threshold=0.6"``.
+        llm: a LlamaIndex LLM, or a model as trustassay names it (``"openai:gpt-4o-mini"``), for
+            the chat model that the metric needs; without it ``Settings.llm`` if that was set.
+        embed_model: a LlamaIndex embedding for a metric that compares meanings; without it
+            trustassay's embedded one.
+        retriever: a LlamaIndex retriever or index for a metric that searches.
+        threshold: a result passes from this score on (up to it, for a metric of which low scores
+            are good); without it if its verdict is the metric's best one.
+        options: everything else that :func:`trustassay.scorer` takes: ``entailer``, ``judge``,
+            ``out`` (a folder to which all answers and assessments are added), ``budget``, ...
+
+    A failure is a result with ``invalid_result``; nothing is raised but for what is wrong with
+    these arguments. ``score`` is the metric's own: of some metrics low scores are good.
+    """
+
+    def __init__(
+        self,
+        metric: str | Metric,
+        *,
+        llm: Any = None,
+        embed_model: Any = None,
+        retriever: Any = None,
+        threshold: float | None = None,
+        **options: Any,
+    ) -> None:
+        self.metric = metric_from_text(metric) if isinstance(metric, str) else metric
+        self._threshold = threshold
+        self._options = _backends(self.metric, llm, embed_model, retriever) | options
+        self._opened: ThreadScorer | None = None
+        self._opening = threading.Lock()
+        if not self._opens_later:
+            self._scorer()
+
+    _opens_later: ClassVar[bool] = False
+
+    async def aevaluate(
+        self,
+        query: str | None = None,
+        response: str | None = None,
+        contexts: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> EvaluationResult:
+        """Evaluate one answer to a question, with the texts that it was written from.
+
+        ``reference`` is the gold answer, or several; other fields of a sample can be given by
+        their names (``claims``, ``resamples``, ...).
+        """
+        documents = None if contexts is None else documents_of_texts(contexts)
+        return await self._result(question_of(query), response, documents, kwargs)
+
+    async def aevaluate_response(
+        self, query: str | None = None, response: Any = None, **kwargs: Any
+    ) -> EvaluationResult:
+        """Evaluate what a query engine returned; its source nodes are the documents.
+
+        The titles of nodes are kept, and what a CitationQueryEngine puts before a text is removed.
+        """
+        try:
+            text, nodes = (None, []) if response is None else await response_text(response)
+            documents = None if response is None else documents_of(nodes)
+        except Exception as error:
+            return _invalid(question_of(query), None, None, f"{type(error).__name__}: {error}")
+        return await self._result(question_of(query), text, documents, kwargs)
+
+    def evaluate_response(
+        self, query: str | None = None, response: Any = None, **kwargs: Any
+    ) -> EvaluationResult:
+        """Do as :meth:`aevaluate_response`, and wait for it."""
+        from llama_index.core.async_utils import asyncio_run
+
+        found: EvaluationResult = asyncio_run(self.aevaluate_response(query, response, **kwargs))
+        return found
+
+    def close(self) -> None:
+        """Finish what was begun, and write the results of a folder (``out``)."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
+
+    def begin(
+        self,
+        query: str | QueryBundle | None,
+        response: Response | PydanticResponse,
+        done: Callable[[EvaluationResult], object],
+    ) -> None:
+        """Evaluate what an engine returned without waiting; ``done`` gets the result, elsewhere."""
+        text = str(response) if isinstance(response, PydanticResponse) else response.response
+        documents = documents_of(response.source_nodes)
+        future = self._future(question_of(query), text, documents, {})
+        future.add_done_callback(lambda found: done(found.result()))
+
+    async def _result(
+        self,
+        query: str | None,
+        response: str | None,
+        documents: Sequence[Mapping[str, str]] | None,
+        given: Mapping[str, Any],
+    ) -> EvaluationResult:
+        return await asyncio.wrap_future(self._future(query, response, documents, given))
+
+    def _future(
+        self,
+        query: str | None,
+        response: str | None,
+        documents: Sequence[Mapping[str, str]] | None,
+        given: Mapping[str, Any],
+    ) -> Future[EvaluationResult]:
+        texts = None if documents is None else [one["text"] for one in documents]
+        result: Future[EvaluationResult] = Future()
+
+        def finish(assay: Future[Assay]) -> None:
+            with suppress(InvalidStateError):  # nobody waits any more
+                try:
+                    found = assay.result()[self.metric.name]
+                except BaseException as error:
+                    words = str(error) or type(error).__name__
+                    result.set_result(_invalid(query, response, texts, words))
+                else:
+                    result.set_result(self._shown(query, response, texts, found))
+
+        try:
+            work = self._scorer().submit(_record(query, response, documents, given))
+        except Exception as error:
+            result.set_result(_invalid(query, response, texts, str(error)))
+        else:
+            work.add_done_callback(finish)
+            result.add_done_callback(lambda one: one.cancelled() and work.cancel())
+        return result
+
+    def _shown(
+        self,
+        query: str | None,
+        response: str | None,
+        texts: Sequence[str] | None,
+        found: Assessment,
+    ) -> EvaluationResult:
+        if found.error is not None or found.score is None:
+            return _invalid(query, response, texts, found.error or found.reason or "no score")
+        words = [found.reason, self.metric.problem(found) or ""]
+        return EvaluationResult(
+            query=query,
+            response=response,
+            contexts=texts,
+            score=found.score,
+            passing=self._passes(found.score, found.verdict),
+            feedback="; ".join(dict.fromkeys(word for word in words if word)) or found.verdict,
+        )
+
+    def _passes(self, score: float, verdict: str | None) -> bool | None:
+        if self._threshold is not None:
+            lower = self.metric.lower_is_better
+            return score <= self._threshold if lower else score >= self._threshold
+        best = next(iter(self.metric.verdicts), None)
+        return None if verdict is None or best is None else verdict == best
+
+    def _scorer(self) -> ThreadScorer:
+        with self._opening:
+            if self._opened is None:
+                door = trustassay.scorer(metrics=self.metric, **self._options)
+                self._opened = door.__enter__()
+                # nothing waits: garbage is collected in any thread, also in that of the scorer
+                weakref.finalize(self, self._opened.stop)
+            return self._opened
+
+    def _get_prompts(self) -> PromptDictType:
+        return {}
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        """Prompts of metrics are files, which a metric's own options replace."""
+
+
+def _invalid(
+    query: str | None, response: str | None, contexts: Sequence[str] | None, reason: str
+) -> EvaluationResult:
+    return EvaluationResult(
+        query=query,
+        response=response,
+        contexts=contexts,
+        invalid_result=True,
+        invalid_reason=reason,
+        feedback=reason,
+    )
+
+
+def _record(
+    query: str | None,
+    response: str | None,
+    documents: Sequence[Mapping[str, str]] | None,
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the record of a sample.
+
+    Raises:
+        ValueError: an argument that means nothing here.
+    """
+    fields = {name: value for name, value in given.items() if name not in _THEIRS}
+    reference = fields.pop("reference", None)
+    if strange := sorted(set(fields) - _FIELDS):
+        known = ", ".join(sorted(_FIELDS | {"reference"}))
+        raise ValueError(f"unknown argument {strange[0]!r}; known: {known}")
+    record = {"question": query, "response": response, "documents": documents, **fields}
+    if reference is not None:
+        several = [reference] if isinstance(reference, str) else list(reference)
+        record["answers"] = [[one] if isinstance(one, str) else one for one in several]
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def _backends(metric: Metric, llm: Any, embed_model: Any, retriever: Any) -> dict[str, Any]:
+    """Return the backends that a metric needs, of those that LlamaIndex brings.
+
+    Raises:
+        ValueError: one is given that the metric does not use.
+    """
+    asks = {need.capability: need for need in metric.needs()}
+    roles = [
+        need.role or "model" for need in metric.needs() if need.capability in ("chat", "choose")
+    ]
+    found: dict[str, Any] = {}
+    for word, given, used in (
+        ("llm", llm, bool(roles)),
+        ("embed_model", embed_model, "embed" in asks),
+        ("retriever", retriever, "search" in asks),
+    ):
+        if given is not None and not used:
+            raise ValueError(f"{word} is given, but {metric.name} does not use it")
+    llm = llm if llm is not None else settings_llm()
+    if llm is not None:
+        found |= dict.fromkeys(roles, as_model(llm))
+    if embed_model is not None:
+        found["embedder"] = as_embedder(embed_model)
+    if retriever is not None:
+        found["retriever"] = as_retriever(retriever)
+    return found
+
+
+class _Named(TrustMetricEvaluator):
+    """An evaluator of one metric; its options are those of the metric and of the base class."""
+
+    _metric: ClassVar[str]
+
+    def __init__(self, metric_options: str = "", **options: Any) -> None:
+        """``metric_options`` as on the command line: ``"threshold=0.6,claims=model"``."""
+        text = f"{self._metric}:{metric_options}" if metric_options else self._metric
+        super().__init__(text, **options)
+
+
+class GroundedFaithfulnessEvaluator(_Named):
+    """Does the answer say only what its passages say? (``faithfulness``)"""
+
+    _metric = "faithfulness"
+
+
+class GroundingEvaluator(_Named):
+    """Is a cited answer correct, supported by what it cites, or rightly refused? (``grounding``)"""
+
+    _metric = "grounding"
+
+
+class FactCheckEvaluator(_Named):
+    """Do passages that a retriever finds support the answer? (``factcheck``)"""
+
+    _metric = "factcheck"
+
+
+class ReferenceEvaluator(_Named):
+    """How alike are the answer and the gold answer? (``reference``)"""
+
+    _metric = "reference"
+
+
+class RubricEvaluator(_Named):
+    """What does a judge say of the answer, by a rubric? (``judge``)"""
+
+    _metric = "judge"
+
+
+class PreferenceEvaluator(_Named):
+    """Which of two answers does a judge prefer? The other one is ``other_response``."""
+
+    _metric = "pairwise"
+
+
+class HarmonicityEvaluator(_Named):
+    """Does the model's answer stay the same when the question is changed a little? Low is good."""
+
+    _metric = "harmonicity"
+
+
+class SemanticHarmonicityEvaluator(_Named):
+    """The same by entailment between the answers. Low is good."""
+
+    _metric = "semantic_harmonicity"
+
+
+class ConsistencyEvaluator(_Named):
+    """Does the model choose its own answer among similar ones? (``consistency``)"""
+
+    _metric = "consistency"
+
+
+class BehaviouralTrustScoreEvaluator(_Named):
+    """Behavioural consistency and a fact check in one score. (``trustscore``)"""
+
+    _metric = "trustscore"

@@ -1,0 +1,92 @@
+"""Scores what a running query engine answers, from LlamaIndex's instrumentation."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from llama_index.core.base.response.schema import PydanticResponse, Response
+from llama_index.core.evaluation import EvaluationResult
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events.query import QueryEndEvent
+from llama_index.evaluation.trust_eval.evaluators import TrustMetricEvaluator
+from pydantic import PrivateAttr
+
+__all__ = ["TrustEvaluationHandler"]
+
+KEPT = 1000
+
+
+class TrustEvaluationHandler(BaseEventHandler):
+    """Evaluates every answer of the engines whose dispatcher it is added to, beside their work.
+
+    The engine does not wait. ``on_result`` is called with the name of the evaluator and its result,
+    from another thread; the last thousand results are in ``results``. A stream is not read, since
+    it is for the engine's own caller: it counts in ``skipped``. ::
+
+        handler = TrustEvaluationHandler({"faithfulness": GroundedFaithfulnessEvaluator()})
+        llama_index.core.instrumentation.get_dispatcher().add_event_handler(handler)
+    """
+
+    _evaluators: dict[str, TrustMetricEvaluator] = PrivateAttr()
+    _on_result: Callable[[str, EvaluationResult], object] | None = PrivateAttr()
+    _results: deque[tuple[str, EvaluationResult]] = PrivateAttr()
+    _idle: threading.Condition = PrivateAttr()
+    _waiting: int = PrivateAttr(default=0)
+    _skipped: int = PrivateAttr(default=0)
+
+    def __init__(
+        self,
+        evaluators: dict[str, TrustMetricEvaluator],
+        on_result: Callable[[str, EvaluationResult], object] | None = None,
+    ) -> None:
+        super().__init__()
+        self._evaluators, self._on_result = evaluators, on_result
+        self._results = deque(maxlen=KEPT)
+        self._idle = threading.Condition()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name under which LlamaIndex knows it."""
+        return "TrustEvaluationHandler"
+
+    @property
+    def results(self) -> list[tuple[str, EvaluationResult]]:
+        """The last results, each with the name of its evaluator, in the order of finishing."""
+        with self._idle:
+            return list(self._results)
+
+    @property
+    def skipped(self) -> int:
+        """The number of answers that were streams."""
+        return self._skipped
+
+    def handle(self, event: Any, **_: Any) -> None:
+        """Begin the evaluation of an answer; of other events do nothing."""
+        if not isinstance(event, QueryEndEvent):
+            return
+        if not isinstance(event.response, Response | PydanticResponse):
+            self._skipped += 1
+            return
+        for name, evaluator in self._evaluators.items():
+            with self._idle:
+                self._waiting += 1
+            evaluator.begin(event.query, event.response, partial(self._note, name))
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until nothing is being evaluated; return whether that is so."""
+        with self._idle:
+            return self._idle.wait_for(lambda: self._waiting == 0, timeout_s)
+
+    def _note(self, name: str, found: EvaluationResult) -> None:
+        try:
+            if self._on_result is not None:
+                self._on_result(name, found)
+        finally:
+            with self._idle:
+                self._results.append((name, found))
+                self._waiting -= 1
+                self._idle.notify_all()

@@ -1,0 +1,47 @@
+"""Answers without a language model: sentences of the passages, cited, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trustassay.answering.styles import REFUSAL
+from trustassay.backends.embedded import EmbeddedEmbedder
+from trustassay.metrics.grounding.sentences import splitter
+
+__all__ = ["OfflineAnswerer"]
+
+
+class OfflineAnswerer:
+    """Quotes the sentences of the passages that are closest to the question, each with its number.
+
+    A sentence counts from a cosine of ``threshold`` on, in trustassay's embedded sentence vectors;
+    up to ``most`` are quoted, the closest first. Without any it refuses. It writes nothing of its
+    own: what it shows is how the evaluation works, not how good a language model is.
+    """
+
+    name = "offline-quotes/1"
+
+    def __init__(self, threshold: float = 0.7, most: int = 2) -> None:
+        self._threshold, self._most = threshold, most
+        self._split = splitter("sentencex")
+        self._embedder = EmbeddedEmbedder()
+
+    def answer(self, question: str, documents: Sequence[Any]) -> str:
+        """Return the response to a question; ``documents`` have a ``text``."""
+        found = [
+            (sentence, number)
+            for number, document in enumerate(documents, 1)
+            for sentence in self._split(document.text)
+        ]
+        if not found:
+            return REFUSAL
+        vectors = self._embedder.vectors([question, *(sentence for sentence, _ in found)])
+        closeness = vectors[1:] @ vectors[0]
+        best = np.argsort(-closeness, kind="stable")[: self._most]
+        chosen = [found[i] for i in best if closeness[i] >= self._threshold]
+        if not chosen:
+            return REFUSAL
+        return " ".join(f"{sentence.rstrip('.!?')} [{number}]." for sentence, number in chosen)

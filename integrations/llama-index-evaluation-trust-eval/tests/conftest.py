@@ -1,0 +1,82 @@
+"""A guard that fails whoever looks for the network, and an index with engines over it.
+
+The package is taken from this tree. Without llama-index-core its tests are skipped, each by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+
+@pytest.fixture(autouse=True)
+def no_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Any]]:
+    """Refuse every connection beyond this machine, and fail the test that wanted one."""
+    wanted: list[Any] = []
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in (
+            "127.0.0.1",
+            "::1",
+        ):
+            wanted.append(address)
+            raise OSError("no network in tests")
+        connect(self, address)
+
+    def resolve(host: Any, *others: Any, **options: Any) -> Any:
+        if host in ("localhost", "127.0.0.1", None):
+            return found(host, *others, **options)
+        wanted.append(host)
+        raise OSError("no network in tests")
+
+    found = socket.getaddrinfo
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setenv("TRUSTASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    yield wanted
+    assert wanted == []
+
+
+@pytest.fixture(autouse=True)
+def settings_untouched() -> Iterator[None]:
+    """Leave ``Settings.llm`` as nobody set it."""
+    yield
+    if core := sys.modules.get("llama_index.core"):
+        core.Settings._llm = None
+
+
+@pytest.fixture
+def index() -> Any:
+    """Three passages with titles in an index in memory."""
+    from llama_index.core import VectorStoreIndex
+    from llama_index.core.schema import TextNode
+    from llama_models import PASSAGES, WordVectors
+
+    nodes = [TextNode(text=text, metadata={"title": title}) for title, text in PASSAGES.items()]
+    return VectorStoreIndex(nodes, embed_model=WordVectors())
+
+
+@pytest.fixture
+def engine(index: Any) -> Callable[..., Any]:
+    """Make an engine that finds two passages and replies as a function of the prompt says."""
+    from llama_index.core.query_engine import CitationQueryEngine
+    from llama_models import Scripted
+
+    def made(script: Callable[[str], str], **options: Any) -> Any:
+        llm = Scripted(script=script)
+        return CitationQueryEngine.from_args(index, llm=llm, similarity_top_k=2, **options)
+
+    return made

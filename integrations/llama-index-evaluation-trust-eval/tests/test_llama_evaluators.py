@@ -1,0 +1,280 @@
+"""Every metric as an evaluator: one answer, a batch, an engine's response; nothing is raised."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("llama_index.core", reason="needs llama-index-core: make integrations")
+
+import llama_index.evaluation.trust_eval as package
+from llama_index.core import Settings
+from llama_index.core.base.response.schema import Response
+from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner, EvaluationResult
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.evaluation.trust_eval import (
+    ConsistencyEvaluator,
+    FactCheckEvaluator,
+    GroundedFaithfulnessEvaluator,
+    GroundingEvaluator,
+    HarmonicityEvaluator,
+    PreferenceEvaluator,
+    ReferenceEvaluator,
+    RubricEvaluator,
+    SemanticHarmonicityEvaluator,
+    TrustMetricEvaluator,
+)
+from llama_index.evaluation.trust_eval.evaluators import _Named
+from llama_models import PASSAGES, Scripted, WordVectors
+
+from trustassay.registry import metric_class
+
+BRIDGE = list(PASSAGES.values())[:1]
+RIGHT = "The stone bridge was opened in 1911."
+WRONG = "The stone bridge was opened in 1950 by the king of Spain."
+
+
+def test_every_metric_that_scores_one_answer_has_an_evaluator() -> None:
+    from importlib.metadata import entry_points
+
+    known = {found.name for found in entry_points(group="trustassay.metrics")}
+    named = {one._metric for one in _Named.__subclasses__()}
+    assert known - named == {"fewl"}  # looks at all samples together
+    assert metric_class("fewl").pool
+    assert {one.__name__ for one in _Named.__subclasses__()} <= set(package.__all__)
+    with pytest.raises(ValueError, match="fewl: looks at all samples together"):
+        TrustMetricEvaluator("fewl")
+
+
+def test_a_true_and_a_false_answer() -> None:
+    evaluator = GroundedFaithfulnessEvaluator()
+    assert isinstance(evaluator, BaseEvaluator)
+    good = evaluator.evaluate("When was the bridge opened?", RIGHT, BRIDGE)
+    assert (good.score, good.passing, good.invalid_result) == (1.0, True, False)
+    assert good.contexts == BRIDGE
+    assert good.feedback == "the passages support the answer"
+    bad = asyncio.run(evaluator.aevaluate("When was the bridge opened?", WRONG, BRIDGE))
+    assert (bad.score, bad.passing) == (0.0, False)
+    assert bad.feedback
+    evaluator.close()
+
+
+def test_what_fails_is_a_result_that_says_so() -> None:
+    evaluator = GroundedFaithfulnessEvaluator()
+    for arguments, words in (
+        ({"query": "When?", "response": RIGHT}, "documents: is missing"),
+        ({"response": RIGHT, "contexts": BRIDGE}, "question: is missing"),
+        ({"query": "When?", "response": "", "contexts": BRIDGE}, "the response is blank"),
+        ({"query": "When?", "response": RIGHT, "contexts": BRIDGE, "refrence": "x"}, "refrence"),
+    ):
+        found = evaluator.evaluate(**arguments)
+        assert found.invalid_result
+        assert words in (found.invalid_reason or "")
+        assert found.score is None
+    assert evaluator.evaluate_response("When?", 3).invalid_result  # type: ignore[arg-type]
+    assert evaluator.evaluate_response("When?", None).invalid_result
+    evaluator.close()
+    again = evaluator.evaluate("When was the bridge opened?", RIGHT, BRIDGE)
+    assert again.score == 1.0  # opened again
+
+
+def test_an_llm_that_fails_is_a_result_that_says_so() -> None:
+    def fail(prompt: str) -> str:
+        raise RuntimeError("quota is used up")
+
+    found = RubricEvaluator(llm=Scripted(script=fail)).evaluate("When?", RIGHT, reference=RIGHT)
+    assert found.invalid_result
+    assert "quota is used up" in (found.invalid_reason or "")
+
+
+def test_a_threshold_is_kept_on_the_side_that_is_good() -> None:
+    passing = [
+        GroundedFaithfulnessEvaluator(threshold=threshold, entailer="lexical")
+        .evaluate("When?", "The stone bridge has seven arches, and towers.", BRIDGE)
+        .passing
+        for threshold in (0.0, 1.1)
+    ]
+    assert passing == [True, False]
+    llm = Scripted(script=lambda prompt: "In 1911.")
+    for threshold, expected in ((0.5, True), (-0.1, False)):
+        harmonicity = HarmonicityEvaluator("perturbations=3", llm=llm, threshold=threshold)
+        assert harmonicity.evaluate("When?", "In 1911.").passing is expected
+
+
+def test_the_gold_answer_is_the_reference() -> None:
+    grounding = GroundingEvaluator("correctness=em")
+    right, wrong = (
+        grounding.evaluate("When?", "It was opened in 1911 [1].", BRIDGE, reference=gold)
+        for gold in ("1911", "1950")
+    )
+    assert right.score is not None
+    assert wrong.score is not None
+    assert right.score > wrong.score
+    with pytest.raises(ValueError, match="reference: needs a token embedder"):
+        ReferenceEvaluator("parts=bertscore")
+
+
+def test_the_llm_is_the_judge_or_the_model_under_assessment() -> None:
+    llm = Scripted(script=lambda prompt: "Score: 4", asked=[])
+    found = RubricEvaluator("rubric=answer", llm=llm).evaluate("When?", RIGHT)
+    assert found.score == 4
+    assert "When?" in llm.asked[0]
+    llm = Scripted(script=lambda prompt: "It was opened in 1911.", asked=[])
+    same = SemanticHarmonicityEvaluator("perturbations=3", llm=llm).evaluate(
+        "When was it opened?", "It was opened in 1911."
+    )
+    assert same.score == 0.0
+    assert len(llm.asked) >= 3
+    Settings.llm = Scripted(script=lambda prompt: "Score: 2", asked=[])
+    assert RubricEvaluator("rubric=answer").evaluate("When?", RIGHT).score == 2
+    judge = Scripted(script=lambda prompt: "Score: 1", asked=[])
+    assert RubricEvaluator("rubric=answer", judge=_backend(judge)).evaluate("?", "x").score == 1
+
+
+def _backend(llm: Any) -> Any:
+    from llama_index.evaluation.trust_eval.models import as_model
+
+    return as_model(llm)
+
+
+def test_embeddings_and_indexes_take_the_place_of_the_embedded_ones(index: Any) -> None:
+    llm = Scripted(script=lambda prompt: "In 1911.")
+    embedding = WordVectors()
+    found = HarmonicityEvaluator("perturbations=3", llm=llm, embed_model=embedding).evaluate(
+        "When was it opened?", "In 1911."
+    )
+    assert found.score == pytest.approx(0.0, abs=1e-6)
+    checked = FactCheckEvaluator("by=entailer", retriever=index).evaluate(
+        "When was the stone bridge opened?", RIGHT
+    )
+    assert checked.score is not None
+    assert not checked.invalid_result
+
+
+def test_what_no_metric_uses_is_refused(index: Any) -> None:
+    llm = Scripted(script=lambda prompt: "x")
+    with pytest.raises(ValueError, match="llm is given, but faithfulness does not use it"):
+        GroundedFaithfulnessEvaluator(llm=llm)
+    with pytest.raises(ValueError, match="retriever is given, but judge"):
+        RubricEvaluator(llm=llm, retriever=index)
+    with pytest.raises(ValueError, match="needs a model that judges"):
+        RubricEvaluator()
+
+
+def test_other_fields_of_a_sample_are_arguments() -> None:
+    llm = Scripted(script=lambda prompt: "Answer: 1")
+    found = PreferenceEvaluator(llm=llm).evaluate("When?", RIGHT, other_response=WRONG)
+    assert found.invalid_result or found.score is not None
+    missing = PreferenceEvaluator(llm=llm).evaluate("When?", RIGHT)
+    assert "other_response: is missing" in (missing.invalid_reason or "")
+    asked = Scripted(script=lambda prompt: "A")
+    chosen = ConsistencyEvaluator("sources=given", llm=asked).evaluate(
+        "When was it opened?", "In 1911.", wrong_answers=["In 1912.", "In 1850.", "In 2001."]
+    )
+    assert not chosen.invalid_result, chosen.invalid_reason
+
+
+# ---- responses of engines ----
+
+
+def test_a_citation_engine_cites_its_nodes_by_their_place(engine: Any) -> None:
+    query = "When was the stone bridge over the river opened?"
+    response = engine(lambda prompt: "The stone bridge was opened in 1911 [1].").query(query)
+    assert response.source_nodes[0].node.get_content().startswith("Source 1:\n")
+    evaluator = GroundingEvaluator()
+    found = evaluator.evaluate_response(query, response)
+    assert found.score == 1.0, found
+    assert found.contexts is not None
+    assert found.contexts[0] == PASSAGES["The bridge"]
+    assert not any("Source" in text for text in found.contexts)
+    other = engine(lambda prompt: "The stone bridge was opened in 1911 [2].").query(query)
+    wrong = asyncio.run(evaluator.aevaluate_response(query=query, response=other))
+    assert wrong.score == 0.0
+    contexts = [node.get_content() for node in response.source_nodes]
+    assert evaluator.evaluate(query, str(response), contexts).score == 1.0  # stripped here, too
+
+
+def test_the_titles_of_nodes_are_kept(tmp_path: Path) -> None:
+    nodes = [
+        NodeWithScore(node=TextNode(text="It has seven arches.", metadata=metadata))
+        for metadata in ({"file_name": "bridge.txt"}, {"title": "The bridge", "file_name": "x"}, {})
+    ]
+    evaluator = GroundingEvaluator(out=tmp_path / "run")
+    evaluator.evaluate_response(
+        QueryBundle("How many arches?"),  # type: ignore[arg-type]
+        Response("It has seven arches [1].", source_nodes=nodes),
+    )
+    evaluator.close()
+    sample = json.loads((tmp_path / "run" / "samples.jsonl").read_text())
+    assert [one.get("title", "") for one in sample["documents"]] == ["bridge.txt", "The bridge", ""]
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_text_that_only_looks_like_a_citation_engines_is_left_alone() -> None:
+    found = GroundedFaithfulnessEvaluator(entailer="lexical").evaluate(
+        "?", "Source 2: the log.", ["Source 2:\nthe log", "other"]
+    )
+    assert found.contexts == ["Source 2:\nthe log", "other"]
+
+
+def test_a_stream_is_read(engine: Any) -> None:
+    query = "When was the stone bridge over the river opened?"
+    response = engine(lambda prompt: "It was opened in 1911 [1].", streaming=True).query(query)
+    found = GroundingEvaluator().evaluate_response(query, response)
+    assert found.response == "It was opened in 1911 [1]."
+    assert found.score == 1.0
+
+
+def test_the_batch_runner_gets_a_result_for_each_answer(engine: Any) -> None:
+    def reply(prompt: str) -> str:
+        if "bridge" in prompt.rsplit("Query:", 1)[1]:
+            return "The stone bridge was opened in 1911 [1]."
+        return "The chimney is made of gold [1]."
+
+    runner = BatchEvalRunner(
+        {"grounding": GroundingEvaluator(), "faithful": GroundedFaithfulnessEvaluator()}, workers=8
+    )
+    queries = ["When was the stone bridge over the river opened?", "How high is the chimney?"]
+    answering = engine(reply)
+    found = runner.evaluate_responses(queries, [answering.query(query) for query in queries])
+    assert [one.score for one in found["grounding"]] == [1.0, 0.0]
+    assert [one.score for one in found["faithful"]] == [1.0, 0.0]
+    texts = runner.evaluate_response_strs(queries, [RIGHT, "40 metres."], [BRIDGE, None])
+    assert [one.score for one in texts["faithful"]] == [1.0, None]
+    assert [one.invalid_result for one in texts["faithful"]] == [False, True]
+    asked = runner.evaluate_queries(answering, queries[:1])
+    assert asked["grounding"][0].score == 1.0
+
+
+def test_an_evaluator_that_nobody_holds_ends_its_thread() -> None:
+    def threads() -> int:
+        return sum(one.name == "trustassay-scorer" for one in threading.enumerate())
+
+    gc.collect()
+    evaluator = GroundedFaithfulnessEvaluator(entailer="lexical")
+    before = threads()
+    assert before > 0
+    del evaluator
+    gc.collect()
+    until = time.monotonic() + 20
+    while threads() >= before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threads() < before
+
+
+def test_inside_a_running_loop_many_at_once() -> None:
+    evaluator = GroundedFaithfulnessEvaluator(entailer="lexical")
+
+    async def main() -> list[EvaluationResult]:
+        first = evaluator.evaluate("When?", RIGHT, BRIDGE)  # as in a notebook
+        more = [evaluator.aevaluate(f"When, {i}?", RIGHT, BRIDGE) for i in range(20)]
+        return [first, *await asyncio.gather(*more)]
+
+    assert {one.invalid_result for one in asyncio.run(main())} == {False}

@@ -1,0 +1,242 @@
+"""A resident scorer: models loaded once, single samples of many callers scored together."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.endpoints import samples_at_once
+from trustassay.calls.gatherers import Gatherers, check_budget
+from trustassay.calls.keys import shared_file
+from trustassay.calls.opening import open_calls
+from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.files import DiskFullError
+from trustassay.metric import Assessment, Inventory, Metric
+from trustassay.runs.assessing import assessed
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.growing import GrowingRun
+from trustassay.runs.options import RunOptions
+from trustassay.runs.run import SAMPLES
+from trustassay.runs.settling import check_run_keys, check_served
+from trustassay.sample import Problem, Sample, SampleError
+from trustassay.together import all_of
+
+__all__ = ["Assay", "Scorer", "ScorerClosedError", "open_scorer"]
+
+AGAIN_AFTER_S = 30.0
+"""An endpoint that was given up is asked again after so long: a scorer is not started again."""
+
+
+class ScorerClosedError(RuntimeError):
+    """A sample came to a scorer that is closed or closing; it was not accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assay:
+    """A sample and what each metric found in it: ``assay["faithfulness"].score``."""
+
+    sample: Sample
+    assessments: Mapping[str, Assessment]
+
+    def __getitem__(self, metric: str) -> Assessment:
+        return self.assessments[metric]
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Why a metric gave no score, by its name; only metrics that failed."""
+        return {name: one.error for name, one in self.assessments.items() if one.error is not None}
+
+
+@asynccontextmanager
+async def open_scorer(
+    metrics: Sequence[Metric], backends: Backends, folder: RunFolder | None, options: RunOptions
+) -> AsyncIterator[Scorer]:
+    """Open a scorer; at the end of the block it finishes what it accepted.
+
+    With a folder, all samples and assessments are added to the run in it, and its results are
+    written at the end. What an earlier process accepted there and did not score is scored as well.
+
+    Raises:
+        ValueError: a metric looks at all samples together.
+        BackendError: a key is needed and not set.
+        RunFolderError: the folder holds another run, or another process works in it.
+        OSError: at the end, if the results cannot be written.
+    """
+    for metric in metrics:
+        if metric.pool:
+            raise ValueError(
+                f"{metric.name}: looks at all samples together, so it cannot score one by one; "
+                "use score(samples, ...)"
+            )
+    check_budget(backends, options.calls.prices, options.calls.budget)
+    own = None if folder is None else folder.calls_path
+    check_run_keys(metrics, backends, [own, shared_file(options.calls.cache)], missing=1)
+    run = None if folder is None else GrowingRun(folder, metrics, backends, options)
+    waiting = run.open() if run else []
+    calls = dataclasses.replace(options.calls, again_after_s=AGAIN_AFTER_S)
+    try:
+        async with open_calls(backends, calls, own) as gatherers:
+            scorer = Scorer(metrics, backends, gatherers, run, options)
+            scorer.take_up(waiting)
+            try:
+                yield scorer
+            finally:
+                try:
+                    await scorer.close()
+                finally:
+                    if run:
+                        run.close_files()
+        if run:
+            await run.finish()
+    finally:
+        if run:
+            run.unlock()
+
+
+class Scorer:
+    """Scores samples as they come; used inside the event loop in which it was opened.
+
+    Requests of samples in progress are gathered into batches, and equal ones are made once.
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[Metric],
+        backends: Backends,
+        gatherers: Gatherers,
+        run: GrowingRun | None,
+        options: RunOptions,
+    ) -> None:
+        self._metrics, self._backends = metrics, backends
+        self._gatherers, self._run, self._options = gatherers, run, options
+        at_once = samples_at_once(options.concurrency, SAMPLES, backends.endpoints())
+        self._free = asyncio.Semaphore(at_once)
+        self._tasks: set[asyncio.Task[Assay]] = set()
+        self._settled: dict[tuple[int, ...], Sequence[Metric]] = {}
+        self._closed = False
+
+    @property
+    def in_progress(self) -> int:
+        """The number of samples that are accepted and not finished."""
+        return len(self._tasks)
+
+    async def score(self, sample: Sample | Mapping[str, Any]) -> Assay:
+        """Return what the metrics find; their failures are values in it, never exceptions.
+
+        A record may have any layout that :func:`trustassay.score` reads. A caller that is cancelled
+        gives its own sample up, or, in a scorer with a folder, leaves it to be finished there; the
+        other callers notice nothing.
+
+        Raises:
+            SampleError: a field is missing or wrong; with a folder, an earlier sample with other
+                content has the same id. Nothing was stored.
+            ScorerClosedError: the scorer is closed.
+        """
+        if self._closed:
+            raise ScorerClosedError("this scorer is closed; open another one")
+        found = self._read(sample)
+        if self._run:
+            try:
+                self._run.accept(found)
+            except DiskFullError as error:
+                return Assay(found, {m.name: _failed(found, m, error) for m in self._metrics})
+        task = self._start(found)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise ScorerClosedError(
+                    f"the scorer was interrupted before {found.id!r} was scored"
+                ) from None
+            if not self._run:
+                task.cancel()
+            raise
+
+    def take_up(self, waiting: Sequence[Sample]) -> None:
+        """Score what an earlier process accepted; nobody waits for it but :meth:`close`."""
+        for sample in waiting:
+            self._start(sample)
+
+    async def close(self) -> None:
+        """Accept nothing more, and wait for what was accepted; cancelled, give that up."""
+        self._closed = True
+        try:
+            while self._tasks:
+                await asyncio.wait(self._tasks)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, sample: Sample) -> asyncio.Task[Assay]:
+        task = asyncio.create_task(self._assay(sample))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _assay(self, sample: Sample) -> Assay:
+        async with self._free:
+            metrics = self._run.metrics if self._run else self._settled_for(sample)
+            found = await all_of(self._assess(metric, sample) for metric in metrics)
+        return Assay(sample, {one.metric: one for one in found})
+
+    async def _assess(self, metric: Metric, sample: Sample) -> Assessment:
+        seed = self._options.seed
+        try:
+            found, line = await assessed(metric, sample, self._gatherers, None, seed)
+            if self._run:
+                self._run.note(found, line)
+        except DiskFullError as error:
+            return _failed(sample, metric, error)
+        return found
+
+    def _settled_for(self, sample: Sample) -> Sequence[Metric]:
+        """Return the metrics with ``auto`` options settled as in a run of this sample alone."""
+        inventory = Inventory()
+        inventory.add(sample)
+        key = dataclasses.astuple(inventory)
+        if key not in self._settled:
+            self._settled[key] = [metric.resolved(inventory) for metric in self._metrics]
+        return self._settled[key]
+
+    def _read(self, given: Sample | Mapping[str, Any]) -> Sample:
+        """Return the sample of a record.
+
+        Raises:
+            SampleError: it is none, or cannot be scored.
+        """
+        try:
+            found, *others = read_samples([given], fields=self._options.fields)
+        except InputError as error:
+            raise SampleError([Problem("record", str(error))]) from None
+        if isinstance(found, Fault):
+            raise SampleError(found.problems)
+        if others:
+            words = "holds answers of several systems (expected one answer)"
+            raise SampleError([Problem("record", words)])
+        if problems := self._problems(found.sample):
+            raise SampleError(list(map(found.in_own_words, problems)))
+        return found.sample
+
+    def _problems(self, sample: Sample) -> list[Problem]:
+        found: list[Problem] = []
+        asked = self._backends.find("chat", MODEL) is not None
+        for metric in self._metrics:
+            found += metric.problems(sample)
+            found += [] if asked else metric.problems_without_model(sample)
+        inventory = Inventory()
+        inventory.add(sample)
+        try:
+            check_served(self._metrics, self._backends, inventory)
+        except ValueError as error:
+            found.append(Problem("documents", str(error)))
+        return list(dict.fromkeys(found))
+
+
+def _failed(sample: Sample, metric: Metric, error: DiskFullError) -> Assessment:
+    return Assessment.failed(sample.id, metric.name, f"cannot be stored: {error}")
