@@ -14,20 +14,24 @@ from typing import TYPE_CHECKING, Any
 from trustassay.backends import lookups, resolve
 from trustassay.calls.backends import MODEL
 from trustassay.calls.keys import has_replies
+from trustassay.calls.spending import Prices
 from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
 from trustassay.registry import metric_class, metric_from_text
+from trustassay.runs.ending import Steps
 from trustassay.runs.folder import RunFolder, StoredAssessments
 from trustassay.runs.intake import Source
+from trustassay.runs.merging import merge_runs
 from trustassay.runs.options import run_options
 from trustassay.runs.outputs import write_report
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
+from trustassay.runs.shards import Shards, split
 from trustassay.workflows.choosing import choose_metric
 from trustassay.workflows.watch import Watched, WatchOptions
 from trustassay.workflows.watch import watch as follow_file
@@ -35,7 +39,7 @@ from trustassay.workflows.watch import watch as follow_file
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Run", "ascore", "plan", "rescore", "score", "watch"]
+__all__ = ["Run", "ascore", "merge", "plan", "rescore", "score", "shard", "watch"]
 
 Metrics = Metric | str | Sequence[Metric | str]
 
@@ -275,6 +279,56 @@ def rescore(
         calls_from=old.calls_path,
         **(_recorded(settings["backends"], chosen, old.calls_path, options) | options),
     )
+
+
+def shard(
+    samples: Source,
+    *,
+    into: int,
+    out: str | os.PathLike[str],
+    fields: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    skip_bad: bool = False,
+    progress: bool = False,
+) -> Shards:
+    """Write samples into shards, files in the new folder ``out``, each to be scored by itself.
+
+    Raises:
+        InputError, BadInputError: the input has faults; nothing was written.
+        RunFolderError: ``out`` exists already.
+        ValueError: the number of shards is not between 1 and 400.
+    """
+    return run_anywhere(
+        lambda: split(
+            samples,
+            Path(out),
+            lambda _: into,
+            fields=fields or {},
+            limit=limit,
+            skip_bad=skip_bad,
+            progress=progress,
+        )
+    )
+
+
+def merge(
+    runs: Sequence[str | os.PathLike[str]],
+    *,
+    out: str | os.PathLike[str],
+    prices: Prices | None = None,
+    progress: bool = False,
+) -> Run:
+    """Put the runs of all shards of an input together, into the folder ``out``.
+
+    Raises:
+        UnfinishedShardsError: shards are missing or unfinished.
+        RunFolderError: the runs do not belong together, or ``out`` holds something else.
+    """
+    steps = Steps(shown=progress)
+    found = merge_runs([Path(run) for run in runs], Path(out), prices=prices, steps=steps)
+    if found.repeated and progress:
+        tell(f"{found.repeated:,} calls were made and paid for by more than one shard")
+    return Run(found.folder, found.outcome)
 
 
 def _recorded(

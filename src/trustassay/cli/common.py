@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -188,6 +190,11 @@ def errors_for_people() -> Iterator[None]:
             say("finished work is kept; free some space and run the same command again to continue")
             raise typer.Exit(1) from None
         raise typer.Exit(2) from None
+
+
+def command_line() -> str:
+    """Return the command that is running, as a user would type it."""
+    return shlex.join(["trustassay", *sys.argv[1:]])
 
 
 def default_metric(source: Path, fields: Mapping[str, str]) -> list[str]:

@@ -22,6 +22,7 @@ from trustassay.cli import (
     experiment_learning,
     generate,
     isotropy,
+    merge,
     models,
     rank,
     report,
@@ -29,6 +30,7 @@ from trustassay.cli import (
     rubric,
     score,
     select,
+    shard,
     tune,
     watch,
 )
@@ -53,6 +55,8 @@ app.add_typer(dataset.app, name="dataset")
 app.command("cite")(cite.cite)
 app.command("distractors")(distractors.distractors)
 app.command("rescore")(rescore.rescore)
+app.command("shard")(shard.shard)
+app.command("merge")(merge.merge)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("annotate")(annotate.annotate)

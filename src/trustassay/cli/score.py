@@ -84,6 +84,7 @@ def score(  # noqa: PLR0913 - one argument an option
             "pool": pool,
             "concurrency": concurrency,
             "progress": True,
+            "command": common.command_line(),
             **named,
             **read,
             **spending.keywords(),

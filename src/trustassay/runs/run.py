@@ -42,7 +42,7 @@ from trustassay.runs.stages import Stage, settings_of, stages_of
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Sample, clean
 
-__all__ = ["SAMPLES", "RunOutcome", "execute", "write_results"]
+__all__ = ["SAMPLES", "RunOutcome", "differences", "execute", "write_results"]
 
 
 SAMPLES = 256
@@ -195,8 +195,9 @@ async def _begin(
         else:  # of samples made elsewhere, what made them says what they are
             name = clean(str(getattr(source, "name", "samples in memory")))
         about = {metric.name: MetricInfo.of(metric).to_dict() for metric in resolved}
-        folder.write_json("run", {"input": name, **settings, ABOUT: about})
-    elif changes := list(_differences(before, {**_unchecked(before), **settings})):
+        command = {"command": options.command} if options.command else {}
+        folder.write_json("run", {"input": name, **command, **settings, ABOUT: about})
+    elif changes := list(differences(before, {**_unchecked(before), **settings})):
         part.unlink()
         raise RunFolderError(
             f"{folder.path}: holds another run; choose another folder, or use the same "
@@ -239,7 +240,7 @@ def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
 
 def _unchecked(before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a stored run that do not affect its results."""
-    return {name: before.get(name) for name in ("input", ABOUT)}
+    return {name: before[name] for name in ("input", "command", ABOUT) if name in before}
 
 
 def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,12 +249,12 @@ def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
     return stored
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any], at: str = "") -> Iterator[str]:
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], at: str = "") -> Iterator[str]:
     """Yield what differs between the settings of a stored run and those asked for."""
     for key in {**before, **now}:
         old, value = before.get(key), now.get(key)
         if isinstance(value, Mapping) and isinstance(old, Mapping):
-            yield from _differences(old, value, f"{at}{key}.")
+            yield from differences(old, value, f"{at}{key}.")
         elif old != value:
             yield f"{at}{key} was {old!r}, now {value!r}"
 
