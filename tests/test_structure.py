@@ -58,11 +58,12 @@ ALLOWED: dict[str, set[str]] = {
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},
     "runs": VALUES | {"answering", "calls", "data", "metric", "registry", "report"},
+    "cluster": {"calls", "errors", "event_loop", "files", "metric", "progress", "registry", "runs"},
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
     | {"runs", "together", "words"},
-    "api": VALUES | METRIC | {"backends", "calls", "runs", "workflows"},
+    "api": VALUES | METRIC | {"backends", "calls", "cluster", "runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "metric", "sample", "workflows"},
     "cli": VALUES
     | METRIC

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -16,7 +17,13 @@ from trustassay.calls.backends import MODEL
 from trustassay.calls.keys import has_replies
 from trustassay.calls.spending import Prices
 from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
-from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
+from trustassay.errors import (
+    BackendError,
+    CallError,
+    RunFolderError,
+    UnknownNameError,
+    did_you_mean,
+)
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
@@ -229,6 +236,10 @@ def score(samples: Source, *, metrics: Metrics | None = None, **options: Any) ->
     ``pool``; ``answering``, ``pairing``, ``documents``; ``cache``, ``prices``, ``budget``
     (``"5usd"``, ``"200k"``, as on the command line).
 
+    ``engine``: ``"local"``, or ``"ray"`` (``"ray:ADDRESS"``) for workers on a Ray cluster, with the
+    fields of :class:`~trustassay.cluster.ray_cluster.ClusterOptions`: ``workers``, ``cpus``,
+    ``gpus``, ``store``, ``scratch``, ``shards``. It takes a file, backends by URI, and ``out``.
+
     Also works in a notebook: if an event loop is running, the work is done in a thread.
 
     Raises:
@@ -238,7 +249,36 @@ def score(samples: Source, *, metrics: Metrics | None = None, **options: Any) ->
         BackendError: a backend cannot be loaded.
         RunFolderError: ``out`` holds another run.
     """
+    engine, _, address = str(options.pop("engine", "local")).partition(":")
+    if engine == "ray":
+        return _on_cluster(samples, metrics, address or None, options)
+    if engine != "local":
+        raise UnknownNameError(did_you_mean("engine", engine, ["local", "ray"]))
     return run_anywhere(lambda: ascore(samples, metrics=metrics, **options))
+
+
+def _on_cluster(
+    samples: Source, metrics: Metrics | None, address: str | None, options: dict[str, Any]
+) -> Run:
+    """Score on a Ray cluster; a run that is merged already goes on here, as any other."""
+    from trustassay.cluster.engine import HOME, score_on_cluster
+    from trustassay.cluster.ray_cluster import ClusterOptions
+
+    known = {one.name for one in dataclasses.fields(ClusterOptions)}
+    cluster = ClusterOptions(
+        address, **{name: options.pop(name) for name in known & options.keys() - {"address"}}
+    )
+    if options.get("out") is None:
+        raise ValueError("--engine ray needs the run's folder: out")
+    if metrics is None:
+        metrics, samples = _default(samples, options)
+    out = Path(options["out"])
+    if (out / "run.json").exists() and not (out / HOME).exists():
+        return run_anywhere(lambda: ascore(samples, metrics=metrics, **options))
+    named, others = _split(options)
+    del others["out"]
+    found = score_on_cluster(samples, _built(metrics), named, out, run_options(**others), cluster)
+    return Run(found.folder, found.outcome)
 
 
 def rescore(

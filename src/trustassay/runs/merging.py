@@ -29,6 +29,7 @@ from trustassay.runs.intake import Intake
 from trustassay.runs.outputs import write_outputs
 from trustassay.runs.run import RunOutcome, differences
 from trustassay.runs.shards import ShardMark, name_of_whole
+from trustassay.sample import clean
 
 __all__ = ["Merged", "UnfinishedShardsError", "merge_runs"]
 
@@ -70,12 +71,14 @@ def merge_runs(
     *,
     prices: Prices | None = None,
     metrics: Sequence[Metric] = (),
+    source: str | None = None,
     command: str | None = None,
     steps: Steps | None = None,
 ) -> Merged:
     """Write the run of the whole input into ``out``; a killed merge begins again.
 
-    ``metrics`` are those of the runs, where they are not all installed. ``command`` is kept in
+    ``metrics`` are those of the runs, where they are not all installed. ``source`` names the input,
+    where its name should not be taken from those of the shards; ``command`` is kept in
     ``run.json``.
 
     Raises:
@@ -89,7 +92,7 @@ def merge_runs(
     shards = [_opened(path) for path in runs]
     _check_settings(shards)
     _check_complete(shards)
-    content = _run_of_whole(shards, command)
+    content = _run_of_whole(shards, source, command)
     metrics = metrics or list(metrics_of(content).values())
     if absent := content["metrics"].keys() - {metric.name for metric in metrics}:
         raise RunFolderError(f"metric {min(absent)} of these runs is not installed here")
@@ -245,7 +248,9 @@ def _command(shard: _ShardRun, number: int | None = None) -> str:
 # what is written
 
 
-def _run_of_whole(shards: Sequence[_ShardRun], command: str | None) -> dict[str, Any]:
+def _run_of_whole(
+    shards: Sequence[_ShardRun], source: str | None, command: str | None
+) -> dict[str, Any]:
     """Return ``run.json`` as one run of the whole input would have it."""
     mark = shards[0].mark
     content: dict[str, Any] = {}
@@ -256,10 +261,10 @@ def _run_of_whole(shards: Sequence[_ShardRun], command: str | None) -> dict[str,
         one.name: sum(shard.run["samples"].get(one.name, 0) for shard in shards)
         for one in fields(Inventory)
     }
-    first = dict(shards[0].run)
-    first.pop("command", None)
+    first = {name: value for name, value in shards[0].run.items() if name != "command"}
+    own = name_of_whole(first.pop("input"))
     return {
-        "input": name_of_whole(first.pop("input")),
+        "input": own if source is None else clean(source),
         **({"command": command} if command else {}),
         **first,
         **content,

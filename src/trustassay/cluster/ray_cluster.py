@@ -1,0 +1,170 @@
+"""The workers of a run as Ray actors: on a cluster of this machine alone, or on one that is there.
+
+Ray reports nothing to its makers, starts no dashboard, and a cluster started here listens on
+127.0.0.1 alone; all this is set before Ray is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from trustassay.cluster.worker import Job, Worker
+from trustassay.errors import BackendError
+
+__all__ = ["ClusterOptions", "Crew", "connected"]
+
+INSTALL = "--engine ray needs Ray: pip install 'trustassay[ray]'"
+OBJECT_STORE_BYTES = 80 * 2**20
+"""Shards travel through files, so Ray's memory for objects is the smallest that it takes."""
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+LOCAL = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # 127.0.0.1 in place of the address in the network
+    "RAY_AUTH_MODE": "token",
+}
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where a run's workers are.
+
+    address: of a Ray cluster; without one, and without ``RAY_ADDRESS``, one is started here.
+    workers: their number; ``None`` for as many as have room. cpus, gpus: of each worker.
+    store: folder or URL of fsspec in which shards are kept. scratch: folder on each machine's own
+    disk. shards: how many, if the run is new. keep_every_s: seconds between two copies.
+    retries: how often a shard is tried again whose worker dies before it has scored anything more.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+    cpus: float = 1.0
+    gpus: float = 0.0
+    store: str | None = None
+    scratch: str | None = None
+    shards: int | None = None
+    keep_every_s: float = 30.0
+    retries: int = 3
+
+    def address_of(self) -> str | None:
+        """Return the address of the cluster; ``None`` if one is to be started."""
+        return self.address or os.environ.get("RAY_ADDRESS")
+
+    def __post_init__(self) -> None:
+        for name, least in (("workers", 1), ("shards", 1), ("cpus", 0), ("gpus", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"{name}: expected {least} or more, got {value:g}")
+
+
+def load(address: str | None) -> Any:
+    """Import Ray with all reporting switched off; without an address, for this machine alone.
+
+    Raises:
+        BackendError: it is not installed; the message says what to install.
+    """
+    os.environ |= QUIET
+    if not address:
+        os.environ |= LOCAL
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    try:
+        import ray
+    except ImportError:
+        raise BackendError(INSTALL) from None
+    return ray
+
+
+@contextmanager
+def connected(options: ClusterOptions) -> Iterator[Any]:
+    """Yield Ray, connected to the cluster, or to one that ends with the block.
+
+    Raises:
+        BackendError: Ray is not installed, or the cluster cannot be reached.
+    """
+    address = options.address_of()
+    ray = load(address)
+    if ray.is_initialized():  # by the program that calls this one
+        yield ray
+        return
+    quiet = {"log_to_driver": False, "logging_level": "critical"}
+    with ExitStack() as stack:
+        try:
+            home = stack.enter_context(TemporaryDirectory(prefix="ta-ray-"))
+            stack.callback(ray.shutdown)
+            if address:
+                ray.init(address, **quiet)
+            else:
+                ray.init(
+                    address="local",
+                    include_dashboard=False,
+                    object_store_memory=OBJECT_STORE_BYTES,
+                    num_cpus=_cpus(options),
+                    _temp_dir=home,
+                    **quiet,
+                )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            words = str(error).strip().split("\n")[0]
+            raise BackendError(f"Ray ({address or 'local'}) cannot be used: {words}") from None
+        yield ray
+
+
+def _cpus(options: ClusterOptions) -> int:
+    """Return the CPUs that a cluster of this machine offers: at least what the workers take."""
+    wanted = (options.workers or 1) * options.cpus
+    return max(os.cpu_count() or 1, int(-(-wanted // 1)))
+
+
+class Crew:
+    """The workers of a job, each an actor that is started again where it dies."""
+
+    def __init__(self, ray: Any, job: Job, options: ClusterOptions, shards: int) -> None:
+        self.ray = ray
+        resources = ray.cluster_resources()
+        room = (
+            min(
+                resources.get(name, 0.0) // each
+                for name, each in (("CPU", options.cpus), ("GPU", options.gpus))
+                if each > 0
+            )
+            if options.cpus or options.gpus
+            else 1
+        )
+        number = min(options.workers or max(1, int(room)), shards)
+        if room < number:
+            raise BackendError(
+                f"{number} workers of {options.cpus:g} CPUs and {options.gpus:g} GPUs were asked "
+                f"for, and the cluster has room for {int(room)}; lower --workers or --per-worker"
+            )
+        actor = ray.remote(Worker).options(
+            num_cpus=options.cpus,
+            num_gpus=options.gpus,
+            max_restarts=-1,
+            max_concurrency=8,
+        )
+        self.workers: list[Any] = [actor.remote(job) for _ in range(number)]
+
+    @property
+    def nodes(self) -> int:
+        """The number of machines in the cluster."""
+        return sum(node["Alive"] for node in self.ray.nodes())
+
+    def begin(self) -> None:
+        """Wait for the first worker to be ready; raises what it met."""
+        try:
+            self.ray.get(self.workers[0].ready.remote())
+        except self.ray.exceptions.RayTaskError as error:
+            raise cause_of(error) from None
+
+
+def cause_of(error: Any) -> Exception:
+    """Return what a task raised, as it was raised there."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, Exception) else BackendError(str(error))
