@@ -29,6 +29,7 @@ __all__ = [
     "calls_at_once",
     "held_back",
     "limits_of",
+    "part_of",
     "samples_at_once",
 ]
 
@@ -78,12 +79,32 @@ def held_back(asked_for: int | None, backends: Iterable[Any]) -> list[str]:
     ]
 
 
+def part_of(limits: EndpointLimits, processes: int) -> EndpointLimits:
+    """Return the equal part of each limit that one of several processes may use."""
+    if processes == 1:
+        return limits
+    return replace(
+        limits,
+        concurrency=max(1, limits.concurrency // processes),
+        requests_per_minute=_part(limits.requests_per_minute, processes),
+        tokens_per_minute=_part(limits.tokens_per_minute, processes),
+    )
+
+
+def _part(limit: float | None, processes: int) -> float | None:
+    return limit if limit is None else limit / processes
+
+
 class Endpoints:
     """The endpoints of a run, one for each address."""
 
-    def __init__(self, concurrency: int | None = None) -> None:
-        """Make none yet; ``concurrency`` replaces what the backends' own limits say of it."""
-        self._concurrency = concurrency
+    def __init__(self, concurrency: int | None = None, processes: int = 1) -> None:
+        """Make none yet.
+
+        ``concurrency`` replaces what the backends' own limits say of it. ``processes`` share all
+        limits, each of them takes an equal part.
+        """
+        self._concurrency, self._processes = concurrency, processes
         self._found: dict[str, Endpoint] = {}
 
     def of(self, backend: Any, limits: EndpointLimits) -> Endpoint:
@@ -94,6 +115,7 @@ class Endpoints:
         """
         if self._concurrency:
             limits = replace(limits, concurrency=self._concurrency)
+        limits = part_of(limits, self._processes)
         address = getattr(backend, "endpoint", backend.name)
         endpoint = self._found.setdefault(address, Endpoint(limits, name=address))
         if limits != endpoint.limits:

@@ -32,6 +32,7 @@ class Asking:
     prices: Prices = field(default_factory=Prices)
     budget: Budget | None = None
     concurrency: int | None = None
+    processes: int = 1
     counter: RequestCounter | None = None
 
 
@@ -48,7 +49,7 @@ class Gatherers:
 
     def __init__(self, backends: Backends, asking: Asking) -> None:
         self.backends = backends
-        self.endpoints = Endpoints(asking.concurrency)
+        self.endpoints = Endpoints(asking.concurrency, asking.processes)
         self.counter = asking.counter
         spent = asking.own.usage("chat") if asking.own else {}
         self.ledger = BudgetLedger(asking.budget, asking.prices, spent, paid_names(backends))

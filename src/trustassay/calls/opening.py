@@ -25,6 +25,8 @@ class CallOptions:
     prices: what models cost. budget: the maximum to spend.
     policy: the optimisations in use.
     at_once: calls to one endpoint in progress at once, instead of what its backend says.
+    open_shared: opens the file that runs share, in its folder. processes: how many share the
+        limits of each endpoint.
     """
 
     cache: Path | None = field(default_factory=default_cache)
@@ -32,6 +34,8 @@ class CallOptions:
     budget: Budget | None = None
     policy: Policy = field(default_factory=Policy)
     at_once: int | None = None
+    open_shared: Callable[[Path], CallStore] = open_cache
+    processes: int = 1
 
 
 @asynccontextmanager
@@ -59,7 +63,7 @@ async def open_calls(
             store = CallStore(own)
             stack.callback(store.close)
         if options.cache is not None and any_shared(backends):
-            shared = open_cache(options.cache)
+            shared = options.open_shared(options.cache)
             stack.callback(shared.close, alone=False)
         gatherers = Gatherers(
             backends,
@@ -70,6 +74,7 @@ async def open_calls(
                 options.prices,
                 options.budget,
                 options.at_once,
+                options.processes,
                 count(store) if count and store else None,
             ),
         )

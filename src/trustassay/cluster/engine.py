@@ -192,15 +192,32 @@ def _planned(
         plan["id"],
         {metric.name: metric.settings() for metric in resolved},
         backends,
-        dataclasses.replace(
-            options, fields={}, limit=None, report=False, progress=False, command=None
-        ),
+        _for_workers(options),
         cluster.store or str((home / "store").resolve()),
-        cluster.scratch,
-        cluster.keep_every_s,
+        "replies" if options.calls.cache else f"{plan['id']}/replies",
+        scratch=cluster.scratch,
+        keep_every_s=cluster.keep_every_s,
     )
     shards = sorted(folder.iterdir(), key=lambda path: (-path.stat().st_size, path.name))
     return _Plan(job, shards, resolved, os.fspath(source), inventory.samples)
+
+
+def _for_workers(options: RunOptions) -> RunOptions:
+    """Return the options of a shard's run; copies of what holds a template, which is not sent."""
+    filling = options.filling
+    return dataclasses.replace(
+        options,
+        fields={},
+        limit=None,
+        report=False,
+        progress=False,
+        command=None,
+        filling=dataclasses.replace(
+            filling,
+            answering=dataclasses.replace(filling.answering),
+            pairing=dataclasses.replace(filling.pairing),
+        ),
+    )
 
 
 def _into(samples: int, cluster: ClusterOptions) -> int:

@@ -10,7 +10,8 @@ import json
 import os
 import shutil
 import sqlite3
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class Store:
         self._files, root = fsspec.core.url_to_fs(url)
         self._root = root.rstrip("/")
         self.local = "file" in self._files.protocol
+        self._made: set[str] = set()
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -77,6 +79,24 @@ class Store:
         except FileNotFoundError:
             return None
         return found if isinstance(found, dict) else None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file; a killed process may leave a part of it in a folder."""
+        target = self._at(name)
+        if (parent := target.rpartition("/")[0]) not in self._made:
+            self._files.makedirs(parent, exist_ok=True)
+            self._made.add(parent)
+        self._files.pipe_file(target, content)
+
+    def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return the contents of those files that are there, by name."""
+        found = self._files.cat([self._at(name) for name in names], on_error="omit")
+        return {path.removeprefix(f"{self._root}/"): content for path, content in found.items()}
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with suppress(FileNotFoundError):
+            self._files.rm_file(self._at(name))
 
 
 class Keeper:

@@ -10,7 +10,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -149,7 +149,9 @@ class Crew:
             max_restarts=-1,
             max_concurrency=8,
         )
-        self.workers: list[Any] = [actor.remote(job) for _ in range(number)]
+        self.workers: list[Any] = [
+            actor.remote(replace(job, workers=number)) for _ in range(number)
+        ]
 
     @property
     def nodes(self) -> int:
@@ -162,6 +164,9 @@ class Crew:
             self.ray.get(self.workers[0].ready.remote())
         except self.ray.exceptions.RayTaskError as error:
             raise cause_of(error) from None
+        except self.ray.exceptions.RayActorError as error:
+            words = str(error).strip().split("\n")
+            raise BackendError(f"no worker could be started: {words[-1]}") from None
 
 
 def cause_of(error: Any) -> Exception:

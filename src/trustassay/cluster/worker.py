@@ -10,12 +10,13 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from trustassay.calls.backends import Backends
 from trustassay.cluster.keeping import Keeper, Store
+from trustassay.cluster.replies import SharedReplies
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric
 from trustassay.registry import metric_class
@@ -38,6 +39,7 @@ class Job:
     """What all workers of a run share.
 
     id: under which the store keeps its shards. metrics: settings by name. backends: URIs by word.
+    replies: the folder in the store of the replies that workers share. workers: how many there are.
     scratch: folder on each machine's own disk; ``None`` for one in the temporary folder.
     """
 
@@ -46,6 +48,8 @@ class Job:
     backends: Mapping[str, Any]
     options: RunOptions
     store: str
+    replies: str
+    workers: int = 1
     scratch: str | None = None
     keep_every_s: float = KEEP_EVERY_S
 
@@ -61,6 +65,15 @@ class Worker:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._store = Store(job.store)
+        self._options = replace(
+            job.options,
+            calls=replace(
+                job.options.calls,
+                cache=job.folder() / "calls",
+                open_shared=lambda path: SharedReplies(path, self._store, job.replies, job.id),
+                processes=job.workers,
+            ),
+        )
         self._settled: tuple[list[Metric], Backends] | None = None
         self._work: asyncio.Task[int] | None = None
         self._folder: RunFolder | None = None
@@ -123,7 +136,7 @@ class Worker:
         keeping = asyncio.create_task(self._keep(keeper))
         finished = False
         try:
-            await execute(source, metrics, backends, folder, job.options)
+            await execute(source, metrics, backends, folder, self._options)
             finished = True
         finally:
             keeping.cancel()
