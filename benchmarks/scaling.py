@@ -4,7 +4,7 @@
     python -m benchmarks.scaling same --endpoint      # an endpoint on 127.0.0.1
     python -m benchmarks.scaling kills                # a worker killed ten times
     python -m benchmarks.scaling driver               # the driver killed, then started again
-    python -m benchmarks.scaling disk                 # and the worker's disk lost in between
+    python -m benchmarks.scaling disk                 # and its workers, whose disk is lost
     python -m benchmarks.scaling rate                 # four workers, 100 requests a second
     python -m benchmarks.scaling merge                # memory and seconds of a merge of 100,000
 
@@ -144,7 +144,7 @@ class Watched:
             return subprocess.Popen(words, stdout=messages, stderr=messages)
 
     def received(self) -> int:
-        return self.server.counts([]).received
+        return self.server.received()
 
     def told(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
         """Wait for the end, and compare with a run that nothing happened to."""
@@ -156,11 +156,11 @@ class Watched:
         local = command(self.source, self.folder / "local", *options)
         run([*local, f"openai:m@{self.server.base_url}"])
         words = (summary(self.folder / "out"), summary(self.folder / "local"))
-        # the URI is part of no figure, but the name of the model is the same in both
         return {
             "samples": self.count,
             "requests": counts.received,
             "asked again": counts.received - counts.calls,
+            "asked again though answered": counts.asked_again,
             "lost": self.count - json.loads(words[0])["metrics"]["grounding"]["n"],
             "failed": json.loads(words[0])["metrics"]["grounding"]["failed"],
             "same summary": words[0] == words[1],
@@ -174,7 +174,7 @@ def kills(folder: Path, count: int) -> dict[str, Any]:
         process = watched.start()
         killed = 0
         while process.poll() is None and killed < KILLS:
-            time.sleep(draw.uniform(1.5, 4.0))
+            time.sleep(draw.uniform(1.0, 10.0))
             busy = workers_of(process.pid)
             if busy and watched.received() > 0 and process.poll() is None:
                 os.kill(draw.choice(busy), signal.SIGKILL)
@@ -184,14 +184,18 @@ def kills(folder: Path, count: int) -> dict[str, Any]:
 
 
 def driver(folder: Path, count: int, *, disk: bool) -> dict[str, Any]:
-    """Kill the driver half way, start it again; ``disk``: what workers had stored is gone."""
+    """Kill the driver half way, start it again; ``disk``: and the workers, whose disk is gone."""
     watched = Watched(folder, count)
     with watched.server:
         process = watched.start()
         while watched.received() < count / 2 and process.poll() is None:
             time.sleep(0.2)
+        if process.poll() is not None:
+            raise SystemExit((folder / "messages").read_text()[-2000:])
         pids = workers_of(process.pid)
         process.kill()
+        for pid in pids if disk else ():
+            os.kill(pid, signal.SIGKILL)
         process.wait()
         until = time.monotonic() + 30
         while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < until:

@@ -263,7 +263,6 @@ def _run(
                 f"the cluster has {crew.nodes} machines: give --store, a folder or URL that all "
                 "of them reach"
             )
-        crew.begin()
         board = _Board(list(waiting))
         total = plan.samples * len(plan.metrics)
         for shard in plan.shards:
@@ -282,20 +281,31 @@ def _run(
 
 def _hand_out(crew: Crew, board: _Board, cluster: ClusterOptions, progress: Progress) -> None:
     ray = crew.ray
-    idle = list(crew.workers)
+    starting = [(worker, worker.ready.remote()) for worker in crew.workers]
+    idle: list[Any] = []
     asked: dict[Any, Any] = {}  # the count of each worker's shard that was asked for
     while board.waiting or board.running:
+        starting, before = [], starting
+        for worker, ready in before:
+            if state := crew.is_ready(ready):
+                idle.append(worker)
+            else:
+                starting.append((worker, worker.ready.remote() if state is None else ready))
         while idle and board.waiting:
             worker, shard = idle.pop(), board.waiting.pop(0)
             board.running[worker.score.remote(shard.name)] = (worker, shard)
+        if not board.running:
+            time.sleep(LOOK_EVERY_S)
+            continue
         ended, _ = ray.wait(list(board.running), num_returns=1, timeout=LOOK_EVERY_S)
         for task in ended:
             worker, shard = board.running.pop(task)
-            idle.append(worker)
             try:
                 board.counts[shard] = max(board.counts.get(shard, 0), ray.get(task))
-            except ray.exceptions.RayActorError:
+                idle.append(worker)
+            except ray.exceptions.RayActorError:  # Ray starts it again
                 board.died(shard, cluster.retries)
+                starting.append((worker, worker.ready.remote()))
             except ray.exceptions.RayTaskError as error:
                 raise cause_of(error) from None
         for worker, shard in board.running.values():

@@ -22,6 +22,7 @@ __all__ = ["ClusterOptions", "Crew", "connected"]
 INSTALL = "--engine ray needs Ray: pip install 'trustassay[ray]'"
 OBJECT_STORE_BYTES = 80 * 2**20
 """Shards travel through files, so Ray's memory for objects is the smallest that it takes."""
+START_TRIES = 4
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
@@ -79,6 +80,8 @@ def load(address: str | None) -> Any:
         import ray
     except ImportError:
         raise BackendError(INSTALL) from None
+    # It writes messages of dead workers to standard output, which is the results' alone.
+    ray._private.worker._worker_logs_enabled = False
     return ray
 
 
@@ -94,26 +97,41 @@ def connected(options: ClusterOptions) -> Iterator[Any]:
     if ray.is_initialized():  # by the program that calls this one
         yield ray
         return
-    quiet = {"log_to_driver": False, "logging_level": "critical"}
     with ExitStack() as stack:
-        try:
+        stack.callback(ray.shutdown)
+        if address:
+            _start(ray, options, address)
+        else:
             home = stack.enter_context(TemporaryDirectory(prefix="ta-ray-"))
-            stack.callback(ray.shutdown)
-            if address:
-                ray.init(address, **quiet)
-            else:
-                ray.init(
-                    address="local",
-                    include_dashboard=False,
-                    object_store_memory=OBJECT_STORE_BYTES,
-                    num_cpus=_cpus(options),
-                    _temp_dir=home,
-                    **quiet,
-                )
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            words = str(error).strip().split("\n")[0]
-            raise BackendError(f"Ray ({address or 'local'}) cannot be used: {words}") from None
+            stack.callback(ray.shutdown)  # before its files are removed
+            _start(ray, options, "local", home)
         yield ray
+
+
+def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = None) -> None:
+    """Connect; a cluster of this machine is given several tries, as Ray waits 30 s for its parts.
+
+    Raises:
+        BackendError: it cannot be reached or started.
+    """
+    own: dict[str, Any] = {}
+    if home is not None:
+        own = {
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "num_cpus": _cpus(options),
+            "_temp_dir": home,
+        }
+    for left in reversed(range(START_TRIES if home else 1)):
+        try:
+            ray.init(address, log_to_driver=False, logging_level="critical", **own)
+        except Exception as error:  # Ray raises a bare one for what is slow to start
+            ray.shutdown()
+            if not left:
+                words = str(error).strip().split("\n")[0]
+                raise BackendError(f"Ray ({address}) cannot be used: {words}") from None
+        else:
+            return
 
 
 def _cpus(options: ClusterOptions) -> int:
@@ -158,15 +176,24 @@ class Crew:
         """The number of machines in the cluster."""
         return sum(node["Alive"] for node in self.ray.nodes())
 
-    def begin(self) -> None:
-        """Wait for the first worker to be ready; raises what it met."""
+    def is_ready(self, asked: Any) -> bool | None:
+        """Whether a worker has loaded its models, by what was asked of it; ``None`` if it died.
+
+        Raises:
+            Exception: what it met while it loaded them.
+        """
+        if not self.ray.wait([asked], timeout=0)[0]:
+            return False
         try:
-            self.ray.get(self.workers[0].ready.remote())
+            self.ray.get(asked)
         except self.ray.exceptions.RayTaskError as error:
             raise cause_of(error) from None
-        except self.ray.exceptions.RayActorError as error:
+        except self.ray.exceptions.ActorDiedError as error:  # for good
             words = str(error).strip().split("\n")
-            raise BackendError(f"no worker could be started: {words[-1]}") from None
+            raise BackendError(f"a worker could not be started: {words[-1]}") from None
+        except self.ray.exceptions.RayActorError:
+            return None
+        return True
 
 
 def cause_of(error: Any) -> Exception:
