@@ -15,6 +15,7 @@ import numpy as np
 from trustassay.calls.counting import Counted, RequestCounter
 from trustassay.calls.limits import Endpoint
 from trustassay.calls.replies import Keep, allowed, empty_reply
+from trustassay.calls.sharing import Sharing
 from trustassay.calls.spending import CHARACTERS_PER_TOKEN, BudgetLedger, Tokens, estimated_tokens
 from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, Vectors
 from trustassay.errors import BackendError, CallError
@@ -29,7 +30,6 @@ __all__ = [
     "calls_at_once",
     "held_back",
     "limits_of",
-    "part_of",
     "samples_at_once",
 ]
 
@@ -79,32 +79,16 @@ def held_back(asked_for: int | None, backends: Iterable[Any]) -> list[str]:
     ]
 
 
-def part_of(limits: EndpointLimits, processes: int) -> EndpointLimits:
-    """Return the equal part of each limit that one of several processes may use."""
-    if processes == 1:
-        return limits
-    return replace(
-        limits,
-        concurrency=max(1, limits.concurrency // processes),
-        requests_per_minute=_part(limits.requests_per_minute, processes),
-        tokens_per_minute=_part(limits.tokens_per_minute, processes),
-    )
-
-
-def _part(limit: float | None, processes: int) -> float | None:
-    return limit if limit is None else limit / processes
-
-
 class Endpoints:
     """The endpoints of a run, one for each address."""
 
-    def __init__(self, concurrency: int | None = None, processes: int = 1) -> None:
+    def __init__(self, concurrency: int | None = None, sharing: Sharing | None = None) -> None:
         """Make none yet.
 
-        ``concurrency`` replaces what the backends' own limits say of it. ``processes`` share all
-        limits, each of them takes an equal part.
+        ``concurrency`` replaces what the backends' own limits say of it. ``sharing`` says how the
+        limits are kept together with other processes.
         """
-        self._concurrency, self._processes = concurrency, processes
+        self._concurrency, self._sharing = concurrency, sharing
         self._found: dict[str, Endpoint] = {}
 
     def of(self, backend: Any, limits: EndpointLimits) -> Endpoint:
@@ -115,9 +99,14 @@ class Endpoints:
         """
         if self._concurrency:
             limits = replace(limits, concurrency=self._concurrency)
-        limits = part_of(limits, self._processes)
         address = getattr(backend, "endpoint", backend.name)
-        endpoint = self._found.setdefault(address, Endpoint(limits, name=address))
+        sharing, whole = self._sharing, limits
+        if sharing:
+            limits = sharing.part(whole)
+        endpoint = self._found.get(address)
+        if endpoint is None:
+            shared = sharing.pace(address, whole) if sharing else None
+            endpoint = self._found[address] = Endpoint(limits, name=address, shared=shared)
         if limits != endpoint.limits:
             raise BackendError(f"{address}: has two different sets of limits in one run")
         return endpoint

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from trustassay.calls.outage import Call, Outage
 from trustassay.calls.pacing import Pace
+from trustassay.calls.sharing import SharedPace
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
 
@@ -44,6 +45,11 @@ class Meter:
         self._most = max(self._rate, 1.0)
         self._level, self._at = self._most, now
 
+    @property
+    def rate(self) -> float:
+        """The rate per second."""
+        return self._rate
+
     def wait_s(self, now: float) -> float:
         """Return the seconds until the level is above zero."""
         self._fill(now)
@@ -72,7 +78,15 @@ class Endpoint:
     longer than ``deadline_s``, is given up: its calls fail at once until the run is started again.
     """
 
-    def __init__(self, limits: EndpointLimits, *, name: str = "", adaptive: bool = True) -> None:
+    def __init__(
+        self,
+        limits: EndpointLimits,
+        *,
+        name: str = "",
+        adaptive: bool = True,
+        shared: SharedPace | None = None,
+    ) -> None:
+        """``shared`` says when calls may start if other processes call the address, too."""
         self.limits = limits
         self.failures: Counter[str] = Counter()
         self.sent = 0
@@ -80,7 +94,10 @@ class Endpoint:
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
         self._adaptive = adaptive
-        self._pace = Pace(limits.concurrency, now)
+        self._pace: Pace | SharedPace = shared or Pace(limits.concurrency, now)
+        self._shared = shared
+        if shared:
+            shared.wake = self._wake
         self._outage = Outage(limits.patience_s, limits.deadline_s)
         self._allowed = limits.concurrency
         self._led = False
@@ -90,8 +107,8 @@ class Endpoint:
         self._gone: tuple[str, CallFault] | None = None
         self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
-        self._requests = _meter(limits.requests_per_minute, now)
-        self._tokens = _meter(limits.tokens_per_minute, now)
+        self._requests = None if shared else _meter(limits.requests_per_minute, now)
+        self._tokens = None if shared else _meter(limits.tokens_per_minute, now)
 
     @property
     def allowed(self) -> int:
@@ -141,6 +158,8 @@ class Endpoint:
         """Record that a call took more tokens than estimated (or fewer, if negative)."""
         if self._tokens:
             self._tokens.take(more, self._loop.time())
+        if self._shared:
+            self._shared.spent(more)
 
     def _clock(self) -> float:
         return self._outage.clock(self._loop.time())
@@ -223,6 +242,8 @@ class Endpoint:
             self._requests.take(1, now)
         if self._tokens:
             self._tokens.take(call.tokens, now)
+        if self._shared:
+            self._shared.spent(call.tokens)
         call.turn = self._pace.take(len(self._waiting), now)
         self._outage.let_out(call, now)
         self._active += 1

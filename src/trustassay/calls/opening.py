@@ -11,6 +11,7 @@ from trustassay.calls.backends import Backends, any_shared
 from trustassay.calls.counting import RequestCounter
 from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.gathering import Policy
+from trustassay.calls.sharing import Sharing
 from trustassay.calls.spending import Budget, Prices
 from trustassay.calls.store import CallStore, default_cache, open_cache
 
@@ -25,8 +26,8 @@ class CallOptions:
     prices: what models cost. budget: the maximum to spend.
     policy: the optimisations in use.
     at_once: calls to one endpoint in progress at once, instead of what its backend says.
-    open_shared: opens the file that runs share, in its folder. processes: how many share the
-        limits of each endpoint.
+    open_shared: opens the file that runs share, in its folder. sharing: how the limits of endpoints
+        are kept together with other processes.
     """
 
     cache: Path | None = field(default_factory=default_cache)
@@ -35,7 +36,7 @@ class CallOptions:
     policy: Policy = field(default_factory=Policy)
     at_once: int | None = None
     open_shared: Callable[[Path], CallStore] = open_cache
-    processes: int = 1
+    sharing: Sharing | None = None
 
 
 @asynccontextmanager
@@ -74,7 +75,7 @@ async def open_calls(
                 options.prices,
                 options.budget,
                 options.at_once,
-                options.processes,
+                options.sharing,
                 count(store) if count and store else None,
             ),
         )

@@ -11,9 +11,11 @@ import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from trustassay.cluster.leases import LeaseService
 from trustassay.cluster.worker import Job, Worker
 from trustassay.errors import BackendError
 
@@ -194,6 +196,19 @@ class Crew:
         except self.ray.exceptions.RayActorError:
             return None
         return True
+
+
+def _service(ray: Any) -> Any:
+    """Return the one actor of the cluster that leases calls, for all runs on it."""
+    options = ray.remote(LeaseService).options(
+        name=f"leases-{version('trustassay')}",
+        namespace="trustassay",
+        lifetime="detached",
+        get_if_exists=True,
+        max_restarts=-1,
+        num_cpus=0,
+    )
+    return options.remote()
 
 
 def cause_of(error: Any) -> Exception:

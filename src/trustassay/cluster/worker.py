@@ -6,6 +6,7 @@ It knows nothing of what starts it and hands out the shards.
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import time
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from typing import Any
 
 from trustassay.calls.backends import Backends
 from trustassay.cluster.keeping import Keeper, Store
+from trustassay.cluster.leases import Leases, ray_lease
 from trustassay.cluster.replies import SharedReplies
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric
@@ -62,7 +64,8 @@ class Job:
 class Worker:
     """Scores shards; used in one event loop."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, service: Any = None) -> None:
+        """``service`` is the actor that leases calls to endpoints, if there is one."""
         self._job = job
         self._store = Store(job.store)
         self._options = replace(
@@ -71,7 +74,7 @@ class Worker:
                 job.options.calls,
                 cache=job.folder() / "calls",
                 open_shared=lambda path: SharedReplies(path, self._store, job.replies, job.id),
-                processes=job.workers,
+                sharing=service and Leases(ray_lease(service), os.urandom(4).hex(), job.workers),
             ),
         )
         self._settled: tuple[list[Metric], Backends] | None = None
