@@ -71,11 +71,12 @@ class _Limit:
     @property
     def rate(self) -> float | None:
         """Calls a second that all limits allow, as far as is known; ``None`` at full speed."""
-        found = [self.pace.rate, self.requests and self.requests.rate]
+        known = [] if self.pace.rate is None else [self.pace.rate]
+        if self.requests:
+            known.append(self.requests.rate)
         if self.tokens:
             each = self._spent / self._leased if self._spent > 0 else math.inf
-            found.append(self.tokens.rate / each)
-        known = [rate for rate in found if rate is not None]
+            known.append(self.tokens.rate / each)
         return min(known, default=None)
 
     def grant(self, ask: Ask, now: float) -> Grant:

@@ -124,11 +124,18 @@ def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = N
             "num_cpus": _cpus(options),
             "_temp_dir": home,
         }
+    import psutil  # Ray brings it
+
+    this = psutil.Process()
+    before = set(this.children())
     for left in reversed(range(START_TRIES if home else 1)):
         try:
             ray.init(address, log_to_driver=False, logging_level="critical", **own)
         except Exception as error:  # Ray raises a bare one for what is slow to start
             ray.shutdown()
+            for begun in set(this.children()) - before:  # Ray leaves them where it gives up
+                begun.terminate()
+                begun.wait()
             if not left:
                 words = str(error).strip().split("\n")[0]
                 raise BackendError(f"Ray ({address}) cannot be used: {words}") from None
