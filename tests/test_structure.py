@@ -58,7 +58,7 @@ ALLOWED: dict[str, set[str]] = {
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},
     "runs": VALUES | {"answering", "calls", "data", "metric", "registry", "report"},
-    "cluster": {"calls", "errors", "event_loop", "files", "metric", "progress", "registry", "runs"},
+    "cluster": VALUES | {"backends", "calls", "metric", "registry", "runs"},
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}

@@ -79,10 +79,9 @@ def test_what_workers_cannot_do_is_refused(
     tmp_path: Path, options: dict[str, Any], words: str
 ) -> None:
     source = jsonl(tmp_path / "a.jsonl", records(2))
+    given: dict[str, Any] = {"metrics": "grounding", "out": tmp_path / "run", "engine": "ray"}
     with pytest.raises(ValueError, match=words):
-        api.score(
-            source, **{"metrics": "grounding", "out": tmp_path / "run", "engine": "ray"} | options
-        )
+        api.score(source, **(given | options))
     assert not (tmp_path / "run").exists()
 
 

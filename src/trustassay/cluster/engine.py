@@ -14,8 +14,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from trustassay.backends.telemetry import import_ray
 from trustassay.cluster.keeping import Store, fetch, finished
-from trustassay.cluster.ray_cluster import ClusterOptions, Crew, cause_of, connected, load
+from trustassay.cluster.ray_cluster import ClusterOptions, Crew, cause_of, connected
 from trustassay.cluster.worker import Job
 from trustassay.errors import BackendError, RunFolderError
 from trustassay.event_loop import run_anywhere
@@ -56,7 +57,7 @@ def score_on_cluster(
         RunFolderError: ``out`` holds another run; a shard's worker died again and again.
         KeyboardInterrupt: stopped; what was finished is kept.
     """
-    load(cluster.address_of())
+    import_ray(local=not cluster.address_of())
     _check(metrics, backends, options)
     home = out / HOME
     home.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,6 @@ Ray reports nothing to its makers, starts no dashboard, and a cluster started he
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -15,25 +14,16 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from trustassay.backends.telemetry import import_ray
 from trustassay.cluster.leases import LeaseService
 from trustassay.cluster.worker import Job, Worker
 from trustassay.errors import BackendError
 
 __all__ = ["ClusterOptions", "Crew", "connected"]
 
-INSTALL = "--engine ray needs Ray: pip install 'trustassay[ray]'"
 OBJECT_STORE_BYTES = 80 * 2**20
 """Shards travel through files, so Ray's memory for objects is the smallest that it takes."""
 START_TRIES = 4
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
-LOCAL = {
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # 127.0.0.1 in place of the address in the network
-    "RAY_AUTH_MODE": "token",
-}
 
 
 @dataclass(frozen=True)
@@ -68,25 +58,6 @@ class ClusterOptions:
                 raise ValueError(f"{name}: expected {least} or more, got {value:g}")
 
 
-def load(address: str | None) -> Any:
-    """Import Ray with all reporting switched off; without an address, for this machine alone.
-
-    Raises:
-        BackendError: it is not installed; the message says what to install.
-    """
-    os.environ |= QUIET
-    if not address:
-        os.environ |= LOCAL
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    try:
-        import ray
-    except ImportError:
-        raise BackendError(INSTALL) from None
-    # It writes messages of dead workers to standard output, which is the results' alone.
-    ray._private.worker._worker_logs_enabled = False
-    return ray
-
-
 @contextmanager
 def connected(options: ClusterOptions) -> Iterator[Any]:
     """Yield Ray, connected to the cluster, or to one that ends with the block.
@@ -95,7 +66,7 @@ def connected(options: ClusterOptions) -> Iterator[Any]:
         BackendError: Ray is not installed, or the cluster cannot be reached.
     """
     address = options.address_of()
-    ray = load(address)
+    ray = import_ray(local=not address)
     if ray.is_initialized():  # by the program that calls this one
         yield ray
         return
