@@ -61,6 +61,9 @@ def test_what_holds_more_is_not_replaced(tmp_path: Path, url: str) -> None:
     size = run.assessments_path.stat().st_size
     assert not Keeper(run, store, "job/one").fetch()
     assert run.assessments_path.stat().st_size == size
+    run.assessments_path.unlink()
+    Keeper(run, store, "job/two").keep()  # before the first assessment
+    assert not Keeper(run, store, "job/two").fetch()
 
 
 def call(key: bytes, reply: str = '"r"') -> StoredCall:

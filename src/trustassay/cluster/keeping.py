@@ -111,7 +111,8 @@ class Keeper:
         """Make the folder from what is kept, if that holds more; return whether it was so."""
         kept = (self._store.read(f"{self._name}/{STATE}") or {}).get("assessments", -1)
         own = self._folder.assessments_path
-        if (own.stat().st_size if own.exists() else -1) >= kept:
+        begun = 0 if (self._folder.path / "run.json").exists() else -1
+        if (own.stat().st_size if own.exists() else begun) >= kept:
             return False
         return fetch(self._store, self._name, self._folder.path)
 
