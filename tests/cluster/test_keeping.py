@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import fsspec
@@ -17,6 +18,7 @@ from trustassay.calls.store import CallStore, StoredCall
 from trustassay.cluster.keeping import Keeper, Store, fetch, finished
 from trustassay.cluster.replies import SharedReplies
 from trustassay.cluster.worker import Job, Worker
+from trustassay.errors import BackendError
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.options import run_options
 
@@ -64,6 +66,13 @@ def test_what_holds_more_is_not_replaced(tmp_path: Path, url: str) -> None:
     run.assessments_path.unlink()
     Keeper(run, store, "job/two").keep()  # before the first assessment
     assert not Keeper(run, store, "job/two").fetch()
+
+
+@pytest.mark.parametrize("url", ["nothing://store", "s3://store"])
+def test_a_store_that_cannot_be_used_says_why(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(BackendError, match=f"the store {url} cannot be used: .*(known|s3fs)"):
+        Store(url)
 
 
 def call(key: bytes, reply: str = '"r"') -> StoredCall:

@@ -216,13 +216,13 @@ class Cluster:
             for name in ("workers", "shards", "store", "scratch")
             if (value := getattr(self, name)) is not None
         }
-        for name, text in common.pairs(self.per_worker, "--per-worker").items():
-            if name not in ("cpus", "gpus"):
-                raise ValueError(f"--per-worker: expected cpus=N or gpus=N, got {name}={text}")
+        for given in self.per_worker:
+            name, _, text = given.partition("=")
             try:
-                found[name] = float(text)
-            except ValueError:
-                raise ValueError(f"--per-worker: expected a number, got {name}={text}") from None
+                found[{"cpus": "cpus", "gpus": "gpus"}[name]] = float(text)
+            except (KeyError, ValueError):
+                words = f"--per-worker: expected cpus=N or gpus=N, got {given}"
+                raise ValueError(words) from None
         if found and not self.engine.startswith("ray"):
             raise ValueError(f"--{min(found)} needs --engine ray")
         return {"engine": self.engine, **found}

@@ -35,7 +35,7 @@ def shard(
     \b
     trustassay shard answers.jsonl --into 8
     trustassay score answers.jsonl.shards/answers.jsonl.shard-0-of-8.jsonl --out runs/0
-    trustassay merge runs/* --out runs/all
+    trustassay merge runs/* --out whole
     """
     with errors_for_people():
         from trustassay import api

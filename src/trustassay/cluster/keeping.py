@@ -17,6 +17,7 @@ from typing import Any
 
 import fsspec
 
+from trustassay.errors import BackendError
 from trustassay.runs.folder import RunFolder
 
 __all__ = ["Keeper", "Store", "fetch", "finished"]
@@ -28,13 +29,16 @@ class Store:
     """Files by name, in a folder or at a URL of fsspec; a file is there in full or not at all.
 
     Raises:
-        ValueError, ImportError: the URL's protocol is unknown, or needs a package.
+        BackendError: the URL's protocol is unknown, or needs a package.
         OSError: by all methods, what the file system reports.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._files, root = fsspec.core.url_to_fs(url)
+        try:
+            self._files, root = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise BackendError(f"the store {url} cannot be used: {error}") from None
         self._root = root.rstrip("/")
         self.local = "file" in self._files.protocol
         self._made: set[str] = set()
