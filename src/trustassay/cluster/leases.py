@@ -25,7 +25,7 @@ BLOCK_S = 0.1
 """So many seconds' worth of calls is leased at once, where there is a rate."""
 AHEAD_S = 0.5
 """A call whose turn is later than this is not leased yet."""
-STALE_S = 0.2
+STALE_S = 1.0
 """So long after its turn a leased call may still start."""
 REPORT_S = 0.05
 """So long complaints are gathered before they are reported."""
