@@ -265,7 +265,7 @@ def _run_of_whole(
     own = name_of_whole(first.pop("input"))
     return {
         "input": own if source is None else clean(source),
-        **({"command": command} if command else {}),
+        **({"command": clean(command)} if command else {}),
         **first,
         **content,
         "skipped": mark.skipped + sum(shard.run["skipped"] for shard in shards),

@@ -195,7 +195,7 @@ async def _begin(
         else:  # of samples made elsewhere, what made them says what they are
             name = clean(str(getattr(source, "name", "samples in memory")))
         about = {metric.name: MetricInfo.of(metric).to_dict() for metric in resolved}
-        command = {"command": options.command} if options.command else {}
+        command = {"command": clean(options.command)} if options.command else {}
         folder.write_json("run", {"input": name, **command, **settings, ABOUT: about})
     elif changes := list(differences(before, {**_unchecked(before), **settings})):
         part.unlink()
