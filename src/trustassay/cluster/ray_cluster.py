@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
@@ -105,8 +105,9 @@ def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = N
         except Exception as error:  # Ray raises a bare one for what is slow to start
             ray.shutdown()
             for begun in set(this.children()) - before:  # Ray leaves them where it gives up
-                begun.terminate()
-                begun.wait()
+                with suppress(psutil.Error):
+                    begun.kill()
+                    begun.wait(10)
             if not left:
                 words = str(error).strip().split("\n")[0]
                 raise BackendError(f"Ray ({address}) cannot be used: {words}") from None
