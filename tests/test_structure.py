@@ -60,12 +60,16 @@ ALLOWED: dict[str, set[str]] = {
     "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},
     "runs": VALUES
     | {"answering", "backends", "calls", "data", "measured", "metric", "registry", "report"},
+    "cluster": VALUES | {"backends", "calls", "metric", "registry", "runs"},
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
     | {"runs", "together", "words"},
     "keywords": {"answering", "backends", "calls", "capabilities", "errors", "metric"},
-    "api": VALUES | METRIC | {"backends", "calls", "keywords", "report", "runs", "workflows"},
+    "api": VALUES
+    | METRIC
+    | {"backends", "calls", "cluster", "keywords", "report"}
+    | {"runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
     | {"workflows"},
     "cli": VALUES

@@ -15,11 +15,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 from trustassay.backends import lookups, resolve
 from trustassay.calls.backends import MODEL
 from trustassay.calls.keys import has_replies, shared_file
+from trustassay.calls.spending import Prices
 from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
-from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
+from trustassay.errors import (
+    BackendError,
+    CallError,
+    RunFolderError,
+    UnknownNameError,
+    did_you_mean,
+)
 from trustassay.event_loop import run_anywhere
 from trustassay.keywords import (
+    CLUSTER,
     BackendChoices,
+    EngineOptions,
     RescoreOptions,
     ScoreOptions,
     ScorerOptions,
@@ -30,15 +39,18 @@ from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
 from trustassay.registry import metric_class, metric_from_text
 from trustassay.report.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
+from trustassay.runs.ending import Steps
 from trustassay.runs.folder import RunFolder, StoredAssessments
 from trustassay.runs.intake import Source
 from trustassay.runs.looks import Looks, WorstAnswer, looks_of, short
+from trustassay.runs.merging import merge_runs
 from trustassay.runs.options import run_options
 from trustassay.runs.outputs import write_report
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
+from trustassay.runs.shards import Shards, split
 from trustassay.workflows.choosing import choose_metric, some_unanswered
 from trustassay.workflows.scorer import Scorer, open_scorer
 from trustassay.workflows.scorer_doors import OpenScorer
@@ -48,7 +60,7 @@ from trustassay.workflows.watch import watch as follow_file
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Run", "ascore", "plan", "rescore", "score", "scorer", "watch"]
+__all__ = ["Run", "ascore", "merge", "plan", "rescore", "score", "scorer", "shard", "watch"]
 
 Metrics = Metric | str | Sequence[Metric | str]
 
@@ -330,13 +342,14 @@ def _default(samples: Source, options: Mapping[str, Any]) -> tuple[str, Source]:
     return found.metric, found.source
 
 
-@shows_keywords(ScoreOptions)
+@shows_keywords(EngineOptions)
 def score(
     samples: Source,
     *,
     metrics: Metrics | None = None,
     out: str | os.PathLike[str] | None = None,
-    **options: Unpack[ScoreOptions],
+    engine: str = "local",
+    **options: Unpack[EngineOptions],
 ) -> Run:
     """Score samples with one or more metrics and return the run.
 
@@ -359,6 +372,10 @@ def score(
     several judges or references as a list, or as a mapping by name. If an option is not given, the
     default is used, if there is one: ``embedded``, and ``cosine``.
 
+    ``engine``: ``"local"``, or ``"ray"`` (``"ray:ADDRESS"``) for workers on a Ray cluster, with the
+    fields of :class:`~trustassay.cluster.ray_cluster.ClusterOptions`: ``workers``, ``cpus``,
+    ``gpus``, ``store``, ``scratch``, ``shards``. It takes a file, backends by URI, and ``out``.
+
     Also works in a notebook: if an event loop is running, the work is done in a thread.
 
     Raises:
@@ -368,7 +385,38 @@ def score(
         BackendError: a backend cannot be loaded.
         RunFolderError: ``out`` holds another run.
     """
+    kind, _, address = engine.partition(":")
+    if kind == "ray":
+        return _on_cluster(samples, metrics, out, address or None, dict(options))
+    if kind != "local":
+        raise UnknownNameError(did_you_mean("engine", kind, ["local", "ray"]))
+    if named := [name for name in CLUSTER if name in options]:
+        raise ValueError(f"{', '.join(named)}: for engine='ray' alone")
     return run_anywhere(lambda: ascore(samples, metrics=metrics, out=out, **options))
+
+
+def _on_cluster(
+    samples: Source,
+    metrics: Metrics | None,
+    out: str | os.PathLike[str] | None,
+    address: str | None,
+    options: dict[str, Any],
+) -> Run:
+    """Score on a Ray cluster; a run that is merged already goes on here, as any other."""
+    from trustassay.cluster.engine import HOME, score_on_cluster
+    from trustassay.cluster.ray_cluster import ClusterOptions
+
+    cluster = ClusterOptions(
+        address, **{name: options.pop(name) for name in CLUSTER if name in options}
+    )
+    if out is None:
+        raise ValueError("--engine ray needs the run's folder: out")
+    chosen, samples, named, others = _read(samples, metrics, options)
+    folder = Path(out)
+    if (folder / "run.json").exists() and not (folder / HOME).exists():
+        return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
+    found = score_on_cluster(samples, chosen, named, folder, run_options(**others), cluster)
+    return Run(found.folder, found.outcome)
 
 
 @shows_keywords(RescoreOptions)
@@ -410,6 +458,56 @@ def rescore(
     return score(
         old.samples_path, metrics=chosen, out=out, calls_from=old.calls_path, **(recorded | given)
     )
+
+
+def shard(
+    samples: Source,
+    *,
+    into: int,
+    out: str | os.PathLike[str],
+    fields: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    skip_bad: bool = False,
+    progress: bool = False,
+) -> Shards:
+    """Write samples into shards, files in the new folder ``out``, each to be scored by itself.
+
+    Raises:
+        InputError, BadInputError: the input has faults; nothing was written.
+        RunFolderError: ``out`` exists already.
+        ValueError: the number of shards is not between 1 and 400.
+    """
+    return run_anywhere(
+        lambda: split(
+            samples,
+            Path(out),
+            lambda _: into,
+            fields=fields or {},
+            limit=limit,
+            skip_bad=skip_bad,
+            progress=progress,
+        )
+    )
+
+
+def merge(
+    runs: Sequence[str | os.PathLike[str]],
+    *,
+    out: str | os.PathLike[str],
+    prices: Prices | None = None,
+    progress: bool = False,
+) -> Run:
+    """Put the runs of all shards of an input together, into the folder ``out``.
+
+    Raises:
+        UnfinishedShardsError: shards are missing or unfinished.
+        RunFolderError: the runs do not belong together, or ``out`` holds something else.
+    """
+    steps = Steps(shown=progress)
+    found = merge_runs([Path(run) for run in runs], Path(out), prices=prices, steps=steps)
+    if found.repeated and progress:
+        tell(f"{found.repeated:,} calls were made and paid for by more than one shard")
+    return Run(found.folder, found.outcome)
 
 
 def _recorded(

@@ -27,7 +27,9 @@ from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.metric import Metric
 
 __all__ = [
+    "CLUSTER",
     "BackendChoices",
+    "EngineOptions",
     "RescoreOptions",
     "ScoreOptions",
     "ScorerOptions",
@@ -100,6 +102,23 @@ class ScoreOptions(RescoreOptions, total=False):
 
     fields: Mapping[str, str]
     calls_from: Path | None
+
+
+class EngineOptions(ScoreOptions, total=False):
+    """Also those of a run on a cluster, the fields of
+    :class:`~trustassay.cluster.ray_cluster.ClusterOptions`.
+    """
+
+    workers: int | None
+    cpus: float
+    gpus: float
+    store: str | None
+    scratch: str | None
+    shards: int | None
+
+
+CLUSTER = tuple(EngineOptions.__annotations__)[-6:]
+"""The keywords that only a run on a cluster takes."""
 
 
 class ScorerOptions(BackendChoices, total=False):

@@ -40,6 +40,7 @@ def importers() -> dict[str, set[str]]:
 def test_onnxruntime_and_what_asks_the_hub_are_imported_in_one_place_each() -> None:
     found = importers()
     assert found["onnxruntime"] == {"telemetry.py"}
+    assert found["ray"] == {"telemetry.py"}
     assert found["transformers"] == {"loading.py"}
     assert found["sentence_transformers"] == {"sentence_transformer.py"}
     assert "huggingface_hub" not in found

@@ -8,20 +8,27 @@ transformers and huggingface_hub ask the hub for more than the model that the us
 list of agent programs to put into the ``User-Agent``, and, where a model has pickled weights
 alone, for a conversion by another host. Both are off; the model itself is fetched as before.
 TRL tells the hub of every training, by the same function of huggingface_hub, which is off with it.
+Ray reports the use of a cluster that it starts.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from importlib import import_module
 from typing import Any
 
 from trustassay.errors import BackendError
 
-__all__ = ["import_onnxruntime", "import_training", "quiet_hub"]
+__all__ = ["import_onnxruntime", "import_ray", "import_training", "quiet_hub"]
 
 ONNXRUNTIME = "ORT_DISABLE_TELEMETRY"
+RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+RAY_LOCAL = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # 127.0.0.1, not the address in the network
+    "RAY_AUTH_MODE": "token",
+}
 HUB = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_SAFETENSORS_CONVERSION")
 
 
@@ -49,6 +56,25 @@ def import_training() -> None:
     except ImportError as error:
         words = "fine-tuning takes it: pip install 'trustassay[tune]'"
         raise BackendError(f"{error.name or error} is missing, and {words}") from error
+
+
+def import_ray(*, local: bool) -> Any:
+    """Return the module ``ray``; a cluster that it starts uses 127.0.0.1 alone if ``local``.
+
+    Raises:
+        BackendError: it is missing.
+    """
+    os.environ |= RAY
+    if local:
+        os.environ |= RAY_LOCAL
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else one is left in ~/.ray
+    try:
+        import ray
+    except ImportError:
+        raise BackendError("--engine ray needs Ray: pip install 'trustassay[ray]'") from None
+    # It writes messages of dead workers to standard output, which is the results' alone.
+    ray._private.worker._worker_logs_enabled = False
+    return ray
 
 
 def quiet_hub() -> None:

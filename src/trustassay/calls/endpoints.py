@@ -15,6 +15,7 @@ import numpy as np
 from trustassay.calls.counting import Counted, RequestCounter
 from trustassay.calls.limits import Endpoint
 from trustassay.calls.replies import Keep, allowed, empty_reply
+from trustassay.calls.sharing import Sharing
 from trustassay.calls.spending import CHARACTERS_PER_TOKEN, BudgetLedger, Tokens, estimated_tokens
 from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, Vectors
 from trustassay.errors import BackendError, CallError
@@ -81,12 +82,18 @@ def held_back(asked_for: int | None, backends: Iterable[Any]) -> list[str]:
 class Endpoints:
     """The endpoints of a run, one for each address."""
 
-    def __init__(self, concurrency: int | None = None, again_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        concurrency: int | None = None,
+        again_after_s: float | None = None,
+        sharing: Sharing | None = None,
+    ) -> None:
         """Make none yet; ``concurrency`` replaces what the backends' own limits say of it.
 
-        One that was given up is asked again after ``again_after_s``; ``None``: never.
+        One that was given up is asked again after ``again_after_s``; ``None``: never. ``sharing``
+        says how the limits are kept together with other processes.
         """
-        self._concurrency = concurrency
+        self._concurrency, self._sharing = concurrency, sharing
         self._again_after_s = math.inf if again_after_s is None else again_after_s
         self._found: dict[str, Endpoint] = {}
 
@@ -99,8 +106,15 @@ class Endpoints:
         if self._concurrency:
             limits = replace(limits, concurrency=self._concurrency)
         address = getattr(backend, "endpoint", backend.name)
-        made = Endpoint(limits, name=address, again_after_s=self._again_after_s)
-        endpoint = self._found.setdefault(address, made)
+        sharing, whole = self._sharing, limits
+        if sharing:
+            limits = sharing.part(whole)
+        endpoint = self._found.get(address)
+        if endpoint is None:
+            shared = sharing.pace(address, whole) if sharing else None
+            endpoint = self._found[address] = Endpoint(
+                limits, name=address, again_after_s=self._again_after_s, shared=shared
+            )
         if limits != endpoint.limits:
             raise BackendError(f"{address}: has two different sets of limits in one run")
         return endpoint

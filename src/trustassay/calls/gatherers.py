@@ -14,6 +14,7 @@ from trustassay.calls.endpoints import Caller, Endpoints
 from trustassay.calls.gathering import Counts, Gatherer, Policy
 from trustassay.calls.kinds import capability
 from trustassay.calls.marks import MarkedCalls, Marks
+from trustassay.calls.sharing import Sharing
 from trustassay.calls.spending import Budget, BudgetLedger, Prices
 from trustassay.calls.store import Calls, CallStore
 from trustassay.capabilities import BatchLimits
@@ -33,6 +34,7 @@ class Asking:
     budget: Budget | None = None
     concurrency: int | None = None
     again_after_s: float | None = None
+    sharing: Sharing | None = None
     counter: RequestCounter | None = None
 
 
@@ -49,7 +51,7 @@ class Gatherers:
 
     def __init__(self, backends: Backends, asking: Asking) -> None:
         self.backends = backends
-        self.endpoints = Endpoints(asking.concurrency, asking.again_after_s)
+        self.endpoints = Endpoints(asking.concurrency, asking.again_after_s, asking.sharing)
         self.counter = asking.counter
         spent = asking.own.usage("chat") if asking.own else {}
         self.ledger = BudgetLedger(asking.budget, asking.prices, spent, paid_names(backends))

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from trustassay.calls.outage import Call, Outage
 from trustassay.calls.pacing import Pace
+from trustassay.calls.sharing import SharedPace
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
 
@@ -43,6 +44,11 @@ class Meter:
         self._rate = per_minute / 60
         self._most = max(self._rate, 1.0)
         self._level, self._at = self._most, now
+
+    @property
+    def rate(self) -> float:
+        """The rate per second."""
+        return self._rate
 
     def wait_s(self, now: float) -> float:
         """Return the seconds until the level is above zero."""
@@ -80,7 +86,9 @@ class Endpoint:
         name: str = "",
         adaptive: bool = True,
         again_after_s: float = math.inf,
+        shared: SharedPace | None = None,
     ) -> None:
+        """``shared`` says when calls may start if other processes call the address, too."""
         self.limits, self.again_after_s = limits, again_after_s
         self.failures: Counter[str] = Counter()
         self.sent = 0
@@ -88,7 +96,10 @@ class Endpoint:
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
         self._adaptive = adaptive
-        self._pace = Pace(limits.concurrency, now)
+        self._pace: Pace | SharedPace = shared or Pace(limits.concurrency, now)
+        self._shared = shared
+        if shared:
+            shared.wake = self._wake
         self._outage = Outage(limits.patience_s, limits.deadline_s)
         self._allowed = limits.concurrency
         self._led = False
@@ -99,8 +110,8 @@ class Endpoint:
         self._gone_until = math.inf
         self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
-        self._requests = _meter(limits.requests_per_minute, now)
-        self._tokens = _meter(limits.tokens_per_minute, now)
+        self._requests = None if shared else _meter(limits.requests_per_minute, now)
+        self._tokens = None if shared else _meter(limits.tokens_per_minute, now)
 
     @property
     def allowed(self) -> int:
@@ -150,6 +161,8 @@ class Endpoint:
         """Record that a call took more tokens than estimated (or fewer, if negative)."""
         if self._tokens:
             self._tokens.take(more, self._loop.time())
+        if self._shared:
+            self._shared.spent(more)
 
     def _clock(self) -> float:
         return self._outage.clock(self._loop.time())
@@ -233,6 +246,8 @@ class Endpoint:
             self._requests.take(1, now)
         if self._tokens:
             self._tokens.take(call.tokens, now)
+        if self._shared:
+            self._shared.spent(call.tokens)
         call.turn = self._pace.take(len(self._waiting), now)
         self._outage.let_out(call, now)
         self._active += 1

@@ -204,7 +204,7 @@ class MarkedCalls(Calls):
 
     def claim(self, keys: Sequence[bytes]) -> Claimed:
         """Return the stored replies, and mark the calls to be made; see :class:`Marks`."""
-        return self._found(keys, self._marks.claim)
+        return self._found(keys, self._marks.claim, fetch=True)
 
     def look(self, keys: Sequence[bytes]) -> Claimed:
         """Return the same; marks nothing."""
@@ -214,12 +214,16 @@ class MarkedCalls(Calls):
         """Say that calls are no longer in progress."""
         self._marks.end(keys)
 
-    def _found(self, keys: Sequence[bytes], look: Callable[..., Any]) -> Claimed:
+    def _found(
+        self, keys: Sequence[bytes], look: Callable[..., Any], *, fetch: bool = False
+    ) -> Claimed:
         found = self.own.find(keys) if self.own else {}
         missing = [key for key in keys if key not in found]
         if not missing:
             return Claimed(found)
         assert self.shared
+        if fetch:
+            self.shared.fetch(missing)
         with self.shared.in_use():  # an error of the file names it
             calls, elsewhere = look(missing)
         return Claimed(found | self.taken(calls), len(calls), frozenset(elsewhere))

@@ -11,6 +11,7 @@ from trustassay.calls.backends import Backends, any_shared
 from trustassay.calls.counting import RequestCounter
 from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.gathering import Policy
+from trustassay.calls.sharing import Sharing
 from trustassay.calls.spending import Budget, Prices
 from trustassay.calls.store import CallStore, default_cache, open_cache
 
@@ -26,6 +27,8 @@ class CallOptions:
     policy: the optimisations in use.
     at_once: calls to one endpoint in progress at once, instead of what its backend says.
     again_after_s: an endpoint that was given up is asked again after so long; ``None``: never.
+    open_shared: opens the file that runs share, in its folder. sharing: how the limits of endpoints
+        are kept together with other processes.
     """
 
     cache: Path | None = field(default_factory=default_cache)
@@ -34,6 +37,8 @@ class CallOptions:
     policy: Policy = field(default_factory=Policy)
     at_once: int | None = None
     again_after_s: float | None = None
+    open_shared: Callable[[Path], CallStore] = open_cache
+    sharing: Sharing | None = None
 
 
 @asynccontextmanager
@@ -61,7 +66,7 @@ async def open_calls(
             store = CallStore(own)
             stack.callback(store.close)
         if options.cache is not None and any_shared(backends):
-            shared = open_cache(options.cache)
+            shared = options.open_shared(options.cache)
             stack.callback(shared.close, alone=False)
         gatherers = Gatherers(
             backends,
@@ -73,6 +78,7 @@ async def open_calls(
                 options.budget,
                 options.at_once,
                 options.again_after_s,
+                options.sharing,
                 count(store) if count and store else None,
             ),
         )

@@ -105,6 +105,11 @@ class Pace:
         self._usual = 0.0
         self._in_vain: list[_Window] = []
 
+    @property
+    def rate(self) -> float | None:
+        """Calls a second; ``None`` at full speed."""
+        return self._rate
+
     def wait_s(self, refused: int, now: float) -> float:
         """Return the seconds until a call may start that was refused so many times."""
         if self._rate is None:

@@ -210,6 +210,9 @@ class CallStore:
         CallStoreError: by all methods, when the file cannot be used any more; DiskFullError.
     """
 
+    tells_payer = False
+    """Whether ``cached`` says, as of the run that reads it, who paid for a call."""
+
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self.path = path
@@ -279,6 +282,9 @@ class CallStore:
     def find(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return the stored replies among ``keys``."""
         return dict(self._rows("key, reply", keys))
+
+    def fetch(self, keys: Sequence[bytes]) -> None:
+        """Bring calls into the file that are kept elsewhere; of this kind there are none."""
 
     def find_calls(self, keys: Sequence[bytes]) -> list[StoredCall]:
         """Return the stored calls among ``keys``, whole."""
@@ -379,7 +385,8 @@ class Calls:
     def taken(self, calls: Sequence[StoredCall]) -> dict[bytes, str]:
         """Write calls of the shared file into the run's own, and return their replies."""
         if self.own and calls:
-            self.own.add(call._replace(cached=1) for call in calls)
+            told = self.shared is not None and self.shared.tells_payer
+            self.own.add(calls if told else [call._replace(cached=1) for call in calls])
         return {call.key: call.reply for call in calls}
 
     def claim(self, keys: Sequence[bytes]) -> Claimed:

@@ -208,6 +208,11 @@ def errors_for_people() -> Iterator[None]:
         raise typer.Exit(2) from None
 
 
+def command_line() -> str:
+    """Return the command that is running, as a user would type it."""
+    return shlex.join(["trustassay", *sys.argv[1:]])
+
+
 def default_metric(source: Path, fields: Mapping[str, str]) -> list[str]:
     """Return the metric for a file where none was named, and say which and why."""
     from trustassay import api

@@ -24,6 +24,7 @@ from trustassay.cli import (
     gate,
     generate,
     isotropy,
+    merge,
     models,
     rank,
     report,
@@ -31,6 +32,7 @@ from trustassay.cli import (
     rubric,
     score,
     select,
+    shard,
     study,
     tune,
     watch,
@@ -57,6 +59,8 @@ app.add_typer(dataset.app, name="dataset")
 app.command("cite")(cite.cite)
 app.command("distractors")(distractors.distractors)
 app.command("rescore")(rescore.rescore)
+app.command("shard")(shard.shard)
+app.command("merge")(merge.merge)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.calls.opening import CallOptions
 
-__all__ = ["Answers", "Backends", "Records", "Spending", "quietable", "with_options"]
+__all__ = ["Answers", "Backends", "Cluster", "Records", "Spending", "quietable", "with_options"]
 
 
 def _uri(help_text: str) -> Any:
@@ -150,6 +150,84 @@ class Spending:
         """Return them as a run's options."""
         read = self.read()
         return {"cache": read.cache, "prices": read.prices, "budget": read.budget}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where samples are scored: by this process, or by workers on a cluster."""
+
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="local, or ray for workers on a Ray cluster: the one at ADDRESS or RAY_ADDRESS, "
+            "else one that is started on this machine (see docs/scaling.md).",
+            metavar="local|ray[:ADDRESS]",
+        ),
+    ] = "local"
+    workers: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(
+            help="Workers of --engine ray. Default: as many as have room.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
+    per_worker: Annotated[
+        list[str],
+        typer.Option(
+            help="What each worker takes: cpus=2, gpus=1 (or a part, gpus=0.5). Default: one CPU.",
+            metavar="cpus=N|gpus=N",
+        ),
+    ] = field(default_factory=list)
+    shards: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(
+            help="Shards of a new run of --engine ray. Default: four for each worker, more if "
+            "they would be larger than 5,000 samples.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
+    store: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="Where workers keep copies of their shards: a folder that all machines reach, or "
+            "a URL of fsspec (s3://..., gs://...). Not needed on one machine.",
+            metavar="DIR|URL",
+            show_default=False,
+        ),
+    ] = None
+    scratch: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="Folder on each machine's own disk for shards in progress. Default: the "
+            "temporary folder.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return them as options of ``trustassay.score``; those not given are left out.
+
+        Raises:
+            ValueError: they are given without ``--engine ray``, or one cannot be read.
+        """
+        found: dict[str, Any] = {
+            name: value
+            for name in ("workers", "shards", "store", "scratch")
+            if (value := getattr(self, name)) is not None
+        }
+        for given in self.per_worker:
+            name, _, text = given.partition("=")
+            try:
+                found[{"cpus": "cpus", "gpus": "gpus"}[name]] = float(text)
+            except (KeyError, ValueError):
+                words = f"--per-worker: expected cpus=N or gpus=N, got {given}"
+                raise ValueError(words) from None
+        if found and not self.engine.startswith("ray"):
+            raise ValueError(f"--{min(found)} needs --engine ray")
+        return {"engine": self.engine, **found}
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Answers, Backends, Records, Spending, with_options
+from trustassay.cli.options import Answers, Backends, Cluster, Records, Spending, with_options
 from trustassay.cli.plan import show_plan
 
 Pool = Annotated[
@@ -41,6 +41,7 @@ def score(  # noqa: PLR0913 - one argument an option
     answers: Answers,
     concurrency: common.Concurrency = None,
     spending: Spending,
+    cluster: Cluster,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Show the calls that would be made; make none (see plan)."),
@@ -70,6 +71,8 @@ def score(  # noqa: PLR0913 - one argument an option
         --retriever bm25:passages.tsv
     trustassay score questions.jsonl --model openai:gpt-4o-mini \\
         --metric harmonicity
+    trustassay score answers.jsonl --engine ray --workers 4 \\
+        --store /mnt/shared/store
     """
     with errors_for_people():
         from trustassay import api
@@ -89,14 +92,16 @@ def score(  # noqa: PLR0913 - one argument an option
             "pool": pool,
             "concurrency": concurrency,
             "progress": True,
+            "command": common.command_line(),
             **named,
             **read,
             **spending.keywords(),
         }
+        on_cluster = cluster.keywords()
         if dry_run:
             show_plan(api.plan(source, **options), as_json=as_json)
             return
-        run = api.score(source, **options)
+        run = api.score(source, **options, **on_cluster)
         if open_report:
             typer.launch(str(run.path / "report.html"))
         common.show(run, as_json=as_json)

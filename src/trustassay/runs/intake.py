@@ -22,10 +22,21 @@ from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.stages import Stage
 from trustassay.sample import Problem, Sample
 
-__all__ = ["YIELD_EVERY", "BadInputError", "Check", "Intake", "Source", "checks_of", "take_in"]
+__all__ = [
+    "SHARD",
+    "YIELD_EVERY",
+    "BadInputError",
+    "Check",
+    "Intake",
+    "Source",
+    "checks_of",
+    "take_in",
+]
 
 Source = str | os.PathLike[str] | ArrowStream | Iterable[Mapping[str, Any] | Sample]
 FAULTS_KEPT = 1000
+SHARD = "trustassay_shard"
+"""The field by which a sample says that it belongs to a shard of an input."""
 YIELD_EVERY = 256
 """Samples after which the event loop may do something else."""
 Check = Callable[[Sample], list[Problem]]
@@ -100,10 +111,17 @@ async def take_in(
 def checks_of(metrics: Sequence[Metric], stages: Sequence[Stage], *, asked: bool) -> Check:
     """Return the check of a run's samples: why they cannot be filled, or cannot be scored.
 
-    ``asked`` says whether the run has a model under assessment.
+    ``asked`` says whether the run has a model under assessment. The check raises
+    :class:`ValueError` for a sample of a shard if a metric looks at other samples.
     """
+    beyond = [metric.name for metric in metrics if metric.pool]
 
     def check(sample: Sample) -> list[Problem]:
+        if beyond and SHARD in sample.metadata:
+            raise ValueError(
+                f"{beyond[0]} compares a sample with all others, and the input is one shard of "
+                "several: it would miss those of other shards; score the whole input in one run"
+            )
         found: list[Problem] = []
         as_filled = sample
         for stage in stages:

@@ -28,6 +28,7 @@ class RunOptions:
     progress: show it; ``None``: in a notebook alone.
     calls_from: a store of calls to start from.
     pool: a file of samples for metrics that use other samples; else the run's.
+    command: the words on the command line that began the run, for messages.
     filling: how missing fields are requested. calls: how models are called.
     """
 
@@ -40,6 +41,7 @@ class RunOptions:
     progress: bool | None = None
     calls_from: Path | None = None
     pool: str | os.PathLike[str] | None = None
+    command: str | None = None
     filling: Filling = field(default_factory=Filling)
     calls: CallOptions = field(default_factory=CallOptions)
 

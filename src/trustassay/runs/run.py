@@ -196,7 +196,8 @@ async def _begin(
         else:  # of samples made elsewhere, what made them says what they are
             name = clean(str(getattr(source, "name", "samples in memory")))
         about = {metric.name: MetricInfo.of(metric).to_dict() for metric in resolved}
-        folder.write_json("run", {"input": name, **settings, ABOUT: about})
+        command = {"command": clean(options.command)} if options.command else {}
+        folder.write_json("run", {"input": name, **command, **settings, ABOUT: about})
     elif changes := list(setting_changes(before, {**_unchecked(before), **settings})):
         part.unlink()
         raise RunFolderError(
@@ -240,7 +241,7 @@ def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
 
 def _unchecked(before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a stored run that do not affect its results."""
-    return {name: before.get(name) for name in ("input", ABOUT)}
+    return {name: before[name] for name in ("input", "command", ABOUT) if name in before}
 
 
 def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""``trustassay shard``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import Records, with_options
+from trustassay.cli.streams import say
+
+
+@with_options
+def shard(
+    source: common.Source,
+    *,
+    into: Annotated[
+        int, typer.Option(help="The number of shards, up to 400.", min=1, show_default=False)
+    ],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(help="The new folder. Default: INPUT.shards.", show_default=False),
+    ] = None,
+    records: Records,
+) -> None:
+    """Divide an input into shards, to be scored on several machines and merged.
+
+    A sample's shard follows from its id. Score each shard into a folder of its own with the same
+    options, then give these folders to merge. Metrics that compare a sample with all others
+    (fewl) refuse shards.
+
+    \b
+    trustassay shard answers.jsonl --into 8
+    trustassay score answers.jsonl.shards/answers.jsonl.shard-0-of-8.jsonl --out runs/0
+    trustassay merge runs/* --out whole
+    """
+    with errors_for_people():
+        from trustassay import api
+
+        target = out or source.with_name(f"{source.name}.shards")
+        found = api.shard(source, into=into, out=target, progress=True, **records.read())
+        for one in found.shards:
+            say(f"{one.path}: {one.samples:,} samples")
+        if found.intake.faulty:
+            say(f"skipped as faulty: {found.intake.faulty}")
+        if empty := found.into - len(found.shards):
+            say(f"{empty} of {found.into} shards would be empty and have no file")

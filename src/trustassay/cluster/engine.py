@@ -1,0 +1,347 @@
+"""A run on a cluster: its shards are handed out to workers, and what they return is merged."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from trustassay.backends.telemetry import import_ray
+from trustassay.cluster.keeping import Store, fetch, finished
+from trustassay.cluster.ray_cluster import ClusterOptions, Crew, cause_of, connected
+from trustassay.cluster.worker import Job
+from trustassay.errors import BackendError, RunFolderError
+from trustassay.event_loop import run_anywhere
+from trustassay.files import whole
+from trustassay.metric import Inventory, Metric
+from trustassay.progress import Progress, tell
+from trustassay.runs.ending import Steps
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import Source
+from trustassay.runs.merging import Merged, merge_runs
+from trustassay.runs.options import RunOptions
+from trustassay.runs.run import setting_changes
+from trustassay.runs.shards import MOST_SHARDS, split
+
+__all__ = ["HOME", "score_on_cluster"]
+
+HOME = ".cluster"
+"""The folder inside the run's, as long as the run is not merged."""
+SHARDS_A_WORKER = 4
+SAMPLES_A_SHARD = 5_000
+LOOK_EVERY_S = 0.5
+STOP_WITHIN_S = 30.0
+
+
+def score_on_cluster(
+    source: Source,
+    metrics: Sequence[Metric],
+    backends: Mapping[str, Any],
+    out: Path,
+    options: RunOptions,
+    cluster: ClusterOptions,
+) -> Merged:
+    """Score ``source`` on a cluster into the folder ``out``; the same call goes on after a stop.
+
+    Raises:
+        BackendError: Ray is not installed, or what :func:`~trustassay.runs.settling.settle` raises.
+        ValueError: a metric, a backend or an option that only one machine can serve.
+        RunFolderError: ``out`` holds another run; a shard's worker died again and again.
+        KeyboardInterrupt: stopped; what was finished is kept.
+    """
+    import_ray(local=not cluster.address_of())
+    _check(metrics, backends, options)
+    home = out / HOME
+    home.mkdir(parents=True, exist_ok=True)
+    folder = RunFolder(home)
+    folder.lock()
+    try:
+        plan = _planned(source, metrics, backends, home, options, cluster)
+        store = Store(plan.job.store)
+        for path in plan.shards:
+            name = f"{plan.job.id}/shards/{path.name}"
+            if store.size(name) != path.stat().st_size:
+                store.put(path, name)
+        waiting = [one for one in plan.shards if not finished(store, plan.name_of(one))]
+        if waiting:
+            _run(plan, waiting, cluster, options)
+        runs = [home / "runs" / path.name for path in plan.shards]
+        with Steps(shown=options.progress).begin("fetching shards", len(runs)) as step:
+            for path in runs:
+                if RunFolder(path).read_summary() is None and not fetch(
+                    store, plan.name_of(path), path
+                ):
+                    raise RunFolderError(f"{store.url}: the run of {path.name} is not there")
+                step()
+        merged = merge_runs(
+            runs,
+            out,
+            prices=options.calls.prices,
+            command=options.command,
+            metrics=plan.metrics,
+            source=plan.source,
+            steps=Steps(shown=options.progress),
+        )
+    finally:
+        folder.unlock()
+    shutil.rmtree(home)
+    shutil.rmtree(plan.job.folder(), ignore_errors=True)  # on this machine
+    return merged
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The shards of a run, the largest first, and what workers are told."""
+
+    job: Job
+    shards: Sequence[Path]
+    metrics: Sequence[Metric]
+    source: str
+    samples: int
+
+    def name_of(self, shard: Path) -> str:
+        """Return the name under which the run of a shard is kept."""
+        return f"{self.job.id}/runs/{shard.name}"
+
+
+def _check(metrics: Sequence[Metric], backends: Mapping[str, Any], options: RunOptions) -> None:
+    """Refuse what a cluster cannot do, before anything is started."""
+    for metric in metrics:
+        if metric.pool:
+            raise ValueError(
+                f"{metric.name} compares a sample with all others, which workers do not have: "
+                "score it without --engine ray"
+            )
+    for word, choice in backends.items():
+        values = choice.values() if isinstance(choice, Mapping) else choice
+        several = isinstance(choice, Mapping | Sequence) and not isinstance(choice, str)
+        for one in values if several else [choice]:
+            if not isinstance(one, str | None):
+                raise ValueError(
+                    f"{word}: each worker loads its own, so --engine ray takes a URI, got "
+                    f"{one!r:.60}"
+                )
+    if options.calls.budget:
+        raise ValueError("--budget is not kept by several workers: score without --engine ray")
+
+
+def _planned(
+    source: Source,
+    metrics: Sequence[Metric],
+    backends: Mapping[str, Any],
+    home: Path,
+    options: RunOptions,
+    cluster: ClusterOptions,
+) -> _Plan:
+    """Divide the input, or go on with the shards that are there.
+
+    Raises:
+        RunFolderError: those are of another input or other settings.
+    """
+    if not isinstance(source, str | os.PathLike):
+        raise ValueError("--engine ray takes a file")
+    state = Path(source).stat()
+    settings = {
+        "trustassay": version("trustassay"),
+        "input": [os.fspath(source), state.st_size, state.st_mtime_ns],
+        "metrics": {metric.name: metric.settings() for metric in metrics},
+        "backends": dict(backends),
+        "seed": options.seed,
+        "limit": options.limit,
+        "fields": dict(options.fields),
+        "skip_bad": options.skip_bad,
+    }
+    settings = json.loads(json.dumps(settings, default=str))
+    plan_path, folder = home / "plan.json", home / "shards"
+    plan = json.loads(plan_path.read_bytes()) if plan_path.exists() else None
+    if plan is None:
+        if folder.exists():
+            shutil.rmtree(folder)  # of a process that was killed before it wrote the plan
+        found = run_anywhere(
+            lambda: split(
+                source,
+                folder,
+                lambda samples: _into(samples, cluster),
+                fields=options.fields,
+                limit=options.limit,
+                skip_bad=options.skip_bad,
+                progress=options.progress,
+            )
+        )
+        content = json.dumps([{**settings, "input": 0}, found.intake.sha256, found.into])
+        identifier = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+        counts = dataclasses.asdict(found.intake.inventory)
+        plan = {"id": identifier, "settings": settings, "inventory": counts}
+        with whole(plan_path) as file:
+            file.write(json.dumps(plan, indent=2).encode())
+    elif changes := list(setting_changes(plan["settings"], settings)):
+        raise RunFolderError(
+            f"{home.parent}: holds an unfinished run of other settings; choose another folder, or "
+            "use the same settings. Different: " + "; ".join(changes)
+        )
+    inventory = Inventory(**plan["inventory"])
+    resolved = [metric.resolved(inventory) for metric in metrics]
+    job = Job(
+        plan["id"],
+        {metric.name: metric.settings() for metric in resolved},
+        backends,
+        _for_workers(options),
+        cluster.store or str((home / "store").resolve()),
+        "replies" if options.calls.cache else f"{plan['id']}/replies",
+        scratch=cluster.scratch,
+        keep_every_s=cluster.keep_every_s,
+    )
+    shards = sorted(folder.iterdir(), key=lambda path: (-path.stat().st_size, path.name))
+    return _Plan(job, shards, resolved, os.fspath(source), inventory.samples)
+
+
+def _for_workers(options: RunOptions) -> RunOptions:
+    """Return the options of a shard's run; copies of what holds a template, which is not sent."""
+    filling = options.filling
+    return dataclasses.replace(
+        options,
+        fields={},
+        limit=None,
+        report=False,
+        progress=False,
+        command=None,
+        filling=dataclasses.replace(
+            filling,
+            answering=dataclasses.replace(filling.answering),
+            pairing=dataclasses.replace(filling.pairing),
+        ),
+    )
+
+
+def _into(samples: int, cluster: ClusterOptions) -> int:
+    """Return the number of shards: several for each worker, and none too large to do again."""
+    workers = cluster.workers or os.cpu_count() or 1
+    usual = max(SHARDS_A_WORKER * workers, -(-samples // SAMPLES_A_SHARD))
+    return max(1, min(cluster.shards or usual, samples, MOST_SHARDS))
+
+
+@dataclass
+class _Board:
+    """What is known of the shards while they are scored."""
+
+    waiting: list[Path]
+    running: dict[Any, tuple[Any, Path]] = field(default_factory=dict)
+    counts: dict[Path, int] = field(default_factory=dict)
+    vain: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    deaths: int = 0
+
+    def died(self, shard: Path, retries: int) -> None:
+        """Put a shard back; raises :class:`RunFolderError` if that was in vain too often."""
+        self.deaths += 1
+        counted = self.counts.get(shard, 0)
+        before, times = self.vain.get(shard, (-1, 0))
+        times = times + 1 if counted <= before else 1
+        if times > retries:
+            raise RunFolderError(
+                f"{shard.name}: its worker died {times} times without scoring more (memory?); "
+                "what was finished is kept, and the same command goes on"
+            )
+        self.vain[shard] = (counted, times)
+        self.waiting.insert(0, shard)
+
+
+def _run(
+    plan: _Plan, waiting: Sequence[Path], cluster: ClusterOptions, options: RunOptions
+) -> None:
+    """Hand the shards out until all are finished."""
+    with connected(cluster) as ray:
+        crew = Crew(ray, plan.job, cluster, len(waiting))
+        if crew.nodes > 1 and cluster.store is None:
+            raise BackendError(
+                f"the cluster has {crew.nodes} machines: give --store, a folder or URL that all "
+                "of them reach"
+            )
+        board = _Board(list(waiting))
+        total = plan.samples * len(plan.metrics)
+        for shard in plan.shards:
+            if shard not in waiting:
+                board.counts[shard] = len(plan.metrics) * _lines(shard)
+        with Progress("scoring", total, shown=options.progress) as progress:
+            progress.step(sum(board.counts.values()))
+            try:
+                _hand_out(crew, board, cluster, progress)
+            except BaseException:
+                _stop(crew, board)
+                raise
+    if options.progress and board.deaths:
+        tell(f"shards put back since their worker died: {board.deaths}")
+
+
+def _hand_out(crew: Crew, board: _Board, cluster: ClusterOptions, progress: Progress) -> None:
+    ray = crew.ray
+    starting = [(worker, worker.ready.remote()) for worker in crew.workers]
+    idle: list[Any] = []
+    asked: dict[Any, Any] = {}  # the count of each worker's shard that was asked for
+    while board.waiting or board.running:
+        starting, before = [], starting
+        for worker, ready in before:
+            if state := crew.is_ready(ready):
+                idle.append(worker)
+            else:
+                starting.append((worker, worker.ready.remote() if state is None else ready))
+        while idle and board.waiting:
+            worker, shard = idle.pop(), board.waiting.pop(0)
+            board.running[worker.score.remote(shard.name)] = (worker, shard)
+        if not board.running:
+            time.sleep(LOOK_EVERY_S)
+            continue
+        ended, _ = ray.wait(list(board.running), num_returns=1, timeout=LOOK_EVERY_S)
+        for task in ended:
+            worker, shard = board.running.pop(task)
+            try:
+                board.counts[shard] = max(board.counts.get(shard, 0), ray.get(task))
+                idle.append(worker)
+            except ray.exceptions.RayActorError:  # Ray starts it again
+                board.died(shard, cluster.retries)
+                starting.append((worker, worker.ready.remote()))
+            except ray.exceptions.RayTaskError as error:
+                raise cause_of(error) from None
+        for worker, shard in board.running.values():
+            name, count = _answer(ray, asked, worker)
+            if name == shard.name:
+                board.counts[shard] = max(board.counts.get(shard, 0), count)
+        progress.step(max(0, min(sum(board.counts.values()), progress.total or 0) - progress.done))
+
+
+def _answer(ray: Any, asked: dict[Any, Any], worker: Any) -> tuple[str, int]:
+    """Return the shard and the count that a worker answered, and ask it again, without waiting."""
+    task = asked.get(worker)
+    if task is None:
+        asked[worker] = worker.done.remote()
+        return "", 0
+    if not ray.wait([task], timeout=0)[0]:
+        return "", 0
+    del asked[worker]
+    try:
+        name, count = ray.get(task)
+    except ray.exceptions.RayError:
+        return "", 0
+    return name, count
+
+
+def _stop(crew: Crew, board: _Board) -> None:
+    """Stop all workers; what they have finished is kept."""
+    ray = crew.ray
+    stopping = [worker.stop.remote() for worker in crew.workers]
+    until = time.monotonic() + STOP_WITHIN_S
+    while (left := until - time.monotonic()) > 0 and stopping:
+        _, stopping = ray.wait(stopping, num_returns=len(stopping), timeout=left)
+    board.running.clear()
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)

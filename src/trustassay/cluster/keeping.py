@@ -1,0 +1,188 @@
+"""Where workers keep the folders of their shards, so that another worker can go on with one.
+
+A run's folder is locked, and its calls are in SQLite, so it belongs on a local disk. What is kept
+are copies of its files, in a folder or at any URL that fsspec knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+from trustassay.errors import BackendError
+from trustassay.runs.folder import RunFolder
+
+__all__ = ["Keeper", "Store", "fetch", "finished"]
+
+STATE, FINISHED = "state.json", "finished.json"
+
+
+class Store:
+    """Files by name, in a folder or at a URL of fsspec; a file is there in full or not at all.
+
+    Raises:
+        BackendError: the URL's protocol is unknown, or needs a package.
+        OSError: by all methods, what the file system reports.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        try:
+            self._files, root = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise BackendError(f"the store {url} cannot be used: {error}") from None
+        self._root = root.rstrip("/")
+        self.local = "file" in self._files.protocol
+        self._made: set[str] = set()
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def put(self, source: Path, name: str) -> None:
+        """Copy a file into the store."""
+        target = self._at(name)
+        self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+        if not self.local:  # an object is there when it is whole
+            self._files.put_file(str(source), target)
+            return
+        part = f"{target}.{os.getpid()}.part"
+        self._files.put_file(str(source), part)
+        Path(part).replace(target)
+
+    def get(self, name: str, target: Path) -> bool:
+        """Copy a file out of the store; ``False`` if it is not there."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            self._files.get_file(self._at(name), str(part))
+        except FileNotFoundError:
+            part.unlink(missing_ok=True)
+            return False
+        part.replace(target)
+        return True
+
+    def size(self, name: str) -> int | None:
+        """Return the size of a file; ``None`` if it is not there."""
+        try:
+            return int(self._files.size(self._at(name)))
+        except FileNotFoundError:
+            return None
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """Return the content of a small JSON file; ``None`` if it is not there."""
+        try:
+            found = json.loads(self._files.cat_file(self._at(name)))
+        except FileNotFoundError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file; a killed process may leave a part of it in a folder."""
+        target = self._at(name)
+        if (parent := target.rpartition("/")[0]) not in self._made:
+            self._files.makedirs(parent, exist_ok=True)
+            self._made.add(parent)
+        self._files.pipe_file(target, content)
+
+    def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return the contents of those files that are there, by name."""
+        found = self._files.cat([self._at(name) for name in names], on_error="omit")
+        return {path.removeprefix(f"{self._root}/"): content for path, content in found.items()}
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with suppress(FileNotFoundError):
+            self._files.rm_file(self._at(name))
+
+
+class Keeper:
+    """Keeps copies of the folder of one shard's run, under a name in the store."""
+
+    def __init__(self, folder: RunFolder, store: Store, name: str) -> None:
+        self._folder, self._store, self._name = folder, store, name
+        self._kept: dict[str, tuple[int, int]] = {}
+        self._part = folder.path.with_name(f".{folder.path.name}.keeping")
+
+    def fetch(self) -> bool:
+        """Make the folder from what is kept, if that holds more; return whether it was so."""
+        kept = (self._store.read(f"{self._name}/{STATE}") or {}).get("assessments", -1)
+        own = self._folder.assessments_path
+        begun = 0 if (self._folder.path / "run.json").exists() else -1
+        if (own.stat().st_size if own.exists() else begun) >= kept:
+            return False
+        return fetch(self._store, self._name, self._folder.path)
+
+    def keep(self, *, finished: bool = False) -> None:
+        """Copy what is new; calls are copied after assessments are read, so none is missing."""
+        folder = self._folder
+        if folder.read_run() is None or not folder.samples_path.exists():
+            return
+        self._part.mkdir(parents=True, exist_ok=True)
+        size = _copy_lines(folder.assessments_path, self._part / "assessments.jsonl")
+        if folder.calls_path.exists():
+            with (
+                closing(sqlite3.connect(folder.calls_path)) as read,
+                closing(sqlite3.connect(self._part / "calls.sqlite")) as write,
+            ):
+                read.backup(write)
+            self._store.put(self._part / "calls.sqlite", f"{self._name}/calls.sqlite")
+        for name in ("run.json", "samples.jsonl", "prepared.json", "summary.json"):
+            self._put_changed(folder.path / name)
+        self._store.put(self._part / "assessments.jsonl", f"{self._name}/assessments.jsonl")
+        for name in (STATE, *([FINISHED] if finished else [])):
+            (self._part / name).write_text(json.dumps({"assessments": size}))
+            self._store.put(self._part / name, f"{self._name}/{name}")
+        shutil.rmtree(self._part)
+
+    def _put_changed(self, path: Path) -> None:
+        if not path.exists():
+            return
+        stat = path.stat()
+        if self._kept.get(path.name) != (state := (stat.st_size, stat.st_mtime_ns)):
+            self._store.put(path, f"{self._name}/{path.name}")
+            self._kept[path.name] = state
+
+
+def fetch(store: Store, name: str, target: Path) -> bool:
+    """Copy the kept folder of a run to ``target``, in full or not at all."""
+    part = target.with_name(f".{target.name}.fetching")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    optional = ("prepared.json", "calls.sqlite", "summary.json")
+    for file in ("assessments.jsonl", *optional, "samples.jsonl", "run.json"):
+        if not store.get(f"{name}/{file}", part / file) and file not in optional:
+            shutil.rmtree(part)
+            return False
+    if target.exists():
+        shutil.rmtree(target)
+    part.replace(target)
+    return True
+
+
+def finished(store: Store, name: str) -> bool:
+    """Whether the run of a shard is kept in full."""
+    return store.read(f"{name}/{FINISHED}") is not None
+
+
+def _copy_lines(source: Path, target: Path) -> int:
+    """Copy the whole lines of a file that grows; return their size."""
+    target.write_bytes(b"")
+    if not source.exists():
+        return 0
+    shutil.copyfile(source, target)
+    with target.open("r+b") as file:
+        size = 0
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            size += len(line)
+        file.truncate(size)
+    return size

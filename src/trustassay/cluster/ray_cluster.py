@@ -1,0 +1,196 @@
+"""The workers of a run as Ray actors: on a cluster of this machine alone, or on one that is there.
+
+Ray reports nothing to its makers, starts no dashboard, and a cluster started here listens on
+127.0.0.1 alone; all this is set before Ray is imported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from trustassay.backends.telemetry import import_ray
+from trustassay.cluster.leases import LeaseService
+from trustassay.cluster.worker import Job, Worker
+from trustassay.errors import BackendError
+
+__all__ = ["ClusterOptions", "Crew", "connected"]
+
+OBJECT_STORE_BYTES = 80 * 2**20
+"""Shards travel through files, so Ray's memory for objects is the smallest that it takes."""
+START_TRIES = 4
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where a run's workers are.
+
+    address: of a Ray cluster; without one, and without ``RAY_ADDRESS``, one is started here.
+    workers: their number; ``None`` for as many as have room. cpus, gpus: of each worker.
+    store: folder or URL of fsspec in which shards are kept. scratch: folder on each machine's own
+    disk. shards: how many, if the run is new. keep_every_s: seconds between two copies.
+    retries: how often a shard is tried again whose worker dies before it has scored anything more.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+    cpus: float = 1.0
+    gpus: float = 0.0
+    store: str | None = None
+    scratch: str | None = None
+    shards: int | None = None
+    keep_every_s: float = 30.0
+    retries: int = 3
+
+    def address_of(self) -> str | None:
+        """Return the address of the cluster; ``None`` if one is to be started."""
+        return self.address or os.environ.get("RAY_ADDRESS")
+
+    def __post_init__(self) -> None:
+        for name, least in (("workers", 1), ("shards", 1), ("cpus", 0), ("gpus", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"{name}: expected {least} or more, got {value:g}")
+
+
+@contextmanager
+def connected(options: ClusterOptions) -> Iterator[Any]:
+    """Yield Ray, connected to the cluster, or to one that ends with the block.
+
+    Raises:
+        BackendError: Ray is not installed, or the cluster cannot be reached.
+    """
+    address = options.address_of()
+    ray = import_ray(local=not address)
+    if ray.is_initialized():  # by the program that calls this one
+        yield ray
+        return
+    with ExitStack() as stack:
+        stack.callback(ray.shutdown)
+        if address:
+            _start(ray, options, address)
+        else:
+            home = stack.enter_context(TemporaryDirectory(prefix="ta-ray-"))
+            stack.callback(ray.shutdown)  # before its files are removed
+            _start(ray, options, "local", home)
+        yield ray
+
+
+def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = None) -> None:
+    """Connect; a cluster of this machine is given several tries, as Ray waits 30 s for its parts.
+
+    Raises:
+        BackendError: it cannot be reached or started.
+    """
+    own: dict[str, Any] = {}
+    if home is not None:
+        own = {
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "num_cpus": _cpus(options),
+            "_temp_dir": home,
+        }
+    import psutil  # Ray brings it
+
+    this = psutil.Process()
+    before = set(this.children())
+    for left in reversed(range(START_TRIES if home else 1)):
+        try:
+            ray.init(address, log_to_driver=False, logging_level="critical", **own)
+        except Exception as error:  # Ray raises a bare one for what is slow to start
+            ray.shutdown()
+            for begun in set(this.children()) - before:  # Ray leaves them where it gives up
+                with suppress(psutil.Error):
+                    begun.kill()
+                    begun.wait(10)
+            if not left:
+                words = str(error).strip().split("\n")[0]
+                raise BackendError(f"Ray ({address}) cannot be used: {words}") from None
+        else:
+            return
+
+
+def _cpus(options: ClusterOptions) -> int:
+    """Return the CPUs that a cluster of this machine offers: at least what the workers take."""
+    wanted = (options.workers or 1) * options.cpus
+    return max(os.cpu_count() or 1, int(-(-wanted // 1)))
+
+
+class Crew:
+    """The workers of a job, each an actor that is started again where it dies."""
+
+    def __init__(self, ray: Any, job: Job, options: ClusterOptions, shards: int) -> None:
+        self.ray = ray
+        resources = ray.cluster_resources()
+        room = (
+            min(
+                resources.get(name, 0.0) // each
+                for name, each in (("CPU", options.cpus), ("GPU", options.gpus))
+                if each > 0
+            )
+            if options.cpus or options.gpus
+            else 1
+        )
+        number = min(options.workers or max(1, int(room)), shards)
+        if room < number:
+            raise BackendError(
+                f"{number} workers of {options.cpus:g} CPUs and {options.gpus:g} GPUs were asked "
+                f"for, and the cluster has room for {int(room)}; lower --workers or --per-worker"
+            )
+        actor = ray.remote(Worker).options(
+            num_cpus=options.cpus,
+            num_gpus=options.gpus,
+            max_restarts=-1,
+            max_concurrency=8,
+        )
+        self.workers: list[Any] = [
+            actor.remote(replace(job, workers=number)) for _ in range(number)
+        ]
+
+    @property
+    def nodes(self) -> int:
+        """The number of machines in the cluster."""
+        return sum(node["Alive"] for node in self.ray.nodes())
+
+    def is_ready(self, asked: Any) -> bool | None:
+        """Whether a worker has loaded its models, by what was asked of it; ``None`` if it died.
+
+        Raises:
+            Exception: what it met while it loaded them.
+        """
+        if not self.ray.wait([asked], timeout=0)[0]:
+            return False
+        try:
+            self.ray.get(asked)
+        except self.ray.exceptions.RayTaskError as error:
+            raise cause_of(error) from None
+        except self.ray.exceptions.ActorDiedError as error:  # for good
+            words = str(error).strip().split("\n")
+            raise BackendError(f"a worker could not be started: {words[-1]}") from None
+        except self.ray.exceptions.RayActorError:
+            return None
+        return True
+
+
+def _service(ray: Any) -> Any:
+    """Return the one actor of the cluster that leases calls, for all runs on it."""
+    options = ray.remote(LeaseService).options(
+        name=f"leases-{version('trustassay')}",
+        namespace="trustassay",
+        lifetime="detached",
+        get_if_exists=True,
+        max_restarts=-1,
+        num_cpus=0,
+    )
+    return options.remote()
+
+
+def cause_of(error: Any) -> Exception:
+    """Return what a task raised, as it was raised there."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, Exception) else BackendError(str(error))

@@ -1,0 +1,158 @@
+"""An input in shards, each of which is scored by itself: on another machine, or at another time.
+
+A sample's shard follows from its id alone. Each line holds, in the field ``trustassay_shard``, to
+which shard of what it belongs, and its place in the input, so a run of a shard says this itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Self
+
+from trustassay.errors import RunFolderError
+from trustassay.files import named
+from trustassay.progress import Progress
+from trustassay.runs.hashing import hash64
+from trustassay.runs.intake import SHARD as FIELD
+from trustassay.runs.intake import Intake, Source, take_in
+from trustassay.runs.lines import sample_id
+from trustassay.sample import Problem, Sample, clean
+
+__all__ = ["MOST_SHARDS", "Shard", "ShardMark", "Shards", "name_of_whole", "split"]
+
+MOST_SHARDS = 400
+"""A merge holds two files of each open, and a process may usually have 1,024."""
+_SUFFIX = re.compile(r"\.shard-\d+-of-\d+\.jsonl$")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMark:
+    """To what a sample belongs.
+
+    of: SHA-256 of all samples of the input, in canonical form. samples: how many there are.
+    skipped: records that were left out as faulty. into: the number of shards. number: the sample's
+    shard, from 0. order: its place in the input, from 0.
+    """
+
+    of: str
+    samples: int
+    skipped: int
+    into: int
+    number: int
+    order: int
+
+    @classmethod
+    def take(cls, record: dict[str, Any]) -> Self | None:
+        """Take the mark out of a stored sample; ``None`` if there is none that can be read."""
+        found = record.pop(FIELD, None)
+        kinds = {"of": str, **dict.fromkeys(("samples", "skipped", "into", "number", "order"), int)}
+        if not isinstance(found, Mapping) or found.keys() != kinds.keys():
+            return None
+        if not all(isinstance(found[name], kind) for name, kind in kinds.items()):
+            return None
+        return cls(**found)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file of :func:`split`: its number, and how many samples it holds."""
+
+    path: Path
+    number: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """What :func:`split` wrote; a shard that would be empty has no file."""
+
+    shards: tuple[Shard, ...]
+    intake: Intake
+    into: int
+
+
+async def split(
+    source: Source,
+    target: Path,
+    into: Callable[[int], int],
+    *,
+    fields: Mapping[str, str],
+    limit: int | None = None,
+    skip_bad: bool = False,
+    progress: bool = False,
+) -> Shards:
+    """Write the samples of ``source`` into the new folder ``target``, in full or not at all.
+
+    ``into`` returns the number of shards for a number of samples.
+
+    Raises:
+        BadInputError, InputError: the input has faults; nothing was written.
+        RunFolderError: ``target`` exists already.
+        ValueError: the number of shards is not between 1 and 400.
+    """
+    if target.exists():
+        raise RunFolderError(f"{target}: exists already; choose another folder, or remove it")
+    part = target.with_name(f".{target.name}.part")
+    if part.exists():  # of a killed process
+        shutil.rmtree(part)
+    part.mkdir(parents=True)
+    try:
+        with Progress("checking the input", shown=progress) as shown:
+            whole = part / "samples.jsonl"
+            intake = await take_in(
+                source,
+                whole,
+                _unmarked,
+                fields=fields,
+                limit=limit,
+                skip_bad=skip_bad,
+                step=shown.step,
+            )
+        number = into(intake.inventory.samples)
+        if not 1 <= number <= MOST_SHARDS:
+            raise ValueError(f"shards: expected 1 to {MOST_SHARDS}, got {number}")
+        name = Path(clean(str(source))).name if isinstance(source, str | Path) else "samples"
+        shards = _distribute(whole, name, intake, number)
+        whole.unlink()
+        part.replace(target)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    placed = (dataclasses.replace(one, path=target / one.path.name) for one in shards)
+    return Shards(tuple(placed), intake, number)
+
+
+def name_of_whole(path: str) -> str:
+    """Return the name of the input of which a path names a shard."""
+    return _SUFFIX.sub("", Path(path).name)
+
+
+def _unmarked(sample: Sample) -> list[Problem]:
+    if FIELD not in sample.metadata:
+        return []
+    return [Problem(FIELD, "is there already: the input is a shard; split the whole input")]
+
+
+def _distribute(whole: Path, name: str, intake: Intake, into: int) -> Iterator[Shard]:
+    """Write each line of ``whole`` into the file of its shard, next to it."""
+    counts: dict[int, int] = {}
+    files: dict[int, IO[bytes]] = {}
+    mark = {"of": intake.sha256, "samples": intake.inventory.samples, "skipped": intake.faulty}
+    width = len(str(into - 1))
+    paths = {n: whole.with_name(f"{name}.shard-{n:0{width}d}-of-{into}.jsonl") for n in range(into)}
+    with ExitStack() as stack, whole.open("rb") as lines, named(whole.parent):
+        for order, line in enumerate(lines):
+            number = hash64(sample_id(line)) % into
+            if number not in files:
+                files[number] = stack.enter_context(paths[number].open("wb"))
+            own = json.dumps({**mark, "into": into, "number": number, "order": order})
+            files[number].write(line.rstrip()[:-1] + f', "{FIELD}": {own}}}\n'.encode())
+            counts[number] = counts.get(number, 0) + 1
+    return (Shard(paths[number], number, counts[number]) for number in sorted(counts))

@@ -1,0 +1,199 @@
+"""``--engine ray``: refusals, and runs on a cluster of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
+from tests.llm_server import LlmServer
+from tests.support import jsonl, record, records
+from trustassay import api
+from trustassay.cluster import engine
+from trustassay.cluster.ray_cluster import ClusterOptions, connected
+from trustassay.errors import BackendError, RunFolderError
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
+
+
+# without a cluster
+
+
+def test_without_ray_it_is_said_what_to_install(
+    cli: Cli,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    jsonl(tmp_path / "a.jsonl", records(2))
+    said = cli("score", "a.jsonl", "--metric", "grounding", "--engine", "ray", "--out", "run")
+    assert said.status == 2
+    assert "--engine ray needs Ray: pip install 'trustassay[ray]'" in said.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--workers", "2"), "--workers needs --engine ray"),
+        (("--engine", "rya"), "rya"),
+        (("--engine", "ray", "--per-worker", "disks=2"), "expected cpus=N or gpus=N"),
+        (("--engine", "ray", "--per-worker", "cpus=x"), "expected cpus=N or gpus=N"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    cli: Cli,  # noqa: F811
+    tmp_path: Path,
+    options: tuple[str, ...],
+    words: str,
+) -> None:
+    jsonl(tmp_path / "a.jsonl", records(2))
+    said = cli("score", "a.jsonl", "--metric", "grounding", "--out", "run", *options)
+    assert said.status == 2
+    assert words in said.err
+    assert not (tmp_path / "run").exists()
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"metrics": "fewl", "generator": "openai:m"}, "compares a sample with all others"),
+        ({"entailer": lambda _, __: 1.0}, "takes a URI"),
+        ({"budget": "5usd"}, "--budget is not kept"),
+        ({"workers": 0}, "workers: expected 1 or more"),
+    ],
+)
+def test_what_workers_cannot_do_is_refused(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    source = jsonl(tmp_path / "a.jsonl", records(2))
+    given: dict[str, Any] = {"metrics": "grounding", "out": tmp_path / "run", "engine": "ray"}
+    with pytest.raises(ValueError, match=words):
+        api.score(source, **(given | options))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_shard_whose_worker_dies_again_and_again_is_given_up(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    board = engine._Board([])
+    for count in (5, 5, 9, 9, 9):  # a death after progress counts anew
+        board.counts[one] = count
+        board.died(one, retries=3)
+    board.died(other, retries=3)
+    assert board.waiting[:2] == [other, one]
+    with pytest.raises(RunFolderError, match="died 4 times without scoring more"):
+        board.died(one, retries=3)
+
+
+# on a cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with connected(ClusterOptions(workers=2)) as ray:
+        yield ray
+
+
+def without_seconds(folder: Path) -> str:
+    content = json.loads((folder / "summary.json").read_bytes())
+    del content["seconds"]
+    return json.dumps(content)
+
+
+def unanswered(tmp_path: Path, n: int) -> Path:
+    return jsonl(tmp_path / "a.jsonl", [record(i, response=None) for i in range(n)])
+
+
+def scored(source: Path, server: LlmServer, out: Path, **options: Any) -> Path:
+    model = f"openai:m@{server.base_url}"
+    named = {"metrics": "grounding", "entailer": "lexical", "model": model, "cache": None}
+    api.score(source, out=out, **named, **options)
+    return out
+
+
+def workers() -> list[int]:
+    """Return the processes of workers below this one."""
+    import psutil
+
+    below = psutil.Process().children(recursive=True)
+    return [one.pid for one in below if "ray::Worker" in " ".join(one.cmdline())]
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_killed_worker_loses_nothing(cluster: Any, tmp_path: Path) -> None:
+    source = unanswered(tmp_path, 60)
+    with LlmServer(latency_ms=200) as server:
+        options = {"workers": 2, "scratch": str(tmp_path / "disk"), "at_once": 4}
+
+        def kill() -> None:
+            while server.stats()["answered"] < 10:
+                time.sleep(0.05)
+            os.kill(workers()[0], signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        run = scored(source, server, tmp_path / "run", engine="ray", **options)
+        killer.join()
+        received = server.stats()["received"]
+        whole = scored(source, server, tmp_path / "whole")
+    assert 60 <= received <= 60 + 2  # those that the worker had in progress
+    assert without_seconds(run) == without_seconds(whole)
+    for name in FILES:
+        assert (run / name).read_bytes() == (whole / name).read_bytes(), name
+    assert not (run / engine.HOME).exists()
+    assert not list((tmp_path / "disk").iterdir())
+
+
+@needs_ray
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = unanswered(tmp_path, 40), tmp_path / "run"
+    options = {"engine": "ray", "workers": 1, "shards": 1, "at_once": 2}
+    options["scratch"] = str(tmp_path / "disk")
+    with LlmServer(latency_ms=100) as server:
+        answer = engine._answer
+
+        def interrupted(*arguments: Any) -> tuple[str, int]:
+            if server.stats()["answered"] > 5:
+                raise KeyboardInterrupt
+            return answer(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "_answer", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                scored(source, server, out, **options)
+        with pytest.raises(RunFolderError, match="seed was 0, now 1"):
+            scored(source, server, out, seed=1, **options)
+        scored(source, server, out, **options)
+        assert server.stats()["received"] == 40
+    assert json.loads((out / "summary.json").read_bytes())["metrics"]["grounding"]["n"] == 40
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_model_that_cannot_be_loaded_ends_the_run(cluster: Any, tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "a.jsonl", records(4))
+    with pytest.raises(BackendError, match="absent"):
+        api.score(
+            source,
+            metrics="grounding",
+            entailer="hf:./absent",
+            out=tmp_path / "run",
+            engine="ray",
+            workers=1,
+        )

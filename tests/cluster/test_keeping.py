@@ -1,0 +1,150 @@
+"""Copies of shards' folders, replies that workers share, and a worker without a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from tests.llm_server import LlmServer
+from tests.support import jsonl, records
+from trustassay import api
+from trustassay.calls.store import CallStore, StoredCall
+from trustassay.cluster.keeping import Keeper, Store, fetch, finished
+from trustassay.cluster.replies import SharedReplies
+from trustassay.cluster.worker import Job, Worker
+from trustassay.errors import BackendError
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.options import run_options
+
+
+@pytest.fixture(params=["folder", "memory"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "folder":
+        return str(tmp_path / "store")
+    fsspec.filesystem("memory").rm("/", recursive=True)
+    return "memory://store"
+
+
+def a_run(tmp_path: Path) -> RunFolder:
+    source = jsonl(tmp_path / "a.jsonl", records(5))
+    api.score(source, metrics="grounding", entailer="lexical", out=tmp_path / "run")
+    return RunFolder(tmp_path / "run")
+
+
+def test_a_folder_is_kept_and_fetched(tmp_path: Path, url: str) -> None:
+    run, store = a_run(tmp_path), Store(url)
+    assert not fetch(store, "job/one", tmp_path / "other")
+    with run.assessments_path.open("ab") as file:
+        file.write(b'{"id": "half')  # a line that is being written
+    Keeper(run, store, "job/one").keep()
+    assert not finished(store, "job/one")
+    Keeper(run, store, "job/one").keep(finished=True)
+    assert finished(store, "job/one")
+    other = RunFolder(tmp_path / "other")
+    keeper = Keeper(other, store, "job/one")
+    assert keeper.fetch()
+    assert len(other.assessments()) == 5
+    assert not keeper.fetch()  # nothing more is kept than is here
+    assert [one.id for one in other.samples()] == [one.id for one in run.samples()]
+    assert CallStore(other.calls_path).counts() == CallStore(run.calls_path).counts()
+
+
+def test_what_holds_more_is_not_replaced(tmp_path: Path, url: str) -> None:
+    run, store = a_run(tmp_path), Store(url)
+    Keeper(run, store, "job/one").keep()
+    with run.assessments_path.open("ab") as file:
+        file.write(b"{}\n")
+    size = run.assessments_path.stat().st_size
+    assert not Keeper(run, store, "job/one").fetch()
+    assert run.assessments_path.stat().st_size == size
+    run.assessments_path.unlink()
+    Keeper(run, store, "job/two").keep()  # before the first assessment
+    assert not Keeper(run, store, "job/two").fetch()
+
+
+@pytest.mark.parametrize("url", ["nothing://store", "s3://store"])
+def test_a_store_that_cannot_be_used_says_why(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(BackendError, match=f"the store {url} cannot be used: .*(known|s3fs)"):
+        Store(url)
+
+
+def call(key: bytes, reply: str = '"r"') -> StoredCall:
+    return StoredCall(key * 16, "chat", "m", "[]", reply, 1.0, 3, 4)
+
+
+def test_a_reply_of_another_machine_is_found(tmp_path: Path, url: str) -> None:
+    def opened(machine: str, run: str = "one") -> SharedReplies:
+        return SharedReplies(tmp_path / machine, Store(url), "replies", run)
+
+    first = opened("a")
+    first.add([call(b"a"), call(b"b")])
+    first.close()
+    keys = [call(name).key for name in (b"a", b"b", b"c")]
+    second = opened("b")
+    second.fetch(keys)
+    found = second.find_calls(keys)
+    assert sorted(one.key for one in found) == keys[:2]
+    assert {one.cached for one in found} == {0}  # paid for by this run
+    second.remove({keys[0]: '"r"'})
+    second.close()
+    third = opened("c", run="two")
+    third.fetch(keys)
+    assert [(one.key, one.cached) for one in third.find_calls(keys)] == [(keys[1], 1)]
+    third.close()
+
+
+def test_a_damaged_reply_is_not_there(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "store"))
+    replies = SharedReplies(tmp_path / "a", store, "replies", "one")
+    key = call(b"a").key
+    for content in (b"", b'{"run": "one"', b"[]", b'{"run": "x", "key": "zz"}', b'{"key": "61"}'):
+        store.write(f"replies/{key.hex()[:2]}/{key.hex()}.json", content)
+        replies.fetch([key])
+        assert replies.find([key]) == {}
+    replies.close()
+
+
+def test_a_worker_goes_on_where_another_ended(tmp_path: Path) -> None:
+    rows = [{**row, "response": None} for row in records(24)]
+    shard = jsonl(tmp_path / "s.jsonl", rows)
+    with LlmServer(latency_ms=30) as server:
+
+        def worker(disk: str) -> Worker:
+            job = Job(
+                id="job",
+                metrics={"grounding": {"correctness": "none"}},
+                backends={"entailer": "lexical", "model": f"openai:m@{server.base_url}"},
+                options=run_options(report=False, cache=None, concurrency=2, at_once=2),
+                store=str(tmp_path / "store"),
+                replies="replies",
+                scratch=str(tmp_path / disk),
+            )
+            return Worker(job)
+
+        async def stopped() -> None:
+            first = worker("one")
+            work = asyncio.ensure_future(first.score("s.jsonl"))
+            while server.stats()["answered"] < 6:
+                await asyncio.sleep(0.02)
+            await first.stop()
+            with pytest.raises(asyncio.CancelledError):
+                await work
+
+        Store(str(tmp_path / "store")).put(shard, "job/shards/s.jsonl")
+        asyncio.run(stopped())
+        shutil.rmtree(tmp_path / "one")
+        assert asyncio.run(worker("two").score("s.jsonl")) == 24
+        stats = server.stats()
+        assert 24 <= stats["received"] <= 26  # two may have been in progress
+    assert finished(Store(str(tmp_path / "store")), "job/runs/s.jsonl")
+    target = tmp_path / "kept"
+    assert fetch(Store(str(tmp_path / "store")), "job/runs/s.jsonl", target)
+    used = json.loads((target / "summary.json").read_bytes())["usage"]["models"]
+    assert [(one["calls"], one["cached"]) for one in used.values()] == [(24, 0)]
