@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from trustassay.backends import lookups, resolve
 from trustassay.calls.backends import MODEL
@@ -392,7 +392,8 @@ def score(
         raise UnknownNameError(did_you_mean("engine", kind, ["local", "ray"]))
     if named := [name for name in CLUSTER if name in options]:
         raise ValueError(f"{', '.join(named)}: for engine='ray' alone")
-    return run_anywhere(lambda: ascore(samples, metrics=metrics, out=out, **options))
+    local = cast(ScoreOptions, options)
+    return run_anywhere(lambda: ascore(samples, metrics=metrics, out=out, **local))
 
 
 def _on_cluster(

@@ -74,6 +74,7 @@ class RescoreOptions(BackendChoices, total=False):
     pool: Path_ | None
     concurrency: int | None
     report: bool
+    command: str | None
     progress: bool | None
     answering: Answering
     pairing: Pairing
@@ -92,7 +93,8 @@ class ScoreOptions(RescoreOptions, total=False):
     fields: names of the input's fields by ours (``{"response": "answer"}``). limit: only the first
     so many. skip_bad: skip faulty records. pool: samples that a method may compare with.
     seed: of all random choices. concurrency: samples in progress at once. report: whether
-    ``report.html`` is written; if there is a folder, unless said otherwise. progress: whether it
+    ``report.html`` is written; if there is a folder, unless said otherwise. command: what began
+    the run, for messages. progress: whether it
     is shown; if not said, in a notebook alone. calls_from: a file of calls to start from.
     answering, pairing, documents, diverse: fields of :class:`~trustassay.runs.stages.Filling`.
     cache: the folder of replies that runs share, ``None`` for none. prices: prices by model, or

@@ -142,7 +142,7 @@ def test_faults_are_told_by_line_and_field(tmp_path: Path, experiment: Experimen
     options = scripted(tmp_path)
     for name, source, words in (
         ("fewl-pairs", lacking, "lacking.jsonl:2: answers: is missing"),
-        ("fewl-pairs", silent, "silent.jsonl:1: references: is missing"),
+        ("fewl-pairs", silent, "silent.jsonl:1 and 3 more: references: is missing"),
         ("fewl-rank", lacking, "lacking.jsonl:1: model: is missing"),
         ("fewl-samples", alone, "alone.jsonl:2: answers: is missing"),
         ("fewl-experts", silent, "silent.jsonl:1: wrong_answers: is missing"),

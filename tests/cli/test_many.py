@@ -42,7 +42,7 @@ def runs(made: Path, tmp_path: Path) -> Path:
 def test_two_runs(cli: Cli, runs: Path) -> None:
     said = cli("compare", "before", "after", "--json", "--out", "page.html")
     assert said.status == 0
-    for words in ("paired difference", "stable share", "60 of them paired by id", "is worse"):
+    for words in ("paired difference", "stable share", "60 by id and question", "is worse"):
         assert words in said.err
     found = json.loads(said.out)
     assert found["mean"]["change"] > 0
@@ -60,7 +60,7 @@ def test_of_few_samples_no_change_is_claimed(cli: Cli, runs: Path) -> None:
     said = cli("compare", "few", "worse", "--out", "page.html")
     assert said.status == 0
     assert "is unknown (too few pairs: 19; at least 40 are needed)" in said.err
-    assert said.err.count("too few") == 5  # four figures, and the sentence
+    assert said.err.count("too few") == 9  # four figures of pairs, four of runs, the sentence
     assert "too few" in (runs / "page.html").read_text(encoding="utf-8")
 
 

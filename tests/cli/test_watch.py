@@ -222,7 +222,8 @@ def test_interrupted_while_a_record_is_being_scored(tmp_path: Path) -> None:
     (tmp_path / "slowly.py").write_text("def answer(prompt): return 'so'\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
-        assert watch(path, out, "--once", "--model", "python:slowly:answer")[0] == 0
+        code, output = watch(path, out, "--once", "--model", "python:slowly:answer")
+        assert code == 0, output
     assert scored(out) == ["q0", "q1"]
 
 

@@ -118,7 +118,12 @@ def unanswered(tmp_path: Path, n: int) -> Path:
 
 def scored(source: Path, server: LlmServer, out: Path, **options: Any) -> Path:
     model = f"openai:m@{server.base_url}"
-    named = {"metrics": "grounding", "entailer": "lexical", "model": model, "cache": None}
+    named: dict[str, Any] = {
+        "metrics": "grounding",
+        "entailer": "lexical",
+        "model": model,
+        "cache": None,
+    }
     api.score(source, out=out, **named, **options)
     return out
 

@@ -173,7 +173,7 @@ def _planned(
                 fields=options.fields,
                 limit=options.limit,
                 skip_bad=options.skip_bad,
-                progress=options.progress,
+                progress=bool(options.progress),
             )
         )
         content = json.dumps([{**settings, "input": 0}, found.intake.sha256, found.into])

@@ -185,22 +185,27 @@ def read_scored(path: Path, run: Mapping[str, Any], info: MetricInfo, keys: Samp
     Raises:
         RunFolderError: the assessments are damaged, or not those of the samples.
     """
-    metric = _metric(run, info)
+    metric, folder = _metric(run, info), RunFolder(path)
     scores, failed, verdicts = array("d"), array("b"), []
 
     def noting(assessments: Iterable[Assessment]) -> Iterator[Assessment]:
         for place, one in enumerate(assessments):
-            if place >= len(keys.ids) or hash64(one.id) != keys.ids[place]:
+            if place >= len(keys.ids):
                 raise RunFolderError(
-                    f"{path}: the assessment of {one.id!r} belongs to no sample in its place; "
-                    "run the run's command again"
+                    f"{folder.samples_path}: {len(keys.ids):,} samples, but there is an assessment "
+                    f"of {one.id!r} besides; run the run's command again"
+                )
+            if hash64(one.id) != keys.ids[place]:
+                raise RunFolderError(
+                    f"{folder.assessments_path}: the assessment of {one.id!r} belongs to no sample "
+                    "in its place; run the run's command again"
                 )
             scores.append(np.nan if one.score is None or one.error else one.score)
             failed.append(one.error is not None)
             verdicts.append(one.verdict or "")
             yield one
 
-    stored = noting(RunFolder(path).assessments_to_sum(info.name))
+    stored = noting(folder.assessments_to_sum(info.name))
     if metric is None:
         weighted: Weighted = WeightedColumns.of({"mean": Mean()}, stored)
         figures = _mean_alone(path, info, weighted)
@@ -208,8 +213,8 @@ def read_scored(path: Path, run: Mapping[str, Any], info: MetricInfo, keys: Samp
         figures, weighted = dict(metric.figures), metric.weighted(stored)
     if len(scores) != len(keys.ids):
         raise RunFolderError(
-            f"{path}: {len(keys.ids):,} samples, but {len(scores):,} assessments of {info.name}; "
-            "run the run's command again"
+            f"{folder.assessments_path}: {len(scores):,} assessments of {info.name} of "
+            f"{len(keys.ids):,} samples; run the run's command again"
         )
     bad = np.array(failed, dtype=np.bool_)
     return Scored(path, info, figures, np.array(scores), bad, verdicts, weighted)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.calls.backends import MODEL
-from trustassay.data.layouts import ABSENT, reach
+from trustassay.data.recognising import ABSENT, reach
 from trustassay.errors import RunFolderError
 from trustassay.metric import MetricInfo
 from trustassay.runs.folder import RunFolder
