@@ -16,6 +16,7 @@ from trustassay import Sample, score
 from trustassay.capabilities import Models
 from trustassay.errors import RunFolderError
 from trustassay.workflows.compare import compare
+from trustassay.workflows.two_runs import differing_settings
 
 stats = needed("scipy.stats")
 
@@ -199,3 +200,9 @@ def test_a_metric_that_is_not_installed(runs: Path, tmp_path: Path) -> None:
             path.write_text(path.read_text().replace('"harmonicity"', '"gone"'))
     found = compare(tmp_path / "a", tmp_path / "b")
     assert (found.metric.name, found.pairs) == ("gone", len(list(many(each=1))))
+
+
+def test_the_words_of_the_command_are_no_setting() -> None:
+    shared = {"metrics": {}, "backends": {}, "seed": 0}
+    first, second = shared | {"command": "trustassay score a"}, shared | {"seed": 1}
+    assert differing_settings(first, second, ()) == ["seed was 0, then 1"]

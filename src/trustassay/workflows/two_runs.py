@@ -15,7 +15,7 @@ from trustassay.workflows.pairing import Pairing, pair, read_keys
 
 __all__ = ["differing_settings", "finished_run", "headlines", "paired_runs"]
 
-_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", ABOUT}
+_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command", ABOUT}
 """What run.json says of its input, or what is compared by itself."""
 
 
