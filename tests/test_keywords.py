@@ -11,13 +11,13 @@ import pytest
 import trustassay
 from tests.support import Recorder, records
 from trustassay import UnknownNameError, ascore, plan, rescore, score, watch
-from trustassay.keywords import ScoreOptions
+from trustassay.keywords import CLUSTER, ScoreOptions
 from trustassay.workflows.chat import chat
 
 
 @pytest.mark.parametrize("function", [score, ascore, plan])
 def test_the_signature_lists_every_keyword(function: Any) -> None:
-    names = set(inspect.signature(function).parameters)
+    names = set(inspect.signature(function).parameters) - {"engine", *CLUSTER}
     assert names == {"samples", "metrics", "out", *get_type_hints(ScoreOptions)}
     assert {"entailer", "seed", "budget", "fields"} <= names
 

@@ -107,8 +107,8 @@ class Run:
     def worst(self, n: int = 5) -> list[WorstAnswer]:
         """Return the ``n`` answers that need a look most, the worst first, each with its reason.
 
-        An answer needs a look if a metric gave it a verdict other than the one of trust, or a score
-        in the worse half of its range. Those that could not be scored come last.
+        An answer needs a look if a metric says so by its line, or if it could not be scored; those
+        come last. Of a metric without a line the worst scores come first.
         """
         return list(self.looks(n).worst)
 

@@ -21,6 +21,9 @@ class Told(Metric):
     title: ClassVar[str] = "Told"
     verdicts: ClassVar[tuple[str, ...]] = ("good", "bad")
 
+    def problem(self, assessment: Assessment) -> str | None:
+        return "is bad" if assessment.verdict == "bad" or (assessment.score or 1) < 0.5 else None
+
     def needs(self) -> list[object]:  # type: ignore[override]
         return []
 
@@ -49,24 +52,24 @@ def run_of(*responses: str, metrics: object = Told()) -> Run:
 
 def test_the_worst_come_first_and_failures_last() -> None:
     run = run_of("good 1", "bad 0.4", "fail", "bad 0.1", "good 0.6", "bad 0.4", "bad 1", "good 0.2")
-    assert [a.id for a in run.worst(9)] == ["q3", "q7", "q1", "q5", "q2"]
+    assert [a.id for a in run.worst(9)] == ["q3", "q7", "q1", "q5", "q6", "q2"]
     assert [a.id for a in run.worst(2)] == ["q3", "q7"]
     assert run.worst(0) == []
     worst, *_, failed = run.worst(9)
     assert (worst.verdict, worst.reason, worst.badness) == ("bad", "is 0.1", 0.9)
     assert (worst.question, worst.response) == ("3?", "bad 0.1")
     assert failed.verdict == "failed" and "nothing to read" in failed.reason
-    assert run.looks(0).sentence() == "4 of 8 answers need a look; 1 could not be scored"
+    assert run.looks(0).sentence() == "6 of 8 answers need a look; 1 of these could not be scored"
 
 
 @pytest.mark.parametrize(
     ("responses", "words"),
     [
-        (["good 1", "good 1"], "None of 2 answers needs a look"),
+        (["good 1", "good 1"], "None of the 2 answers needs a look"),
         (["bad 0", "good 1"], "1 of 2 answers needs a look"),
-        (["fail", "good 1"], "None of 2 answers needs a look; 1 could not be scored"),
-        (["fail"], "None of 1 answer could be scored"),
-        (["refused"], "None of 1 answer needs a look"),
+        (["fail", "good 1"], "1 of 2 answers needs a look; 1 of these could not be scored"),
+        (["fail"], "1 of 1 answer needs a look; 1 of these could not be scored"),
+        (["refused"], "The answer needs no look; 1 answer has no score: 1 refused"),
     ],
 )
 def test_the_sentence(responses: list[str], words: str) -> None:

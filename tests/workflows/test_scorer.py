@@ -147,7 +147,7 @@ def test_a_closed_scorer_says_so() -> None:
         ({"limit": 3}, "limit: not for a scorer"),
         ({"documents": 3}, "documents: not for a scorer"),
         ({"judge": "openai:x"}, "grounding does not use it"),
-        ({"outt": "x"}, "unknown option 'outt'"),
+        ({"outt": "x"}, "unknown keyword 'outt'"),
         ({"metrics": "judge:rubric=answer", "entailer": None}, "needs a model that judges"),
     ],
 )

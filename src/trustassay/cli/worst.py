@@ -27,5 +27,5 @@ def show_worst(run: Run) -> None:
         say(one_line(f"  {short(answer.question.strip(), LONGEST)} ({answer.id})"))
         reason = short(answer.reason, LONGEST)
         say(one_line(f"    {answer.verdict}: {reason}" if reason else f"    {answer.verdict}"))
-    if left := found.needing + found.failed - len(found.worst):
+    if left := found.found - len(found.worst):
         say(f"  ... and {left:,} more")

@@ -1,8 +1,8 @@
 """Which answers of a run need a look, the worst first, each with its reason.
 
-An answer needs a look if one of its metrics gave a score in the worse half of its range, or a
-verdict other than the one of trust, unless the score is the best there is
-(:func:`~trustassay.report.choice.finding_of`). Answers that could not be scored are counted apart.
+It needs one if a metric says so by its own line (:attr:`~trustassay.metric.Metric.line`), or if it
+could not be scored: the count and the sentence are those with which the report opens. Of metrics
+without a line the worst scores are listed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.report import Looked, problem_of
 from trustassay.report.choice import NO_SCORE, Level, finding_of
 from trustassay.report.notebook import BINS
 from trustassay.runs.folder import RunFolder
@@ -69,25 +70,20 @@ class WorstAnswer:
 class Looks(NamedTuple):
     """How many answers there are, how many need a look or failed, and the worst of them.
 
-    verdicts: how often each metric gave which verdict. scores: how many of its scores are in each
-    of :data:`~trustassay.report.notebook.BINS` parts of its range.
+    found: how many could be among the worst. verdicts: how often each metric gave which verdict.
+    scores: how many of its scores are in each of :data:`~trustassay.report.notebook.BINS` parts of
+    its range.
     """
 
-    answers: int
-    needing: int
-    failed: int
+    looked: Looked
+    found: int
     worst: Sequence[WorstAnswer]
     verdicts: Mapping[str, Counter[str]]
     scores: Mapping[str, Sequence[int]]
 
     def sentence(self) -> str:
         """Return what there is to say in one plain sentence."""
-        answers = "1 answer" if self.answers == 1 else f"{self.answers:,} answers"
-        if self.failed == self.answers:
-            return f"None of {answers} could be scored"
-        count = f"{self.needing:,}" if self.needing else "None"
-        words = f"{count} of {answers} {'need' if self.needing > 1 else 'needs'} a look"
-        return f"{words}; {self.failed:,} could not be scored" if self.failed else words
+        return "; ".join([self.looked.sentence.removesuffix("."), *self.looked.remarks])
 
 
 class _Found(NamedTuple):
@@ -108,13 +104,21 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
         RunFolderError: not every sample has an assessment of each metric, or a line is damaged.
     """
     infos = [MetricInfo.of(metric) for metric in metrics]
-    answers = needing = failed = 0
+    drawing = {metric.name: metric for metric in metrics if metric.line}
+    looked, ranking = Looked(lines=bool(drawing)), 0
     worst: list[_Found] = []
     verdicts = {info.name: Counter(dict.fromkeys(info.verdicts, 0)) for info in infos}
     scores = {info.name: [0] * BINS for info in infos}
     for place, _, assessments in rows(folder, infos):
-        answers += 1
-        found = [finding_of(*pair) for pair in zip(infos, assessments, strict=True)]
+        flags = [
+            problem_of(drawing[one.metric], one) is not None if one.metric in drawing else None
+            for one in assessments
+        ]
+        looked.add(assessments, [bool(flag) for flag in flags])
+        found = [
+            finding_of(info, one, flagged=flag)
+            for info, one, flag in zip(infos, assessments, flags, strict=True)
+        ]
         for info, one in zip(infos, assessments, strict=True):
             verdicts[info.name][_tallied(one)] += 1
             if one.score is not None:
@@ -122,20 +126,26 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
                 part = int(BINS * (one.score - low) / (high - low))
                 scores[info.name][min(part, BINS - 1)] += 1
         ranked = [
-            _Found(one.kind.level, one.badness, -answers, -which, place.sample, place.assessments)
+            _Found(
+                one.kind.level,
+                one.badness,
+                -looked.answers,
+                -which,
+                place.sample,
+                place.assessments,
+            )
             for which, one in enumerate(found)
             if one.kind.level != Level.REST
         ]
         if not ranked:
             continue
         best = max(ranked)
-        needing += best.level == Level.PROBLEM
-        failed += best.level == Level.FAILURE
+        ranking += 1
         heapq.heappush(worst, best)
         if len(worst) > most:
             heapq.heappop(worst)
     listed = [_read(folder, metrics, one) for one in sorted(worst, reverse=True)]
-    return Looks(answers, needing, failed, listed, verdicts, scores)
+    return Looks(looked, ranking, listed, verdicts, scores)
 
 
 def _read(folder: RunFolder, metrics: Sequence[Metric], found: _Found) -> WorstAnswer:
