@@ -45,6 +45,8 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _TIME = re.compile(r" *\b\d+ (?:s|min)(?: to \d+ (?:s|min))?(?!\w)")
+_FIRST = re.compile(r"^first of [\d,]+: .*\n?", re.MULTILINE)
+"""The first verdict, which is progress: only what was imported under the patch leaves it out."""
 _TITLE = re.compile(r'title="([^"]+)"')
 
 
@@ -98,8 +100,8 @@ class Printed:
 
 
 def plain(text: str) -> str:
-    """Return the text without times, spaces at ends of lines, and blank lines at both ends."""
-    text = _TIME.sub(" 0 s", text)
+    """Return the text without times, the first verdict, and spaces and blank lines at ends."""
+    text = _FIRST.sub("", _TIME.sub(" 0 s", text))
     return "\n" + "\n".join(line.rstrip() for line in text.strip("\n").splitlines()) + "\n"
 
 

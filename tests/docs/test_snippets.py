@@ -39,6 +39,9 @@ PARSED_ONLY = {
     r"hf:": "loads torch; the tests of backends do",
     r"^trustassay (annotate|watch)\b(?!.*--(export|import))": "waits for people or for lines",
     r"^trustassay (experiment|dataset mixedqa)\b": "reads published files that are not here",
+    r"^trustassay gate runs/new": "tests/cli/test_gate.py has such runs",
+    r"Prompt .*Reply|models\.html|shard|--engine|^trustassay merge": "reads other files",
+    r"^trustassay study\b": "reads labelled runs; tests/cli/test_study.py has them",
 }
 """By pattern, why commands of the pages are read by the parser and not run."""
 
@@ -51,6 +54,8 @@ def commands(page: Path) -> list[tuple[str, str]]:
     """Return the commands of a page in order, each with the folder that ``cd`` names before it."""
     found: dict[str, str] = {}
     for block in blocks(page.read_text(encoding="utf-8")):
+        if block.reason:
+            continue
         place = "."
         for line in block.commands() if block.language in ("", "sh", "bash") else ():
             if line.startswith("cd "):
@@ -162,7 +167,8 @@ def code(page: Path) -> list[str]:
     return [
         block.body
         for block in found
-        if block.language == "python" and not block.title and "hf:" not in block.body
+        if block.language == "python" and not (block.title or block.reason)
+        if "hf:" not in block.body
     ]
 
 
