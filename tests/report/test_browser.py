@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -402,7 +403,7 @@ def test_a_link_by_id_holds(
     page.locator("#search").fill("")
     assert page.evaluate("decodeURIComponent(location.hash)") == "#id=plain-30"
     page.reload()
-    page.wait_for_function("document.getElementById('a31').open")
+    eventually(page, "document.getElementById('a31').open")
     page.wait_for_timeout(200)
     bar = page.locator("#tools").bounding_box()
     answer = row.bounding_box()
@@ -412,9 +413,9 @@ def test_a_link_by_id_holds(
     assert bar["height"] <= answer["y"] < bar["height"] + 40
     row.locator("> summary").click()
     page.locator("#a33 > summary").click()
-    page.wait_for_function("location.hash === '#id=plain-32'")
+    eventually(page, "location.hash === '#id=plain-32'")
     page.evaluate("location.hash = '#id=nowhere'")
-    page.wait_for_function("document.getElementById('found').textContent.includes('not listed')")
+    eventually(page, "document.getElementById('found').textContent.includes('not listed')")
 
 
 # Print
@@ -540,10 +541,18 @@ def test_themes_differ_and_toggle(opened: Opened) -> None:
 # Size
 
 
+def eventually(page: Page, truth: str) -> None:
+    """Wait until an expression is true; the page's own policy stops what Playwright waits with."""
+    deadline = time.monotonic() + 30
+    while not page.evaluate(truth):
+        assert time.monotonic() < deadline, truth
+        page.wait_for_timeout(50)
+
+
 def search(page: Page, words: str) -> None:
     """Search as typing does, and wait for what is found."""
     page.locator("#search").fill(words)
-    page.wait_for_function("!document.getElementById('found').textContent.startsWith('Searching')")
+    eventually(page, "!document.getElementById('found').textContent.startsWith('Searching')")
 
 
 def test_a_thousand_answers_stay_usable(
