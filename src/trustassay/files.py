@@ -10,7 +10,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Appender", "DiskFullError", "has_no_room", "is_full", "named", "whole"]
+__all__ = [
+    "Appender",
+    "DiskFullError",
+    "cut_unfinished",
+    "has_no_room",
+    "is_full",
+    "named",
+    "whole",
+]
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 ROOM_BYTES = 64 * 1024
@@ -104,3 +112,16 @@ class Appender:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def cut_unfinished(path: Path) -> None:
+    """Cut off a last line that a killed process left without an end."""
+    if not path.exists():
+        return
+    with path.open("r+b") as file:
+        sound = 0
+        for line in file:
+            if not line.endswith(b"\n"):
+                file.truncate(sound)
+                return
+            sound += len(line)

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from trustassay.calls.backends import Backends
 from trustassay.errors import RunFolderError
-from trustassay.files import Appender
+from trustassay.files import Appender, cut_unfinished
 from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
 from trustassay.runs.ending import run_in_thread
 from trustassay.runs.folder import RunFolder, encoded, encoded_sample
@@ -152,7 +151,7 @@ class GrowingRun:
                 f"{folder.path}: holds another run; choose another folder, or use the same "
                 "settings. Different: " + "; ".join(changes)
             )
-        _cut_unfinished(folder.samples_path)
+        cut_unfinished(folder.samples_path)
         self._scored = folder.scored()
         waiting = []
         for sample in folder.samples() if folder.samples_path.exists() else ():
@@ -202,16 +201,3 @@ class GrowingRun:
                         words = "the scorer ended before it was scored"
                         failed = Assessment.failed(sample.id, metric.name, words)
                         writer.append(encoded(failed))
-
-
-def _cut_unfinished(path: Path) -> None:
-    """Cut off a last line that a killed process left without an end."""
-    if not path.exists():
-        return
-    with path.open("r+b") as file:
-        sound = 0
-        for line in file:
-            if not line.endswith(b"\n"):
-                file.truncate(sound)
-                return
-            sound += len(line)

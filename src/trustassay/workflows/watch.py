@@ -24,7 +24,7 @@ from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.data.signatures import GZIP, LONGEST, other_than_text
 from trustassay.data.standard_input import is_standard_input
 from trustassay.errors import RunFolderError
-from trustassay.files import Appender
+from trustassay.files import Appender, cut_unfinished
 from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
 from trustassay.runs.assessing import assess_one
 from trustassay.runs.folder import RunFolder, encoded, encoded_sample
@@ -237,7 +237,7 @@ class _Watch:
                 f"{folder.path}: holds a run with another metric, other options or backends; "
                 "choose another --out"
             )
-        _cut_unfinished(folder.samples_path)
+        cut_unfinished(folder.samples_path)
         done = folder.scored()
         waiting, place = [], Place()
         for sample in folder.samples():
@@ -404,16 +404,3 @@ class _Watch:
             report=True,
             prices=self._options.calls.prices,
         )
-
-
-def _cut_unfinished(path: Path) -> None:
-    """Cut off a last line that a killed process left without an end."""
-    if not path.exists():
-        return
-    with path.open("r+b") as file:
-        sound = 0
-        for line in file:
-            if not line.endswith(b"\n"):
-                file.truncate(sound)
-                return
-            sound += len(line)
