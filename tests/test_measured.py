@@ -42,9 +42,9 @@ def test_the_figures_are_those_of_the_documentation() -> None:
     assert f"AUC {value} [{low}, {high}]" in page
 
 
-def test_the_documentation_of_faithfulness_has_the_figures_of_version_3() -> None:
+def test_the_documentation_of_faithfulness_has_its_figures() -> None:
     page = (DOCS / "docs/figures/faithfulness.md").read_text(encoding="utf-8")
-    for one in judge_told("embedded:3", ["faithfulness"]).sets:
+    for one in judge_told(trustassay.entailer("embedded").name, ["faithfulness"]).sets:
         row = next(line for line in page.splitlines() if line.startswith(f"| {one.set}"))
         assert f"{one.n:,}" in row
         low, high = (f"{end:.3f}".removeprefix("0") for end in one.interval)
