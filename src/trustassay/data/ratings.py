@@ -130,12 +130,12 @@ def read_ratings(
         if name not in RATING_FIELDS
     ]
     reading.check()
-    of_annotate, pairs, chosen = is_journal(path), False, False
+    of_annotate, pairs, unequal = is_journal(path), False, False
     if of_annotate:
         journal = read_journal(path)
         rows, levels = journal.last_states(), levels or journal.levels
         pairs = journal.start.get("pairs") is True
-        chosen = journal.start.get("chances") == UNEQUAL
+        unequal = journal.start.get("chances") == UNEQUAL
     else:
         rows = list(table_rows(path, reading.faults))
         reading.check()
@@ -165,7 +165,7 @@ def read_ratings(
             )
         for where, row in rows:
             _wide(reading, where, row, named, chosen)
-    return replace(_ratings(path, reading, levels), pairs=pairs, chosen=chosen)
+    return replace(_ratings(path, reading, levels), pairs=pairs, chosen=unequal)
 
 
 def _check_raters(path: Path, wanted: Sequence[str], there: Sequence[str]) -> None:
