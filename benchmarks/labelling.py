@@ -201,12 +201,12 @@ SETS: Mapping[str, tuple[Callable[[], Iterator[dict[str, Any]]], str, str]] = {
 """The samples of each set, the metric by which they are scored, and the entailer."""
 TASKS: Sequence[tuple[str, str, str, Figure]] = (
     ("begin", "question", "faithfulness", Figure()),
-    ("begin", "question", "faithfulness.support", Figure()),
-    ("begin", "question", "faithfulness", Figure("auroc", ("faithfulness",))),
     ("truthfulqa", "answer", "reference", Figure()),
+    ("halueval", "answer", "faithfulness", Figure()),
+    ("begin", "question", "faithfulness.support", Figure()),
     ("truthfulqa", "question", "reference", Figure("difference", ("davinci", "babbage"))),
     ("truthfulqa", "answer", "reference", Figure("auroc", ("reference",))),
-    ("halueval", "answer", "faithfulness", Figure()),
+    ("begin", "question", "faithfulness", Figure("auroc", ("faithfulness",))),
     ("halueval", "answer", "faithfulness", Figure("auroc", ("faithfulness",))),
 )
 """Sets, what is drawn, the score that predicts, and what is estimated."""
@@ -250,7 +250,7 @@ def sets(runs: Path, part: float) -> None:
         + " --- |"
         * 9
     )
-    repetitions = max(10, round(200 * part))
+    repetitions = max(10, round(60 * part))
     for given in TASKS:
         task = task_of(runs, *given)
         rows = {
@@ -345,7 +345,7 @@ def coverage(part: float) -> None:
     """Print how often intervals hold the truth, of these answers and of the endless population from
     which they were drawn anew each time.
     """
-    draws = max(20, round(1000 * part))
+    draws = max(20, round(600 * part))
     milestones = (50, 100)
     heads = " | ".join(f"these, {n} | beyond, {n} | width, {n}" for n in milestones)
     print(f"| answers, figure | truth | {heads} |\n|" + " --- |" * (2 + 3 * len(milestones)))
