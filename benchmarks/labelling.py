@@ -217,8 +217,8 @@ def task_of(runs: Path, name: str, unit: str, predictor: str, figure: Figure) ->
     samples, metric, entailer = SETS[name]
     folder = runs / name
     if not (folder / "summary.json").exists():
-        chosen = {"entailer": entailer} if metric == "faithfulness" else {}
-        score(list(samples()), metrics=metric, out=folder, report=False, **chosen)
+        backend = entailer if metric == "faithfulness" else None
+        score(list(samples()), metrics=metric, entailer=backend, out=folder, report=False)
     source = LabelSource(field="label")
     models = figure.names if figure.kind == "difference" else ()
     population = read_population(
@@ -363,8 +363,8 @@ def coverage(part: float) -> None:
                     held[place].append((here, beyond, one.here[1] - one.here[0]))
             cells = []
             for each in held:
-                here, beyond, width = (float(np.mean(column)) for column in zip(*each, strict=True))
-                cells += [f"{100 * here:.1f}", f"{100 * beyond:.1f}", f"{width:.3f}"]
+                shares = [float(np.mean(column)) for column in zip(*each, strict=True)]
+                cells += [f"{100 * one:.1f}" for one in shares[:2]] + [f"{shares[2]:.3f}"]
             print(f"| {name}, {figure} | {truth:.3f} | {' | '.join(cells)} |", flush=True)
 
 

@@ -193,7 +193,8 @@ def test_two_scores(tmp_path: Path, plan: Path) -> None:
     found = label([folder, other], plan=plan, compare=names, ratings=ratings)
     first = found.figures[0]
     assert first.figure.kind == "auroc difference"
-    assert first.interval and first.interval[0] <= first.value <= first.interval[1]
+    assert first.interval and first.value is not None
+    assert first.interval[0] <= first.value <= first.interval[1]
     assert {one.figure.kind for one in found.figures} >= {"share", "auroc"}
 
 

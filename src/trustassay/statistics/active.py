@@ -231,7 +231,8 @@ class Labels:
     def _fit(self) -> None:
         """Fit the predictions before each draw, and fill labels that nobody could give."""
         prior = np.append(0.0, np.full(self._x.shape[1] - 1, 1 / max(self._x.shape[1] - 1, 1)))
-        coefficients, seen, next_fit = prior, [], 0
+        coefficients, next_fit = prior, 0
+        seen: list[Places] = []
         self._fits: list[tuple[int, Floats]] = [(0, prior)]
         for place, (unit, _) in enumerate(self._draws):
             if seen and place >= next_fit:
@@ -275,20 +276,21 @@ class Labels:
         drawn = np.array([draw.probability is not None for draw in self._draws])
         last = drawn & (m == 1)
         if last.any():  # the last unit is drawn with certainty: nothing is open
-            return last.astype(np.float64)
+            return np.asarray(last, dtype=np.float64)
         found = np.where(drawn, 1 / (m * np.maximum(m - 1, 1.0)), 0.0)
         return np.asarray(found / (found.sum() or 1.0))
 
     def _each(self, slope: Floats) -> Floats:
         """Return S_t of each unit that was drawn."""
-        known, open_ = 0.0, np.ones(len(self._units), dtype=bool)
-        found = []
+        known, found = 0.0, list[float]()
+        open_ = np.ones(len(self._units), dtype=bool)
         for start, end, f in self._predicted():
             expected = slope * f
-            rest = expected[open_].sum()
+            rest = float(expected[open_].sum())
             for unit, q in self._draws[start:end]:
                 members = self._members[unit]
-                label, guess = slope[members] @ self._y[members], expected[members].sum()
+                label = float(slope[members] @ self._y[members])
+                guess = float(expected[members].sum())
                 if q is not None:
                     found.append(known + rest + (label - guess) / q)
                 known += label

@@ -78,9 +78,9 @@ def test_a_plan_that_grew_goes_on_with_the_ratings(tmp_path: Path, plan: Path) -
     for rater in ("anna", "bela"):
         assert asked(after, rater)[: len(asked(before, rater))] == asked(before, rater)
     with session(after, out) as open_:
-        rater = open_.raters["anna"]
-        assert rater.rated == len(before.steps["anna"])
-        assert rater.current == len(before.steps["anna"])
+        anna = open_.raters["anna"]
+        assert anna.rated == len(before.steps["anna"])
+        assert anna.current == len(before.steps["anna"])
     start = json.loads(out.read_text().splitlines()[0])
     assert start["chances"] == "unequal"
     assert start["plan"] == read_plan(plan).name

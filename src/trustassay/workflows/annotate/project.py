@@ -234,7 +234,7 @@ def _planned_pages(
     draw together.
     """
     places = {item.id: place for place, item in enumerate(items)}
-    pages = []
+    pages: list[tuple[int, ...]] = []
     for draw in plan.draws:
         found = []
         for sample, model in draw.answers:

@@ -69,9 +69,10 @@ class Figure:
         scores = [population.column(name).values for name in self.names]
         missing = np.isnan(np.stack(scores)).any(axis=0)  # both of the same answers
         found = [auroc_target(labels, np.where(missing, np.nan, each)) for each in scores]
-        if found[0] is None or found[-1] is None:
+        there = [one for one in found if one is not None]
+        if len(there) < len(found):
             return None
-        return found[0] - found[1] if len(found) == 2 else found[0]
+        return there[0] - there[1] if len(there) == 2 else there[0]
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class LabelPlan:
     @property
     def equal(self) -> bool:
         """Whether all units were equally likely, so that the labels need no weights."""
-        return self.start["chances"] == "equal"
+        return bool(self.start["chances"] == "equal")
 
 
 def read_plan(path: Path) -> LabelPlan:
