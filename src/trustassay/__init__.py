@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trustassay.runs.looks import WorstAnswer
     from trustassay.sample import Document, Sample, SampleError
     from trustassay.workflows.chat import Unanswered, UnansweredError, chat
+    from trustassay.workflows.label import Labelling, label
     from trustassay.workflows.scorer import Assay, Scorer, ScorerClosedError
     from trustassay.workflows.study import Study, study
     from trustassay.workflows.watch import WatchOptions
@@ -41,6 +42,7 @@ __all__ = [
     "Document",
     "FaultsError",
     "InputError",
+    "Labelling",
     "Metric",
     "Prices",
     "Run",
@@ -61,6 +63,7 @@ __all__ = [
     "chat",
     "embedder",
     "entailer",
+    "label",
     "plan",
     "rescore",
     "score",
@@ -107,6 +110,8 @@ _HOMES = {
     "scorer": "api",
     "similarity": "backends.resolve",
     "watch": "api",
+    "Labelling": "workflows.label",
+    "label": "workflows.label",
     "Study": "workflows.study",
     "study": "workflows.study",
 }

@@ -42,6 +42,7 @@ PARSED_ONLY = {
     r"^trustassay gate runs/new": "tests/cli/test_gate.py has such runs",
     r"Prompt .*Reply|models\.html|shard|--engine|^trustassay merge": "reads other files",
     r"^trustassay study\b": "reads labelled runs; tests/cli/test_study.py has them",
+    r"^trustassay label\b": "reads ratings of a run; tests/cli/test_label.py has them",
 }
 """By pattern, why commands of the pages are read by the parser and not run."""
 

@@ -150,6 +150,11 @@ def _gathered(
         raters=raters,
         levels=[word for word in (levels or "").split(",") if word.strip()],
     )
+    if ratings.chosen:
+        say(
+            f"warning: {source}: `label` chose these answers with unequal probabilities, the less "
+            "certain ones more often: raters may agree more on the others"
+        )
     known = {one.rater for one in ratings.ratings}
     for name in machines:
         if name not in known:

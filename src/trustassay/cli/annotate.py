@@ -86,6 +86,13 @@ def annotate(  # noqa: PLR0913 - one argument an option
             show_default=False,
         ),
     ] = None,
+    plan: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="Rate the answers of a plan of `label` alone, in its order. The plan may grow.",
+            show_default=False,
+        ),
+    ] = None,
     domain: Annotated[
         str, typer.Option(help="The field that holds a sample's domain; dots descend into objects.")
     ] = "domain",
@@ -125,12 +132,14 @@ def annotate(  # noqa: PLR0913 - one argument an option
     trustassay annotate runs/one --rater anna --rubric truthfulness --again 0.1
     trustassay annotate --pairs runs/a runs/b --rater anna --rater bela \\
         --out pairs.jsonl
+    trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna
     trustassay annotate answers.jsonl --rater anna --export sheet.csv
     """
     with errors_for_people():
         from trustassay.metrics.judge import read_rubric
         from trustassay.workflows.annotate import AnnotateOptions, open_project
         from trustassay.workflows.annotate.items import Reading
+        from trustassay.workflows.label.plan_file import read_plan
 
         if export and sheets:
             raise ValueError("--export and --import: expected one of them")
@@ -145,6 +154,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
             per_group,
             seed,
             Reading(common.pairs(field, "--field"), limit, domain, skip_bad),
+            read_plan(plan) if plan else None,
         )
         project = open_project(source, options, pairs)
         for remark in project.material.remarks:

@@ -16,10 +16,12 @@ from typing import Any
 
 from trustassay.data.formats import InputError
 
-__all__ = ["ACTION", "SKIP", "START", "UNDO", "Journal", "is_journal", "read_journal"]
+__all__ = ["ACTION", "SKIP", "START", "UNDO", "UNEQUAL", "Journal", "is_journal", "read_journal"]
 
 ACTION = "action"
 START, SKIP, UNDO = "start", "skip", "undo"
+UNEQUAL = "unequal"
+"""The ``chances`` of a first line where ``label`` chose the answers with unequal probabilities."""
 BEGINNING = f'{{"{ACTION}": "{START}"'.encode()
 """How the first line of every such file begins."""
 SHOWING = ("rater", "item", "model", "repeat")

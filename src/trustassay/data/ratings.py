@@ -15,7 +15,7 @@ from typing import Any
 
 from trustassay.data.csv_files import delimiter_of, not_utf8
 from trustassay.data.formats import InputError, opened, raw_records
-from trustassay.data.journal import is_journal, read_journal
+from trustassay.data.journal import UNEQUAL, is_journal, read_journal
 from trustassay.errors import did_you_mean
 from trustassay.sample import clean
 
@@ -57,7 +57,8 @@ class Ratings:
     """All ratings of a file; ``categories`` names the values where they are words.
 
     ordered: whether values can be compared by size. missing: empty cells. pairs: each rating is a
-    choice between two answers, and not of one.
+    choice between two answers, and not of one. chosen: ``label`` chose the answers with unequal
+    probabilities, so they are not like the others.
     """
 
     ratings: Sequence[Rating]
@@ -65,6 +66,7 @@ class Ratings:
     ordered: bool = True
     missing: int = 0
     pairs: bool = False
+    chosen: bool = False
 
 
 @dataclass(slots=True)
@@ -128,11 +130,12 @@ def read_ratings(
         if name not in RATING_FIELDS
     ]
     reading.check()
-    of_annotate, pairs = is_journal(path), False
+    of_annotate, pairs, unequal = is_journal(path), False, False
     if of_annotate:
         journal = read_journal(path)
         rows, levels = journal.last_states(), levels or journal.levels
         pairs = journal.start.get("pairs") is True
+        unequal = journal.start.get("chances") == UNEQUAL
     else:
         rows = list(table_rows(path, reading.faults))
         reading.check()
@@ -162,7 +165,7 @@ def read_ratings(
             )
         for where, row in rows:
             _wide(reading, where, row, named, chosen)
-    return replace(_ratings(path, reading, levels), pairs=pairs)
+    return replace(_ratings(path, reading, levels), pairs=pairs, chosen=unequal)
 
 
 def _check_raters(path: Path, wanted: Sequence[str], there: Sequence[str]) -> None:

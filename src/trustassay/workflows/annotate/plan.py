@@ -9,7 +9,15 @@ import numpy as np
 
 from trustassay.statistics.randomness import generator
 
-__all__ = ["Step", "drawn_per_group", "order_with_repeats", "shares", "steps"]
+__all__ = [
+    "Step",
+    "drawn_per_group",
+    "order_with_repeats",
+    "shares",
+    "shares_in_order",
+    "steps",
+    "steps_in_order",
+]
 
 Page = tuple[int, ...]
 """Places of the items that are shown together."""
@@ -64,6 +72,33 @@ def shares(pages: int, raters: Sequence[str], double: float, seed: int) -> dict[
         rater: sorted(order[:common] + order[common + place :: len(raters)])
         for place, rater in enumerate(raters)
     }
+
+
+def shares_in_order(
+    pages: int, raters: Sequence[str], double: float, seed: int
+) -> dict[str, list[int]]:
+    """Return the pages of each rater as :func:`shares` does, for a list of pages that may grow: who
+    rates a page does not depend on those behind it. Each page is for all raters with the
+    probability ``double``, else the raters take turns.
+    """
+    common = generator(seed, "annotate", "plan").random(pages) < double
+    return {
+        rater: [page for page in range(pages) if common[page] or page % len(raters) == place]
+        for place, rater in enumerate(raters)
+    }
+
+
+def steps_in_order(pages: Sequence[Page], numbers: Sequence[int], seed: int) -> list[Step]:
+    """Return what a rater is asked of the pages with these numbers, in their order; within a page
+    the order is drawn.
+    """
+    return [
+        Step(item, 0, place)
+        for place, number in enumerate(numbers)
+        for item in generator(seed, "annotate", "page", str(number))
+        .permutation(pages[number])
+        .tolist()
+    ]
 
 
 def order_with_repeats(size: int, again: float, rng: np.random.Generator) -> list[tuple[int, int]]:

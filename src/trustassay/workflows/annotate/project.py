@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from trustassay.data.formats import InputError
 from trustassay.data.journal import ACTION, START
 from trustassay.metrics.judge.rubric import Rubric
 from trustassay.workflows.annotate.items import (
@@ -20,7 +21,15 @@ from trustassay.workflows.annotate.items import (
     one_by_one,
     side_by_side,
 )
-from trustassay.workflows.annotate.plan import Step, drawn_per_group, shares, steps
+from trustassay.workflows.annotate.plan import (
+    Step,
+    drawn_per_group,
+    shares,
+    shares_in_order,
+    steps,
+    steps_in_order,
+)
+from trustassay.workflows.label.plan_file import LabelPlan
 
 __all__ = ["AnnotateOptions", "Choice", "Project", "open_project"]
 
@@ -40,6 +49,7 @@ class AnnotateOptions:
         rate; the others are divided among them.
     again: share of a rater's answers that this rater is shown a second time, later.
     per_group: this many are drawn from each model and domain.
+    plan: of ``label``: which answers are rated, in its order, and no others.
     """
 
     raters: Sequence[str]
@@ -51,6 +61,7 @@ class AnnotateOptions:
     per_group: int | None = None
     seed: int = 0
     reading: Reading = field(default_factory=Reading)
+    plan: LabelPlan | None = None
 
     def __post_init__(self) -> None:
         for name in self.raters:
@@ -63,6 +74,9 @@ class AnnotateOptions:
             raise ValueError("expected a --rater; give it once for each person")
         if len({name.casefold() for name in self.raters}) < len(self.raters):
             raise ValueError(f"--rater: two have the same name ({', '.join(self.raters)})")
+        if self.plan is not None and (self.again or self.per_group):
+            option = "--again" if self.again else "--per-group"
+            raise ValueError(f"{option}: the plan says what is rated in which order; leave it out")
         for option, share in (("--double", self.double), ("--again", self.again)):
             if not 0 <= share <= 1:
                 raise ValueError(f"{option}: expected a share from 0 to 1, got {share:g}")
@@ -129,6 +143,8 @@ class Project:
     def pages(self) -> list[tuple[int, ...]]:
         """What is shown together: places of items. Drawn from each group where that is wanted."""
         options, items = self.options, self.items
+        if options.plan is not None:
+            return _planned_pages(options.plan, items, together=options.together)
         by_question: dict[Any, list[int]] = {}
         for place, item in enumerate(items):
             key = item.question_key if options.together else place
@@ -145,6 +161,12 @@ class Project:
     def steps(self) -> Mapping[str, Sequence[Step]]:
         """What each rater is asked, in order."""
         options = self.options
+        if options.plan is not None:
+            planned = shares_in_order(len(self.pages), options.raters, options.double, options.seed)
+            return {
+                rater: steps_in_order(self.pages, numbers, options.seed)
+                for rater, numbers in planned.items()
+            }
         divided = shares(len(self.pages), options.raters, options.double, options.seed)
         return {
             rater: steps(
@@ -176,6 +198,8 @@ class Project:
         }
         if options.double < 1:  # where answers are divided, who takes part decides who gets what
             line["raters"] = list(options.raters)
+        if options.plan is not None:
+            line |= {"plan": options.plan.name, "chances": options.plan.start["chances"]}
         if rubric is not None and not self.pairs and rubric.ordinal and not rubric.numeric:
             line["levels"] = sorted(rubric.values, key=rubric.values.__getitem__)
         return line
@@ -203,6 +227,25 @@ class Project:
         )
 
 
+def _planned_pages(
+    plan: LabelPlan, items: Sequence[Item], *, together: bool
+) -> list[tuple[int, ...]]:
+    """Return the answers of a plan that are among the items, in its order: one a page, or all of a
+    draw together.
+    """
+    places = {item.id: place for place, item in enumerate(items)}
+    pages: list[tuple[int, ...]] = []
+    for draw in plan.draws:
+        found = []
+        for sample, model in draw.answers:
+            place = places.get(sample)
+            own = "" if place is None else items[place].model
+            if place is not None and (not model or not own or model == own):
+                found.append(place)
+        pages += [tuple(found)] if together and found else [(place,) for place in found]
+    return pages
+
+
 def open_project(
     source: Path | None, options: AnnotateOptions, pairs: tuple[Path, Path] | None = None
 ) -> Project:
@@ -214,10 +257,14 @@ def open_project(
     """
     if (source is None) == (pairs is None):
         raise ValueError("expected either a file or a run to rate, or two with --pairs")
+    if pairs is not None and options.plan is not None:
+        raise ValueError("--plan: names answers of one input; expected no --pairs")
     if pairs is not None and options.together:
         raise ValueError("--together: a pair is shown together anyway; leave it out")
     material = side_by_side(*pairs, options.reading) if pairs else _one_by_one(source, options)
     project = Project(options, material, pairs is not None)
+    if options.plan is not None and not project.pages:
+        raise InputError(f"{options.plan.path}: names no answer of {source}; name its run")
     if options.shows_gold and not any(item.golds for item in project.items):
         why = "--gold" if options.gold else f"the rubric {options.rubric and options.rubric.name}"
         raise ValueError(

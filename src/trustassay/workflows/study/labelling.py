@@ -19,7 +19,7 @@ from trustassay.data.ratings import RATING_FIELDS, Rating, read_ratings, table_r
 from trustassay.errors import did_you_mean
 from trustassay.workflows.study.answers import Answers, Column
 
-__all__ = ["Label", "LabelOptions", "Labelled", "labelled"]
+__all__ = ["Label", "LabelOptions", "Labelled", "labelled", "pooled"]
 
 Floats = NDArray[np.float64]
 RATING = "rating"
@@ -33,7 +33,8 @@ class LabelOptions:
 
     ratings: a file of ratings as ``agree`` reads it, or a table keyed by id. columns: names of its
     columns by what they are (``{"item": "question_id"}``). machines: raters that are judges.
-    positive: words that mean right. levels: words of a scale, the lowest first.
+    positive: words that mean right. levels: words of a scale, the lowest first. weighted: whether
+    ratings may be of answers that ``label`` chose with unequal probabilities.
     """
 
     ratings: Path | None = None
@@ -41,6 +42,7 @@ class LabelOptions:
     machines: Collection[str] = ()
     positive: Sequence[str] = ()
     levels: Sequence[str] = ()
+    weighted: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,12 @@ class _Table:
                 f"{self.path}: holds choices between two answers (annotate --pairs); expected "
                 "ratings of single answers"
             )
+        if ratings.chosen and not self.options.weighted:
+            raise InputError(
+                f"{self.path}: `label` chose these answers with unequal probabilities, so figures "
+                "of them alone say nothing of the others; `trustassay label RUN --ratings "
+                f"{self.path}` weights them (`label --random` chooses answers for all uses)"
+            )
         words = ratings.categories
         known = {one.rater for one in ratings.ratings}
         for name in self.options.machines:
@@ -224,13 +232,13 @@ class _Table:
 
     def _pooled(self, people: Mapping[str, Floats], read: LabelValues, given: int) -> Label:
         binary = read.kind == "binary"
-        values = _pool(list(people.values()), binary=binary)
+        values = pooled(list(people.values()), binary=binary)
         rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
         notes = [f"{RATING}: {len(people):,} raters, {given:,} ratings, of {rated.sum():,} answers"]
         if tied := int((rated & np.isnan(values)).sum()):
             notes.append(f"{RATING}: raters are divided equally on {tied:,} answers, left out")
         others = {
-            name: _pool([v for other, v in people.items() if other != name], binary=binary)
+            name: pooled([v for other, v in people.items() if other != name], binary=binary)
             for name in people
             if len(people) > 1
         }
@@ -238,7 +246,7 @@ class _Table:
         return Label(RATING, kind, values, read.words, people, others, notes)
 
 
-def _pool(tables: Sequence[Floats], *, binary: bool) -> Floats:
+def pooled(tables: Sequence[Floats], *, binary: bool) -> Floats:
     """Return the mean over raters; of two classes that of most, NaN where they are divided."""
     table = np.stack(tables)
     there = ~np.isnan(table)

@@ -1,0 +1,280 @@
+"""``trustassay label``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.streams import one_line, print_json, say
+from trustassay.cli.tables import show_table
+
+if TYPE_CHECKING:
+    from trustassay.statistics.intervals import Interval
+    from trustassay.workflows.label import LabelFigure, Labelling, Need
+
+
+def label(  # noqa: PLR0913 - one argument an option
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Folders of finished runs.", show_default=False),
+    ],
+    number: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="Add about this many answers to the plan. Default: 50 where there is no plan yet, "
+            "else none.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    plan: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="The file of the plan. Default: RUN.label.jsonl beside the first run.",
+            show_default=False,
+        ),
+    ] = None,
+    ratings: Annotated[
+        list[Path],
+        typer.Option(
+            help="Ratings as `annotate` writes them or `agree` reads them. May be given again.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    label: Annotated[
+        str,
+        typer.Option(
+            help="A field of the samples that says whether an answer is right, in place of "
+            "--ratings or beside them.",
+            metavar="FIELD",
+            show_default=False,
+        ),
+    ] = "",
+    at_least: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(
+            help="Labels are right from this number on, where they are neither 0 nor 1.",
+            show_default=False,
+        ),
+    ] = None,
+    positive: Annotated[
+        list[str],
+        typer.Option(
+            help="A word that means right; all others then mean wrong. May be given again.",
+            metavar="WORD",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    compare: Annotated[
+        Optional[tuple[str, str]],  # noqa: UP045
+        typer.Option(
+            help="Two models, whose shares of right answers to the same questions are compared, or "
+            "two scores, whose AUROCs are.",
+            metavar="A B",
+            show_default=False,
+        ),
+    ] = None,
+    auroc: Annotated[
+        str,
+        typer.Option(
+            help="Choose answers for the AUROC of this score.", metavar="SCORE", show_default=False
+        ),
+    ] = "",
+    score: Annotated[
+        list[str],
+        typer.Option(
+            help="What predicts the labels; fixed with the plan. Default: all metrics of the runs. "
+            "May be given again.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    unit: Annotated[
+        str,
+        typer.Option(
+            help="What is drawn: question (with all its answers), or answer (each by itself); "
+            "fixed with the plan. Default: question.",
+            metavar="question|answer",
+            show_default=False,
+        ),
+    ] = "question",
+    random: Annotated[
+        bool,
+        typer.Option(
+            "--random", help="Draw with equal probabilities: `study` can read the ratings then."
+        ),
+    ] = False,
+    width: Annotated[
+        float, typer.Option(help="The width of the interval that is wanted, as a share.")
+    ] = 0.05,
+    beyond: Annotated[
+        bool,
+        typer.Option(
+            "--beyond",
+            help="Count questions like these for the goals, not the answers of the runs alone.",
+        ),
+    ] = False,
+    field: Annotated[
+        list[str],
+        typer.Option(
+            help="Where a column of --ratings is called otherwise: item=question_id. May be given "
+            "again.",
+            metavar="NAME=COLUMN",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
+) -> None:
+    """Choose the answers that people should rate next, and say what their ratings tell of all.
+
+    Answers of which the scores are less certain are drawn more often, with known probabilities, so
+    that the share of right answers is estimated without bias from few ratings. The plan is a file;
+    `annotate --plan` shows its answers in order.
+
+    \b
+    trustassay label runs/one                                    # proposes 50 answers
+    trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna --rubric verdict
+    trustassay label runs/one --ratings ratings.jsonl --width 0.1
+    trustassay label runs/one --ratings ratings.jsonl --number 100
+    trustassay label runs/one --ratings ratings.jsonl --compare model-a model-b
+    """
+    with errors_for_people():
+        from trustassay.workflows.label import label as find
+
+        if unit not in ("question", "answer"):
+            raise ValueError(f"--unit: expected question or answer, got {unit[:40]!r}")
+        found = find(
+            runs,
+            propose=number,
+            plan=plan,
+            ratings=ratings,
+            field=label,
+            at_least=at_least,
+            positive=positive,
+            columns=common.pairs(field, "--field"),
+            scores=score,
+            compare=compare,
+            auroc=auroc,
+            unit="answer" if unit == "answer" else "question",
+            equal=random,
+            width=width,
+            beyond=beyond,
+            seed=seed,
+        )
+        _show(found, runs, ratings, _repeated(label, at_least, positive, compare, auroc, field))
+        if as_json:
+            print_json(found.to_dict())
+
+
+def _repeated(
+    label: str,
+    at_least: float | None,
+    positive: list[str],
+    compare: tuple[str, str] | None,
+    auroc: str,
+    field: list[str],
+) -> list[str]:
+    """Return the options that the next call needs again."""
+    given = [
+        ("--label", [label] if label else []),
+        ("--at-least", [] if at_least is None else [f"{at_least:g}"]),
+        ("--positive", positive),
+        ("--auroc", [auroc] if auroc else []),
+        ("--field", field),
+    ]
+    words = [word for name, values in given for value in values for word in (name, value)]
+    return words + (["--compare", *compare] if compare else [])
+
+
+def _show(found: Labelling, runs: list[Path], ratings: list[Path], repeated: list[str]) -> None:
+    from trustassay.report.text import amount
+
+    say(
+        f"{amount(found.answers, 'answer')}, {amount(found.units, found.unit)} to draw from; plan "
+        f"{found.plan}: {found.drawn:,} drawn, {found.rated:,} of them rated"
+    )
+    for note in found.notes:
+        say(one_line(note))
+    if found.figures:
+        say(f"from {amount(found.used, 'label')}, weighted:")
+        rows = [_row(figure) for figure in found.figures]
+        named = ("figure", "value", "these answers", "questions like them", "random labels")
+        show_table(named, rows, ())
+        for figure in found.figures:
+            if figure.without:
+                say(one_line(f"no interval: {figure.figure.title}: {figure.without}"))
+    for need in found.needs:
+        say(f"for {need.goal}: {_words(need)}")
+    if found.proposed:
+        say(f"{amount(len(found.proposed), 'answer')} added to the plan")
+    if found.rated < found.drawn:
+        say(f"{amount(found.drawn - found.rated, 'answer')} to rate now:")
+        for run in runs:
+            say(f"  {_command('annotate', run, '--plan', found.plan, *_rate(runs, run, ratings))}")
+        if not ratings:
+            files = [word for run in runs for word in ("--ratings", _file(runs, run))]
+            if "--at-least" not in repeated and not all(map(_has_golds, runs)):
+                repeated = [*repeated, "--at-least", "4"]
+            say(f"then: {_command('label', *runs, *_named(found, runs), *files, *repeated)}")
+    elif any(need.more for need in found.needs) or not found.figures:
+        files = [str(word) for path in ratings for word in ("--ratings", path)]
+        same = [*_named(found, runs), *files, *repeated]
+        more = _command("label", *runs, *same, "--number", 50)
+        say(f"all of the plan is rated; for more: {more}")
+
+
+def _row(figure: LabelFigure) -> tuple[str, ...]:
+    sign = "+" if figure.figure.signed else ""
+    value = "–" if figure.value is None else f"{figure.value:{sign}.3f}"
+    ends = [_ends(one, sign) for one in (figure.interval, figure.beyond, figure.evenly)]
+    return (figure.figure.title, value.replace("-", "−"), *ends)
+
+
+def _ends(interval: Interval | None, sign: str) -> str:
+    if interval is None:
+        return ""
+    return " to ".join(f"{end:{sign}.3f}" for end in interval).replace("-", "−")
+
+
+def _words(need: Need) -> str:
+    """Say how many labels more a goal takes."""
+    if need.more == 0:
+        return "reached"
+    more = "not reached with all answers labelled"
+    if need.more is not None:
+        more = f"about {need.more:,} labels more"
+    even = "not at all" if need.evenly is None else f"about {need.evenly:,}"
+    return f"{more} (random labels without scores: {even})"
+
+
+def _rate(runs: list[Path], run: Path, ratings: list[Path]) -> list[str]:
+    file = ratings[runs.index(run)] if len(ratings) == len(runs) else _file(runs, run)
+    rubric = ["--rubric", "verdict"] if _has_golds(run) else []
+    return ["--rater", "NAME", *rubric, "--out", str(file)]
+
+
+def _file(runs: list[Path], run: Path) -> str:
+    return "ratings.jsonl" if len(runs) == 1 else f"ratings-{run.name}.jsonl"
+
+
+def _has_golds(run: Path) -> bool:
+    """Whether raters can hold an answer against gold ones."""
+    from trustassay.runs.folder import RunFolder
+
+    first = next(iter(RunFolder(run).sample_records()), {})
+    return bool(first.get("answers") or first.get("claims"))
+
+
+def _named(found: Labelling, runs: list[Path]) -> list[str]:
+    from trustassay.workflows.label import default_plan
+
+    return [] if found.plan == default_plan(runs[0]) else ["--plan", str(found.plan)]
+
+
+def _command(*words: object) -> str:
+    return "trustassay " + shlex.join(map(str, words))

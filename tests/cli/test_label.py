@@ -1,0 +1,154 @@
+"""``trustassay label``, as a user meets it: from a plan through ratings to figures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.support import jsonl
+from trustassay import score
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of two models; what they answer is often, but not always what counts as right."""
+    rng = np.random.default_rng(3)
+    rows = [
+        {
+            "id": f"q{q}-{model}",
+            "question": f"Question {q}?",
+            "response": "the blue house" if rng.random() < share else "a red car",
+            "answers": ["the blue house"],
+            "model": model,
+        }
+        for q in range(80)
+        for model, share in (("good", 0.8), ("poor", 0.3))
+    ]
+    path = tmp_path / "runs" / "one"
+    source = jsonl(tmp_path / "in.jsonl", rows)
+    score(source, metrics="reference:parts=em", out=path, report=False)
+    return path
+
+
+def commands(text: str) -> list[list[str]]:
+    """Return the commands that a message names, without the program."""
+    found = [line.partition("trustassay ")[2] for line in text.splitlines()]
+    return [shlex.split(words) for words in found if words.startswith(("annotate", "label"))]
+
+
+def fill(sheet: Path) -> None:
+    """Rate every answer of a sheet as a person would."""
+    with sheet.open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    with sheet.open("w", newline="") as file:
+        out = csv.DictWriter(file, list(rows[0]))
+        out.writeheader()
+        out.writerows(
+            row | {"rating": "yes" if row["answer"] == "the blue house" else "no"} for row in rows
+        )
+
+
+def difference() -> float:
+    """Return the true difference of the models' shares of right answers."""
+    rows = [json.loads(line) for line in Path("in.jsonl").read_text().splitlines()]
+    right = {
+        model: [one["response"] == "the blue house" for one in rows if one["model"] == model]
+        for model in ("good", "poor")
+    }
+    return float(np.mean(right["good"]) - np.mean(right["poor"]))
+
+
+def rate(cli: Cli, words: list[str], number: int) -> None:
+    """Do as a message says: rate what the command shows, in a spreadsheet."""
+    words = [word.replace("NAME", "anna") for word in words]
+    sheet = Path(f"sheet{number}.csv")
+    assert cli(*words, "--export", sheet).status == 0
+    fill(sheet)
+    said = cli(*words, "--import", sheet)
+    assert said.status == 0, said.err
+
+
+def test_from_a_plan_to_figures(cli: Cli, run: Path) -> None:
+    first = cli("label", run)
+    assert first.status == 0, first.err
+    assert "160 answers, 80 questions to draw from" in first.err
+    assert "50 answers added to the plan" in first.err
+    annotate, then = commands(first.err)
+    assert annotate[:4] == ["annotate", str(run), "--plan", f"{run}.label.jsonl"]
+    assert annotate[4:] == ["--rater", "NAME", "--rubric", "verdict", "--out", "ratings.jsonl"]
+    rate(cli, annotate, 1)
+
+    second = cli(*then)
+    assert second.status == 0, second.err
+    assert "50 drawn, 50 of them rated" in second.err
+    assert "share right: good" in second.err
+    assert "for an interval of 0.05: about" in second.err
+    (more,) = commands(second.err)
+    assert more[-2:] == ["--number", "50"]
+
+    third = cli(*more)
+    assert "added to the plan" in third.err
+    rate(cli, commands(third.err)[0], 2)
+    last = cli(*then, "--compare", "good", "poor", "--json")
+    found = json.loads(last.out)
+    assert found["figures"][0]["of"] == ["good", "poor"]
+    low, high = found["figures"][0]["interval"]
+    assert 0 < low < difference() < high
+    assert found["needs"][1]["more"] == 0
+    assert "telling them apart" in last.err
+    assert found["drawn"] == found["rated"] == 100
+
+    refused = cli("study", run, "--ratings", "ratings.jsonl")
+    assert refused.status == 2
+    assert "unequal probabilities" in refused.err
+    warned = cli("agree", "ratings.jsonl")
+    assert "unequal probabilities" in warned.err
+
+
+def test_nothing_to_do_changes_nothing(cli: Cli, run: Path) -> None:
+    cli("label", run, "--plan", "p.jsonl")
+    before = Path("p.jsonl").read_bytes()
+    said = cli("label", run, "--plan", "p.jsonl")
+    assert "50 answers to rate now" in said.err
+    assert "--plan p.jsonl --ratings ratings.jsonl" in said.err
+    assert Path("p.jsonl").read_bytes() == before
+
+
+def test_ratings_that_have_just_begun(cli: Cli, run: Path) -> None:
+    annotate, then = commands(cli("label", run).err)
+    sheet = ("--export", "s.csv")
+    assert cli(*[w.replace("NAME", "anna") for w in annotate], *sheet).status == 0
+    Path("ratings.jsonl").write_text('{"action": "start", "choices": ["yes", "no"]}\n')
+    said = cli(*then)
+    assert said.status == 0, said.err
+    assert "50 drawn, 0 of them rated" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--unit", "page"], "--unit: expected question or answer, got 'page'"),
+        (["--compare", "good", "bad"], "models and scores here: good, poor, reference"),
+        (["--score", "referense"], "did you mean"),
+        (["--label", "gone"], "no sample has the label gone"),
+        (["--ratings", "gone.jsonl"], "gone.jsonl"),
+        (["--plan", "in.jsonl"], "in.jsonl:1: not a plan"),
+    ],
+)
+def test_mistakes_are_told(cli: Cli, run: Path, words: list[str], told: str) -> None:
+    said = cli("label", run, *words)
+    assert said.status == 2
+    assert told in said.err
+    assert "Traceback" not in said.err
+    assert not Path(f"{run}.label.jsonl").exists()
+
+
+def test_help_has_examples(cli: Cli) -> None:
+    said = cli("label", "--help")
+    assert "trustassay annotate runs/one --plan runs/one.label.jsonl" in said.out
