@@ -20,7 +20,8 @@ class Finding:
     ``score`` is ``None`` where it could not be scored (``error`` says why), and where the metric
     has no score for such an answer, as for a refusal that nobody can judge: never 0 in its place.
     ``passed`` is whether the answer needs no look by the metric's own line; ``None`` where it has
-    no score, or the metric draws no line.
+    no score, or the metric draws no line. ``faulty`` tells that the record itself is at fault: a
+    field is missing or wrong.
     """
 
     metric: str
@@ -30,6 +31,7 @@ class Finding:
     error: str | None = None
     passed: bool | None = None
     lower_is_better: bool = False
+    faulty: bool = False
     parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -64,7 +66,13 @@ def findings_of(metrics: Sequence[Metric], assay: Assay) -> list[Finding]:
 def refused(metrics: Sequence[Metric], error: str) -> list[Finding]:
     """Return the findings of a record that no metric can score."""
     return [
-        Finding(one.name, None, error=one_line(error), lower_is_better=one.lower_is_better)
+        Finding(
+            one.name,
+            None,
+            error=one_line(error),
+            lower_is_better=one.lower_is_better,
+            faulty=True,
+        )
         for one in metrics
     ]
 
@@ -79,5 +87,5 @@ def _finding(metric: Metric, found: Assessment) -> Finding:
         None if found.error is None else one_line(found.error),
         None if unscored or not metric.line else problem_of(metric, found) is None,
         metric.lower_is_better,
-        dict(found.parts),
+        parts=dict(found.parts),
     )

@@ -12,12 +12,22 @@ __all__ = ["simple", "traced"]
 def traced(inputs: Any, outputs: Any, gold: Any = None, **others: Any) -> dict[str, Any]:
     """Return the record of a call: what went in, what came out, what would have been right.
 
-    Each is a text, a list of messages, or an object with fields of known names. ``others`` are
-    fields beside them (``context``, ``metadata``). Absent ones are left out.
+    Each is a text, a list of messages, or an object with fields of known names. A whole
+    conversation as outputs, without inputs, brings its question along. ``others`` are fields beside
+    them (``context``, ``metadata``). Absent ones are left out.
     """
-    asked = {"question": inputs} if isinstance(inputs, str) else inputs
+    outputs = simple(outputs)
+    asked = _conversation(outputs) if inputs is None else inputs
+    asked = {"question": asked} if isinstance(asked, str) else asked
     found = {"inputs": asked, "outputs": outputs, "reference_outputs": gold, **others}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _conversation(outputs: Any) -> Any:
+    messages = outputs.get("messages") if isinstance(outputs, Mapping) else outputs
+    if isinstance(messages, list) and all(isinstance(one, Mapping) for one in messages):
+        return messages
+    return None
 
 
 def simple(value: Any) -> Any:
