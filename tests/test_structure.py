@@ -73,7 +73,7 @@ ALLOWED: dict[str, set[str]] = {
     "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
     | {"workflows"},
     # doors for other tools: they score by ``trustassay.scorer`` and say what it found
-    "integrations": {"metric", "registry", "report", "runs", "sample", "workflows"},
+    "integrations": {"errors", "metric", "registry", "report", "runs", "sample", "workflows"},
     "cli": VALUES
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "report"}

@@ -67,3 +67,14 @@ def test_classes_and_other_objects_stay_as_they_are() -> None:
         "b": other,
         "c": [1, 2],
     }
+
+
+@pytest.mark.parametrize("outputs", [MESSAGES, {"messages": MESSAGES}])
+def test_a_conversation_brings_its_question_along(outputs: Any) -> None:
+    found = sample_of(traced(None, outputs, context=["It was opened in 1911."]))
+    assert (found.question, found.response) == ("Hi.", "In 1911.")
+
+
+@pytest.mark.parametrize("outputs", ["In 1911.", {"answer": "In 1911."}, ["In 1911."]])
+def test_an_answer_alone_is_not_taken_for_a_question(outputs: Any) -> None:
+    assert "inputs" not in traced(None, outputs)

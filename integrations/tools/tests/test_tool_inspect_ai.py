@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shlex
 import subprocess
@@ -16,7 +17,8 @@ import pytest
 pytest.importorskip("inspect_ai", reason="needs inspect_ai: make integrations")
 
 from bridge import NOT_SUPPORTED, PASSAGE, REFUSAL, SUPPORTED, Unlucky
-from inspect_ai import Task, eval, score
+from inspect_ai import Task, score
+from inspect_ai import eval as evaluate
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ModelOutput, ModelUsage, get_model
@@ -46,7 +48,7 @@ def evaluated(samples: list[tuple[str, dict[str, Any]]], *scorers: Any, **option
         for number, (_, fields) in enumerate(samples)
     ]
     task = Task(dataset=dataset, solver=generate(), scorer=list(scorers))
-    [log] = eval(task, model=model, display="none", log_dir="logs", **options)
+    [log] = evaluate(task, model=model, display="none", log_dir="logs", **options)
     assert log.status == "success", log.error
     return log
 
@@ -185,8 +187,7 @@ def test_the_command_of_the_page_scores_a_log_and_so_does_one_that_names_no_scor
 def test_trio_is_served_as_well() -> None:
     pytest.importorskip("trio")
     program = """
-import json, os
-os.environ["INSPECT_ASYNC_BACKEND"] = "trio"
+import json
 from test_tool_inspect_ai import PASSAGE, SUPPORTED, evaluated, known, scores_of, trust_scorer
 log = evaluated([(SUPPORTED, known())] * 3, trust_scorer("faithfulness", entailer="lexical"))
 print(json.dumps([one.value for one in scores_of(log)]))
@@ -197,7 +198,11 @@ print(json.dumps([one.value for one in scores_of(log)]))
         text=True,
         check=False,
         timeout=120,
-        env={**__import__("os").environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={
+            **os.environ,
+            "INSPECT_ASYNC_BACKEND": "trio",
+            "PYTHONPATH": str(Path(__file__).parent),
+        },
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [{"faithfulness": 1.0}] * 3

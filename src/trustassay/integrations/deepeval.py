@@ -81,13 +81,12 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
         """Return whether the last test case was successful; ``False`` if it failed."""
         if self.error is not None:
             self.success = False
-        found: bool | None = self.success
-        return found
+        return self.success
 
     def _keep(self, found: Finding) -> float | None:
         self.score, self.score_breakdown = found.score, dict(found.parts)
         self.reason, self.error = found.comment, found.error
-        self.success = found.passes(self.threshold)
+        self.success: bool | None = found.passes(self.threshold)
         if found.faulty:
             raise MissingTestCaseParamsError(found.error)
         if found.error is not None:

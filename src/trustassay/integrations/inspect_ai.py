@@ -26,7 +26,7 @@ with needs("inspect_ai", "inspect-ai"):
 __all__ = ["trust_scorer"]
 
 
-@scorer(metrics={"*": [mean(), stderr()]})
+@scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]
 def trust_scorer(metrics: str | Metric | Sequence[str | Metric], **options: Any) -> Scorer:
     """Score samples with one or more metrics; models are loaded once a process.
 
