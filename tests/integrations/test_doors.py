@@ -90,6 +90,14 @@ def test_a_failure_has_no_score_and_is_marked() -> None:
     assert "response: is missing" in found["comment"]
 
 
+def test_outputs_that_are_nested_too_deeply_are_a_failure() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(50_000):
+        deep = {"messages": deep}
+    found = evaluated("faithfulness", outputs=deep)
+    assert "nested too deeply" in found["comment"]
+
+
 def test_inspect_ai_finds_the_scorer_by_its_entry_point() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found = project["entry-points"]["inspect_ai"]

@@ -189,6 +189,19 @@ def test_a_cancelled_caller_harms_no_other() -> None:
     assert [one[0].error for one in found[:2] + found[3:]] == [None] * 4
 
 
+def test_a_folder_that_cannot_be_written_leaves_no_scorer_open(tmp_path: Path) -> None:
+    broken = ResidentScorer("faithfulness", entailer="lexical", out=tmp_path / "run")
+    others = [ResidentScorer("faithfulness", entailer="lexical", seed=n) for n in range(2)]
+    for scorer in (others[0], broken, others[1]):
+        scorer.score(record())
+    threads = [one.scorer for one in resident._opened.values()]
+    (tmp_path / "run" / "summary.json").mkdir()
+    with pytest.raises(OSError, match="summary"):
+        close_all()
+    assert not any(one._thread.is_alive() for one in threads)
+    assert opened() == 0
+
+
 AT_THE_END = """
 from trustassay.integrations.resident import ResidentScorer
 

@@ -16,7 +16,6 @@ def traced(inputs: Any, outputs: Any, gold: Any = None, **others: Any) -> dict[s
     conversation as outputs, without inputs, brings its question along. ``others`` are fields beside
     them (``context``, ``metadata``). Absent ones are left out.
     """
-    outputs = simple(outputs)
     asked = _conversation(outputs) if inputs is None else inputs
     asked = {"question": asked} if isinstance(asked, str) else asked
     found = {"inputs": asked, "outputs": outputs, "reference_outputs": gold, **others}
@@ -25,9 +24,10 @@ def traced(inputs: Any, outputs: Any, gold: Any = None, **others: Any) -> dict[s
 
 def _conversation(outputs: Any) -> Any:
     messages = outputs.get("messages") if isinstance(outputs, Mapping) else outputs
-    if isinstance(messages, list) and all(isinstance(one, Mapping) for one in messages):
-        return messages
-    return None
+    if not isinstance(messages, list | tuple):
+        return None
+    texts = any(isinstance(one, str) for one in messages)
+    return None if texts else messages
 
 
 def simple(value: Any) -> Any:

@@ -11,6 +11,7 @@ import dataclasses
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import trustassay
@@ -131,8 +132,9 @@ def close_all() -> None:
     with _lock:
         found = list(_opened.values())
         _opened.clear()
-    for one in found:
-        one.scorer.close()
+    with ExitStack() as closing:  # one that cannot write its folder leaves no other open
+        for one in found:
+            closing.callback(one.scorer.close)
 
 
 def _key(value: Any) -> Any:
