@@ -140,6 +140,17 @@ def test_fifty_samples_share_one_scorer_and_epochs_are_reduced() -> None:
     assert len(resident._opened) == 1
 
 
+def test_an_epoch_that_failed_counts_in_no_mean() -> None:
+    said_in_turn = iter([said(SUPPORTED), said(NOT_SUPPORTED)])
+    model = get_model("mockllm/model", memoize=False, custom_outputs=lambda *_: next(said_in_turn))
+    scorer = trust_scorer("faithfulness", entailer=Unlucky())
+    task = Task(dataset=[Sample("?", **known())], solver=generate(), scorer=scorer, epochs=2)
+    [log] = evaluate(task, model=model, display="none", log_dir="logs")
+    assert [math.isnan(one.value["faithfulness"]) for one in scores_of(log)] == [False, True]
+    [found] = log.results.scores
+    assert found.metrics["mean"].value == 1.0
+
+
 def test_two_scorers_in_one_task() -> None:
     scorers = [trust_scorer(name, entailer="lexical") for name in ("faithfulness", "grounding")]
     log = evaluated([(SUPPORTED + " [1]", known())], *scorers)
@@ -171,17 +182,13 @@ def command(*words: str) -> str:
     return done.stdout
 
 
-def test_the_command_of_the_page_scores_a_log_and_so_does_one_that_names_no_scorer() -> None:
+def test_the_command_of_the_page_scores_a_log() -> None:
     log = evaluated([(SUPPORTED, known())], trust_scorer("grounding", entailer="lexical"))
     Path(log.location).rename("bridge.eval")
     [line] = re.findall(r"^inspect (score .*)$", section("inspect_ai"), re.MULTILINE)
     command(*shlex.split(line))
     scored = read_eval_log("bridge.eval")
     assert [one.name for one in scored.results.scores] == ["grounding", "faithfulness"]
-    if scored.eval.scorers[0].name.startswith("trustassay/"):  # installed, not from this tree
-        command("score", "bridge.eval", "--action", "overwrite", "--overwrite")
-        scored = read_eval_log("bridge.eval")
-        assert {one.name for one in scored.results.scores} >= {"grounding"}
 
 
 def test_trio_is_served_as_well() -> None:

@@ -43,6 +43,7 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
     """
 
     _required_params = (SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT)
+    success: bool | None = None
     verbose_mode = False
     include_reason = True
 
@@ -86,7 +87,7 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
     def _keep(self, found: Finding) -> float | None:
         self.score, self.score_breakdown = found.score, dict(found.parts)
         self.reason, self.error = found.comment, found.error
-        self.success: bool | None = found.passes(self.threshold)
+        self.success = found.passes(self.threshold)
         if found.faulty:
             raise MissingTestCaseParamsError(found.error)
         if found.error is not None:
