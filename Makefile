@@ -31,8 +31,9 @@ docs: $(VENV)/docs.stamp  ## build the site into site/; a warning fails it
 
 INTEGRATIONS := $(wildcard integrations/*/pyproject.toml)
 
-integrations: $(VENV)-integrations/stamp  ## the tests of integrations/, from wheels in an environment of their own
-	$(VENV)-integrations/bin/python -m pytest -rs -p no:cacheprovider integrations
+integrations: $(VENV)-integrations/stamp $(VENV)-tools/stamp  ## the tests of integrations/, from wheels in environments of their own
+	$(VENV)-integrations/bin/python -m pytest -rs -p no:cacheprovider $(dir $(INTEGRATIONS))
+	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-tools/bin/python -m pytest -rs -p no:cacheprovider integrations/tools
 
 $(VENV)-integrations/stamp: requirements/core.txt requirements/integrations.txt pyproject.toml $(INTEGRATIONS) \
 		$(shell find src integrations -name '*.py' -o -name '*.jsonl')
@@ -42,6 +43,14 @@ $(VENV)-integrations/stamp: requirements/core.txt requirements/integrations.txt 
 	$(VENV)-integrations/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/integrations . $(dir $(INTEGRATIONS))
 	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/*.whl
 	$(VENV)-integrations/bin/python -m pip check
+	touch $@
+
+# LlamaIndex and the other tools do not agree on one fsspec.
+$(VENV)-tools/stamp: requirements/tools.txt $(VENV)-integrations/stamp
+	test -x $(VENV)-tools/bin/python || $(PYTHON) -m venv $(VENV)-tools
+	$(VENV)-tools/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/tools.txt
+	$(VENV)-tools/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/trustassay-*.whl
+	$(VENV)-tools/bin/python -m pip check
 	touch $@
 
 wheel: $(VENV)/core.stamp  ## build the wheel, and run the demo from it in an empty environment
@@ -78,4 +87,4 @@ $(VENV)/docs.stamp: $(VENV)/core.stamp requirements/docs.txt
 	touch $@
 
 clean:
-	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-integrations .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-integrations $(VENV)-tools .mypy_cache .pytest_cache .ruff_cache dist

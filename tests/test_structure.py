@@ -72,6 +72,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
     | {"workflows"},
+    # doors for other tools: they score by ``trustassay.scorer`` and say what it found
+    "integrations": {"errors", "metric", "registry", "report", "runs", "sample", "workflows"},
     "cli": VALUES
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "report"}

@@ -138,13 +138,16 @@ def run_command(line: str, allowed: Sequence[int] = (0,)) -> str:
     return result.output
 
 
-def run_page(text: str, folder: Path) -> list[Printed]:
-    """Run the code of a page in an empty folder; return what each output says and what it is."""
+def run_page(text: str, folder: Path, run: str = "") -> list[Printed]:
+    """Run the code of a page in an empty folder; return what each output says and what it is.
+
+    ``run`` is the reason above code that is left out elsewhere, and runs here.
+    """
     printed, last = [], ""
     module = sys.modules[PAGE] = types.ModuleType(PAGE)  # where dataclasses look for their names
     with inside(folder):
         for block in blocks(text):
-            if block.reason:
+            if block.reason not in ("", run):
                 continue
             if block.title:
                 (folder / block.title).parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,89 @@
+"""Evaluators for LangSmith and OpenEvals: ``f(inputs, outputs, reference_outputs)``.
+
+    client.evaluate(my_system, data="questions", evaluators=[trust_evaluator("faithfulness")])
+
+Both tools call plain functions, so this file imports neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from trustassay.integrations.findings import Finding
+from trustassay.integrations.records import traced
+from trustassay.integrations.resident import ResidentScorer
+from trustassay.metric import Metric
+
+__all__ = ["async_trust_evaluator", "trust_evaluator"]
+
+Feedback = dict[str, Any]
+
+
+def trust_evaluator(
+    metrics: str | Metric | Sequence[str | Metric], **options: Any
+) -> Callable[..., Feedback | list[Feedback]]:
+    """Return an evaluator for ``evaluate``; models are loaded once a process.
+
+    It returns ``{"key", "score", "comment", "metadata"}``, or a list of them, one a metric, where
+    ``metrics`` is a list. Question, response, passages and right answer are found in inputs and
+    outputs under their usual names, or in lists of messages; ``fields`` names others, as in
+    ``fields={"documents": "outputs.sources"}``. Passages may also be given as ``context``.
+
+    A metric that could not score has the score ``None``, the reason as its comment, and
+    ``extra={"error": True}``, as LangSmith records an evaluator that failed.
+
+    Args:
+        metrics: metrics, or their names with options as on the command line.
+        options: everything else that :func:`trustassay.scorer` takes: ``entailer``, ``judge``,
+            ``fields``, ``out``, ...
+
+    Raises:
+        UnknownNameError, ValueError: a name or an option is wrong.
+    """
+    resident = ResidentScorer(metrics, **options)
+    several = not isinstance(metrics, str | Metric)
+
+    def trustassay(
+        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
+    ) -> Feedback | list[Feedback]:
+        found = resident.score(traced(inputs, outputs, reference_outputs, **others))
+        return _feedback(found, several=several)
+
+    return trustassay
+
+
+def async_trust_evaluator(
+    metrics: str | Metric | Sequence[str | Metric], **options: Any
+) -> Callable[..., Awaitable[Feedback | list[Feedback]]]:
+    """Return the same for ``aevaluate``, with the arguments of :func:`trust_evaluator`."""
+    resident = ResidentScorer(metrics, **options)
+    several = not isinstance(metrics, str | Metric)
+
+    async def trustassay(
+        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
+    ) -> Feedback | list[Feedback]:
+        found = await resident.ascore(traced(inputs, outputs, reference_outputs, **others))
+        return _feedback(found, several=several)
+
+    return trustassay
+
+
+def _feedback(found: Sequence[Finding], *, several: bool) -> Feedback | list[Feedback]:
+    listed = [_one(each) for each in found]
+    return listed if several else listed[0]
+
+
+def _one(found: Finding) -> Feedback:
+    feedback: Feedback = {
+        "key": found.metric,
+        "score": found.score,
+        "comment": found.comment,
+        "metadata": {
+            "verdict": found.verdict,
+            "passed": found.passed,
+            "lower_is_better": found.lower_is_better,
+            "parts": dict(found.parts),
+        },
+    }
+    return feedback if found.error is None else feedback | {"extra": {"error": True}}
