@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from trustassay.calls.backends import MODEL, Backends
@@ -36,9 +37,11 @@ from trustassay.runs.intake import YIELD_EVERY, Intake, Source, checks_of, take_
 from trustassay.runs.looks import first_verdict
 from trustassay.runs.options import RunOptions
 from trustassay.runs.outputs import write_outputs
-from trustassay.runs.pool import StoredPool
-from trustassay.runs.preparing import Prepared, prepare
+from trustassay.runs.pool import StoredPool, WholePool
+from trustassay.runs.preparation import POOL, PREPARATION, Preparation, key_of, prepare_once
+from trustassay.runs.preparing import Prepared, prepare, requests_of
 from trustassay.runs.settling import check_run_keys, check_served
+from trustassay.runs.shards import ShardMark
 from trustassay.runs.stages import Stage, settings_of, stages_of
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Sample, clean
@@ -143,6 +146,8 @@ class _Run:
     folder: RunFolder
     options: RunOptions
     intake: Intake
+    whole: Preparation | None = None
+    """What is prepared for all shards, where the run is of one and looks beyond it."""
 
 
 async def _begin(
@@ -162,7 +167,12 @@ async def _begin(
         intake = await take_in(
             source,
             part,
-            checks_of(metrics, stages, asked=backends.find("chat", MODEL) is not None),
+            checks_of(
+                metrics,
+                stages,
+                asked=backends.find("chat", MODEL) is not None,
+                pool=options.pool,
+            ),
             fields=options.fields,
             limit=options.limit,
             skip_bad=options.skip_bad,
@@ -177,7 +187,8 @@ async def _begin(
         part.unlink()
         raise
     resolved = [metric.resolved(intake.inventory) for metric in metrics]
-    pool = await _take_in_pool(metrics, folder, options)
+    whole = _whole(resolved, stages, backends, part, intake, options)
+    pool = {} if whole else await _take_in_pool(metrics, folder, options)
     settings = as_stored(
         {
             "trustassay": version("trustassay"),
@@ -185,6 +196,7 @@ async def _begin(
             "backends": backends.names(),
             **_stage_settings(stages, intake),
             **pool,
+            **({PREPARATION: whole.key} if whole else {}),
             "seed": options.seed,
             "skipped": intake.faulty,
             "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
@@ -197,7 +209,8 @@ async def _begin(
             name = clean(str(getattr(source, "name", "samples in memory")))
         about = {metric.name: MetricInfo.of(metric).to_dict() for metric in resolved}
         command = {"command": clean(options.command)} if options.command else {}
-        folder.write_json("run", {"input": name, **command, **settings, ABOUT: about})
+        at = {POOL: os.fspath(whole.pool)} if whole else {}
+        folder.write_json("run", {"input": name, **command, **at, **settings, ABOUT: about})
     elif changes := list(setting_changes(before, {**_unchecked(before), **settings})):
         part.unlink()
         raise RunFolderError(
@@ -211,7 +224,35 @@ async def _begin(
         folder.check_samples(intake.inventory.samples)
     else:
         part.replace(folder.samples_path)
-    return _Run(resolved, stages, backends, folder, options, intake)
+    return _Run(resolved, stages, backends, folder, options, intake, whole)
+
+
+def _whole(
+    metrics: Sequence[Metric],
+    stages: Sequence[Stage],
+    backends: Backends,
+    samples: Path,
+    intake: Intake,
+    options: RunOptions,
+) -> Preparation | None:
+    """Return what is prepared for all shards, where the samples are a shard and a metric looks
+    beyond them.
+
+    Raises:
+        ValueError: samples of the shard were left out, which the pool holds.
+    """
+    if options.pool is None or not any(metric.pool for metric in metrics):
+        return None
+    with samples.open("rb") as file:
+        mark = ShardMark.take(json.loads(file.readline()))
+    if mark is None:
+        return None
+    if intake.faulty:
+        raise ValueError(
+            f"{intake.faulty:,} samples of this shard cannot be scored, and others would be "
+            "compared with them; remove them from the input, and divide it again"
+        )
+    return Preparation(Path(options.pool), key_of(mark.of, metrics, stages, backends))
 
 
 async def _take_in_pool(
@@ -241,7 +282,7 @@ def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
 
 def _unchecked(before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a stored run that do not affect its results."""
-    return {name: before[name] for name in ("input", "command", ABOUT) if name in before}
+    return {name: before[name] for name in ("input", "command", POOL, ABOUT) if name in before}
 
 
 def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,6 +320,7 @@ async def _work(run: _Run, done: HashSet) -> _Work:
     folder, options = run.folder, run.options
     folder.drop_outputs()
     work = _Work()
+    prepared = await _prepared_once(run)
     backends = list(run.backends.endpoints())
     for words in held_back(options.concurrency, backends) if options.progress else ():
         tell(words)
@@ -291,8 +333,10 @@ async def _work(run: _Run, done: HashSet) -> _Work:
                     work.filled = await fill_samples(
                         folder, run.stages, gatherers, at_once * AHEAD, progress.step
                     )
-            prepared = await prepare(run.metrics, _pool(run), gatherers)
-            folder.write_prepared(prepared)
+            if prepared is None:
+                prepared = await prepare(run.metrics, _pool(run), gatherers)
+            if made := requests_of(prepared):
+                folder.write_json("prepared", made)
             with Progress("scoring", total, shown=options.progress) as progress:
                 progress.step(len(done))
                 limiter = TaskLimiter(at_once * len(run.metrics))
@@ -300,6 +344,18 @@ async def _work(run: _Run, done: HashSet) -> _Work:
         finally:
             work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
     return work
+
+
+async def _prepared_once(run: _Run) -> dict[str, Prepared] | None:
+    """Return what metrics prepare for all shards; ``None`` where the run is not of one."""
+    if run.whole is None:
+        return None
+    with Progress("preparing", shown=run.options.progress):
+        pool = WholePool(run.whole.pool, run.stages)
+        shown = bool(run.options.progress)
+        return await prepare_once(
+            run.metrics, pool, run.backends, run.options.calls, run.whole, shown=shown
+        )
 
 
 def _pool(run: _Run) -> StoredPool | None:
