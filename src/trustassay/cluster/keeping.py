@@ -18,9 +18,11 @@ from typing import Any
 import fsspec
 
 from trustassay.errors import BackendError
+from trustassay.metric import Metric
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.preparation import CALLS, PREPARED, Preparation, packed_name
 
-__all__ = ["Keeper", "Store", "fetch", "finished"]
+__all__ = ["Keeper", "Store", "fetch", "fetch_prepared", "finished", "keep_prepared"]
 
 STATE, FINISHED = "state.json", "finished.json"
 
@@ -46,10 +48,17 @@ class Store:
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
 
+    def _placed(self, name: str) -> str:
+        """Return where a file belongs; its folder is made once, as object stores ask each time."""
+        target = self._at(name)
+        if (parent := target.rpartition("/")[0]) not in self._made:
+            self._files.makedirs(parent, exist_ok=True)
+            self._made.add(parent)
+        return target
+
     def put(self, source: Path, name: str) -> None:
         """Copy a file into the store."""
-        target = self._at(name)
-        self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+        target = self._placed(name)
         if not self.local:  # an object is there when it is whole
             self._files.put_file(str(source), target)
             return
@@ -86,11 +95,7 @@ class Store:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a small file; a killed process may leave a part of it in a folder."""
-        target = self._at(name)
-        if (parent := target.rpartition("/")[0]) not in self._made:
-            self._files.makedirs(parent, exist_ok=True)
-            self._made.add(parent)
-        self._files.pipe_file(target, content)
+        self._files.pipe_file(self._placed(name), content)
 
     def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
         """Return the contents of those files that are there, by name."""
@@ -170,6 +175,37 @@ def fetch(store: Store, name: str, target: Path) -> bool:
 def finished(store: Store, name: str) -> bool:
     """Whether the run of a shard is kept in full."""
     return store.read(f"{name}/{FINISHED}") is not None
+
+
+def keep_prepared(
+    preparation: Preparation, metrics: Sequence[Metric], store: Store, name: str
+) -> None:
+    """Keep what is prepared for all shards, if it is finished and not kept yet."""
+    if preparation.read() is None or store.size(f"{name}/{PREPARED}") is not None:
+        return
+    for file in (*(packed_name(metric.name) for metric in metrics), CALLS, PREPARED):
+        if (path := preparation.path / file).exists():
+            store.put(path, f"{name}/{file}")
+
+
+def fetch_prepared(
+    store: Store, name: str, preparation: Preparation, metrics: Sequence[Metric], *, calls: bool
+) -> bool:
+    """Copy what is prepared for all shards out of the store; return whether it is here.
+
+    ``calls`` asks for the calls also where all metrics do without them.
+    """
+    if store.size(f"{name}/{PREPARED}") is None:
+        return preparation.read() is not None
+    files = [packed_name(metric.name) for metric in metrics if metric.pool]
+    there = [_is_here(store, f"{name}/{file}", preparation.path / file) for file in files]
+    if calls or not all(there):
+        _is_here(store, f"{name}/{CALLS}", preparation.calls_path)
+    return _is_here(store, f"{name}/{PREPARED}", preparation.path / PREPARED)
+
+
+def _is_here(store: Store, name: str, path: Path) -> bool:
+    return path.exists() or store.get(name, path)
 
 
 def _copy_lines(source: Path, target: Path) -> int:

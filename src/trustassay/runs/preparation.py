@@ -36,7 +36,16 @@ from trustassay.runs.preparing import Prepared, prepare, requests_of
 from trustassay.runs.stages import Stage, settings_of
 
 Arrays = Mapping[str, NDArray[Any]]
-__all__ = ["POOL", "PREPARATION", "Preparation", "key_of", "prepare_once"]
+__all__ = [
+    "CALLS",
+    "POOL",
+    "PREPARATION",
+    "PREPARED",
+    "Preparation",
+    "key_of",
+    "packed_name",
+    "prepare_once",
+]
 
 POOL, PREPARATION = "whole", "preparation"
 """Fields of the ``run.json`` of a shard: where all samples are, and what is prepared of them."""
@@ -85,19 +94,13 @@ class Preparation:
             raise self._damaged(PREPARED, "expected an object")
         return found
 
-    def files(self, metrics: Sequence[Metric]) -> list[str]:
-        """Return the names of the files that runs of shards need: the last one ends it."""
-        names = [_packed_name(metric.name) for metric in metrics if metric.pool]
-        packed = [name for name in names if self._has(name)]
-        return [*packed, *([] if packed == names else [CALLS]), PREPARED]
-
     def arrays(self, metric: str) -> Arrays | None:
         """Return what a metric packed; ``None`` if it packed nothing.
 
         Raises:
             RunFolderError: the file is damaged.
         """
-        name = _packed_name(metric)
+        name = packed_name(metric)
         if not self._has(name):
             return None
         try:
@@ -111,7 +114,7 @@ class Preparation:
         for name, arrays in packed.items():
             part = self.path / f".{name}.{os.getpid()}.part.npz"
             np.savez(part, allow_pickle=False, **arrays)
-            part.replace(self.path / _packed_name(name))
+            part.replace(self.path / packed_name(name))
         with whole(self.path / PREPARED) as file:
             file.write((json.dumps(made, indent=2) + "\n").encode())
 
@@ -193,7 +196,8 @@ def _unpacked(
     return found
 
 
-def _packed_name(metric: str) -> str:
+def packed_name(metric: str) -> str:
+    """Return the name of the file of what a metric packed."""
     return f"{metric}.npz"
 
 

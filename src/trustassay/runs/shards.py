@@ -27,7 +27,7 @@ from trustassay.runs.intake import Intake, Source, take_in
 from trustassay.runs.lines import sample_id
 from trustassay.sample import Problem, Sample, clean
 
-__all__ = ["MOST_SHARDS", "Shard", "ShardMark", "Shards", "name_of_whole", "split"]
+__all__ = ["MOST_SHARDS", "WHOLE", "Shard", "ShardMark", "Shards", "name_of_whole", "split"]
 
 MOST_SHARDS = 400
 """A merge holds two files of each open, and a process may usually have 1,024."""
