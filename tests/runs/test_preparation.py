@@ -74,9 +74,9 @@ def sharded(
     return folder / out, merge_runs(runs, folder / out).repeated
 
 
-def equal(merged: Path, whole: Path) -> None:
+def equal(merged: Path, whole: Path, files: Sequence[str] = FILES) -> None:
     assert results(merged) == results(whole)
-    for name in FILES:
+    for name in files:
         assert (merged / name).read_bytes() == (whole / name).read_bytes(), name
     stores = [CallStore(one / "calls.sqlite") for one in (merged, whole)]
     assert stores[0].counts() == stores[1].counts()
@@ -257,3 +257,31 @@ def test_a_damaged_preparation_is_named(tmp_path: Path) -> None:
             out=tmp_path / "merged-0",
             **options,
         )
+
+
+def test_the_run_of_a_shard_is_scored_again_beside_the_whole(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "a.jsonl", [answered(i) for i in range(N)])
+    first, second = (f"fewl:form=agreement,max_similarity=1,neighbours={k}" for k in (3, 2))
+    named: dict[str, Any] = {"similarity": Similar(), "embedder": Embedder()}
+    sharded(source, tmp_path, 2, metrics=first, **named)
+    api.score(source, metrics=first, out=tmp_path / "first", **named)
+    api.rescore(tmp_path / "first", metrics=second, out=tmp_path / "whole", **named)
+    again = []
+    for i in (0, 1):
+        again.append(tmp_path / f"again-{i}")
+        api.rescore(tmp_path / f"merged-{i}", metrics=second, out=again[-1], **named)
+    merged = merge_runs(again, tmp_path / "merged-again").folder.path
+    equal(merged, tmp_path / "whole", files=("samples.jsonl", "assessments.jsonl"))
+
+
+def test_a_preparation_of_other_settings_is_not_merged(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "a.jsonl", [answered(i) for i in range(N)])
+    named: dict[str, Any] = {"similarity": Similar(), "embedder": Embedder()}
+    found = api.shard(source, into=2, out=tmp_path / "shards", whole=True)
+    runs = []
+    for one, k in zip(found.shards, (3, 2), strict=True):
+        runs.append(tmp_path / f"run-{one.number}")
+        metric = f"fewl:form=agreement,neighbours={k}"
+        api.score(one.path, metrics=metric, pool=found.whole, out=runs[-1], **named)
+    with pytest.raises(RunFolderError, match=r"neighbours was 3, now 2"):
+        merge_runs(runs, tmp_path / "merged")
