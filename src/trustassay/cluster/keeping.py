@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -43,28 +43,18 @@ class Store:
             raise BackendError(f"the store {url} cannot be used: {error}") from None
         self._root = root.rstrip("/")
         self.local = "file" in self._files.protocol
-        self._made: set[str] = set()
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def _placed(self, name: str) -> str:
-        """Return where a file belongs; its folder is made once, as object stores ask each time."""
-        target = self._at(name)
-        if (parent := target.rpartition("/")[0]) not in self._made:
-            self._files.makedirs(parent, exist_ok=True)
-            self._made.add(parent)
-        return target
-
     def put(self, source: Path, name: str) -> None:
         """Copy a file into the store."""
-        target = self._placed(name)
-        if not self.local:  # an object is there when it is whole
-            self._files.put_file(str(source), target)
-            return
-        part = f"{target}.{os.getpid()}.part"
-        self._files.put_file(str(source), part)
-        Path(part).replace(target)
+        target = self._at(name)
+        # an object is there when it is whole
+        part = f"{target}.{os.getpid()}.part" if self.local else target
+        self._placed(target, lambda: self._files.put_file(str(source), part))
+        if self.local:
+            Path(part).replace(target)
 
     def get(self, name: str, target: Path) -> bool:
         """Copy a file out of the store; ``False`` if it is not there."""
@@ -95,12 +85,24 @@ class Store:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a small file; a killed process may leave a part of it in a folder."""
-        self._files.pipe_file(self._placed(name), content)
+        target = self._at(name)
+        self._placed(target, lambda: self._files.pipe_file(target, content))
 
     def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
         """Return the contents of those files that are there, by name."""
-        found = self._files.cat([self._at(name) for name in names], on_error="omit")
-        return {path.removeprefix(f"{self._root}/"): content for path, content in found.items()}
+        # cat() would first ask whether each is there
+        paths = [self._at(name) for name in names]
+        found = self._files.cat_ranges(paths, None, None, on_error="return")
+        pairs = zip(names, found, strict=True)
+        return {name: content for name, content in pairs if isinstance(content, bytes)}
+
+    def _placed(self, target: str, write: Callable[[], object]) -> None:
+        """Write a file; where its folder is missing, make that first. Object stores have none."""
+        try:
+            write()
+        except FileNotFoundError:
+            self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+            write()
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
