@@ -216,6 +216,7 @@ def test_what_cannot_be_compared_with_all_is_refused(tmp_path: Path) -> None:
     part = api.shard(faulty, into=1, out=tmp_path / "faulty", whole=True)
     with pytest.raises(ValueError, match="1 samples of this shard cannot be scored"):
         api.score(part.shards[0].path, pool=part.whole, skip_bad=True, **options)
+    assert not (tmp_path / "run").exists()
 
 
 def test_all_samples_may_move_before_the_merge(cli: Cli, tmp_path: Path) -> None:  # noqa: F811

@@ -25,7 +25,6 @@ from trustassay.metric import Metric
 from trustassay.registry import metric_class
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.options import RunOptions
-from trustassay.runs.pool import WholePool
 from trustassay.runs.preparation import Preparation, key_of, prepare_once
 from trustassay.runs.run import execute
 from trustassay.runs.settling import settle
@@ -130,7 +129,8 @@ class Worker:
     async def _working(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Do what :meth:`stop` stops."""
         await self.ready()
-        task = self._work = asyncio.ensure_future(work())
+        task = asyncio.ensure_future(work())
+        self._work = task
         try:
             return await task
         finally:
@@ -157,15 +157,14 @@ class Worker:
     async def _prepare(self) -> None:
         assert self._settled
         metrics, backends = self._settled
-        pool, preparation = await self._whole()
+        preparation = await self._preparation()
         if preparation.read() is None:
             stages = stages_of(metrics, backends, self._options.filling)
-            calls = self._options.calls
-            await prepare_once(metrics, WholePool(pool, stages), backends, calls, preparation)
+            await prepare_once(preparation, metrics, stages, backends, self._options.calls)
         await self._keep_prepared(preparation)
 
-    async def _whole(self) -> tuple[Path, Preparation]:
-        """Return the file of all samples, and what is prepared of them, as far as it is kept."""
+    async def _preparation(self) -> Preparation:
+        """Fetch all samples, and what is prepared of them, as far as it is kept."""
         assert self._settled
         metrics, backends = self._settled
         job, pool = self._job, self._job.folder() / WHOLE
@@ -177,7 +176,7 @@ class Worker:
         fetch = partial(fetch_prepared, self._store, name, preparation, metrics, calls=False)
         async with preparation.alone(shown=False):  # by one worker of this machine
             await asyncio.to_thread(fetch)
-        return pool, preparation
+        return preparation
 
     async def _keep_prepared(self, preparation: Preparation) -> None:
         assert self._settled
@@ -196,8 +195,8 @@ class Worker:
             raise RunFolderError(f"{job.store}: holds no {shard}; run the same command again")
         options, preparation = self._options, None
         if job.whole:
-            pool, preparation = await self._whole()
-            options = replace(options, pool=pool)
+            preparation = await self._preparation()
+            options = replace(options, pool=preparation.pool)
         folder = RunFolder(home / "runs" / shard)
         keeper = Keeper(folder, self._store, f"{job.id}/runs/{shard}")
         await _free(folder)

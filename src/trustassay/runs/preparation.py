@@ -31,8 +31,10 @@ from trustassay.errors import RunFolderError
 from trustassay.files import whole
 from trustassay.metric import Metric
 from trustassay.progress import tell
+from trustassay.runs.intake import Intake
 from trustassay.runs.pool import WholePool
 from trustassay.runs.preparing import Prepared, prepare, requests_of
+from trustassay.runs.shards import ShardMark
 from trustassay.runs.stages import Stage, settings_of
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -44,6 +46,7 @@ __all__ = [
     "Preparation",
     "key_of",
     "packed_name",
+    "preparation_of",
     "prepare_once",
 ]
 
@@ -143,12 +146,40 @@ class Preparation:
         return RunFolderError(f"{self.path / name}: damaged ({why}); remove {self.path}")
 
 
-async def prepare_once(
+def preparation_of(
+    samples: Path,
+    intake: Intake,
+    pool: str | os.PathLike[str] | None,
     metrics: Sequence[Metric],
-    pool: WholePool,
+    stages: Sequence[Stage],
+    backends: Backends,
+) -> Preparation | None:
+    """Return what is prepared for all shards, where a run's samples are a shard and a metric looks
+    beyond them; ``metrics`` are resolved.
+
+    Raises:
+        ValueError: samples of the shard were left out, which the pool holds.
+    """
+    if pool is None or not any(metric.pool for metric in metrics):
+        return None
+    with samples.open("rb") as file:
+        mark = ShardMark.take(json.loads(file.readline()))
+    if mark is None:
+        return None
+    if intake.faulty:
+        raise ValueError(
+            f"{intake.faulty:,} samples of this shard cannot be scored, and others would be "
+            "compared with them; remove them from the input, and divide it again"
+        )
+    return Preparation(Path(pool), key_of(mark.of, metrics, stages, backends))
+
+
+async def prepare_once(
+    preparation: Preparation,
+    metrics: Sequence[Metric],
+    stages: Sequence[Stage],
     backends: Backends,
     calls: CallOptions,
-    preparation: Preparation,
     *,
     shown: bool = False,
 ) -> dict[str, Prepared]:
@@ -157,6 +188,7 @@ async def prepare_once(
     What is there is taken. What is not is prepared, and stored for the runs of other shards; what
     fails, or lacks what a model did not answer, is not stored.
     """
+    pool = WholePool(preparation.pool, stages)
     found: dict[str, Prepared] = {}
     async with preparation.alone(shown=shown):
         made = preparation.read()

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from trustassay.calls.backends import MODEL, Backends
@@ -37,11 +36,16 @@ from trustassay.runs.intake import YIELD_EVERY, Intake, Source, checks_of, take_
 from trustassay.runs.looks import first_verdict
 from trustassay.runs.options import RunOptions
 from trustassay.runs.outputs import write_outputs
-from trustassay.runs.pool import StoredPool, WholePool
-from trustassay.runs.preparation import POOL, PREPARATION, Preparation, key_of, prepare_once
+from trustassay.runs.pool import StoredPool
+from trustassay.runs.preparation import (
+    POOL,
+    PREPARATION,
+    Preparation,
+    preparation_of,
+    prepare_once,
+)
 from trustassay.runs.preparing import Prepared, prepare, requests_of
 from trustassay.runs.settling import check_run_keys, check_served
-from trustassay.runs.shards import ShardMark
 from trustassay.runs.stages import Stage, settings_of, stages_of
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Sample, clean
@@ -183,11 +187,11 @@ async def _begin(
         check_served(metrics, backends, intake.inventory)
         stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
         check_run_keys(metrics, backends, stores, missing)
+        resolved = [metric.resolved(intake.inventory) for metric in metrics]
+        whole = preparation_of(part, intake, options.pool, resolved, stages, backends)
     except BaseException:
         part.unlink()
         raise
-    resolved = [metric.resolved(intake.inventory) for metric in metrics]
-    whole = _whole(resolved, stages, backends, part, intake, options)
     pool = {} if whole else await _take_in_pool(metrics, folder, options)
     settings = as_stored(
         {
@@ -225,34 +229,6 @@ async def _begin(
     else:
         part.replace(folder.samples_path)
     return _Run(resolved, stages, backends, folder, options, intake, whole)
-
-
-def _whole(
-    metrics: Sequence[Metric],
-    stages: Sequence[Stage],
-    backends: Backends,
-    samples: Path,
-    intake: Intake,
-    options: RunOptions,
-) -> Preparation | None:
-    """Return what is prepared for all shards, where the samples are a shard and a metric looks
-    beyond them.
-
-    Raises:
-        ValueError: samples of the shard were left out, which the pool holds.
-    """
-    if options.pool is None or not any(metric.pool for metric in metrics):
-        return None
-    with samples.open("rb") as file:
-        mark = ShardMark.take(json.loads(file.readline()))
-    if mark is None:
-        return None
-    if intake.faulty:
-        raise ValueError(
-            f"{intake.faulty:,} samples of this shard cannot be scored, and others would be "
-            "compared with them; remove them from the input, and divide it again"
-        )
-    return Preparation(Path(options.pool), key_of(mark.of, metrics, stages, backends))
 
 
 async def _take_in_pool(
@@ -320,7 +296,13 @@ async def _work(run: _Run, done: HashSet) -> _Work:
     folder, options = run.folder, run.options
     folder.drop_outputs()
     work = _Work()
-    prepared = await _prepared_once(run)
+    prepared = None
+    if run.whole:
+        with Progress("preparing", shown=options.progress):
+            shown = bool(options.progress)
+            prepared = await prepare_once(
+                run.whole, run.metrics, run.stages, run.backends, options.calls, shown=shown
+            )
     backends = list(run.backends.endpoints())
     for words in held_back(options.concurrency, backends) if options.progress else ():
         tell(words)
@@ -344,18 +326,6 @@ async def _work(run: _Run, done: HashSet) -> _Work:
         finally:
             work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
     return work
-
-
-async def _prepared_once(run: _Run) -> dict[str, Prepared] | None:
-    """Return what metrics prepare for all shards; ``None`` where the run is not of one."""
-    if run.whole is None:
-        return None
-    with Progress("preparing", shown=run.options.progress):
-        pool = WholePool(run.whole.pool, run.stages)
-        shown = bool(run.options.progress)
-        return await prepare_once(
-            run.metrics, pool, run.backends, run.options.calls, run.whole, shown=shown
-        )
 
 
 def _pool(run: _Run) -> StoredPool | None:
