@@ -208,3 +208,16 @@ def test_what_is_prepared_is_kept_and_fetched(tmp_path: Path, url: str) -> None:
     assert arrays["told"].tolist() == [0, 1, 2]
     assert fetch_prepared(store, "job/prepared", there, metrics, calls=True)
     assert there.calls_path.read_bytes() == here.calls_path.read_bytes()
+
+
+def test_small_files_are_read_by_one_request_each(tmp_path: Path, url: str) -> None:
+    store = Store(url)
+    store.write("a/one.json", b"1")
+    if url.startswith("s3"):
+        asked = []
+        store._files.s3.meta.events.register(
+            "before-send.s3", lambda request, **_: asked.append(request)
+        )
+    assert store.read_all(["a/one.json", "a/two.json", "b/one.json"]) == {"a/one.json": b"1"}
+    if url.startswith("s3"):
+        assert [one.method for one in asked] == ["GET"] * 3

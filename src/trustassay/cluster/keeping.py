@@ -24,6 +24,8 @@ from trustassay.runs.preparation import CALLS, PREPARED, Preparation, packed_nam
 
 __all__ = ["Keeper", "Store", "fetch", "fetch_prepared", "finished", "keep_prepared"]
 
+LARGEST = 2**30
+"""Bytes that a small file does not exceed."""
 STATE, FINISHED = "state.json", "finished.json"
 
 
@@ -89,10 +91,12 @@ class Store:
         self._placed(target, lambda: self._files.pipe_file(target, content))
 
     def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return the contents of those files that are there, by name."""
-        # cat() would first ask whether each is there
+        """Return the contents of those small files that are there, by name.
+
+        One request for each: without a range, s3fs first asks whether it is there, and how large.
+        """
         paths = [self._at(name) for name in names]
-        found = self._files.cat_ranges(paths, None, None, on_error="return")
+        found = self._files.cat_ranges(paths, 0, LARGEST, on_error="return")
         pairs = zip(names, found, strict=True)
         return {name: content for name, content in pairs if isinstance(content, bytes)}
 
