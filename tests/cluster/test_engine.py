@@ -243,6 +243,31 @@ def test_a_metric_that_looks_beyond_its_sample_prepares_once(cluster: Any, tmp_p
 
 @needs_ray
 @pytest.mark.slow
+def test_answers_of_other_shards_are_distractors(cluster: Any, tmp_path: Path) -> None:
+    names = [f"{first} {last}" for first in ("Anna", "Paul") for last in ("Black", "Hill", "Woods")]
+    rows: list[dict[str, Any]] = [
+        {"id": f"q{i}", "question": f"Who built lamp {i}?", "response": f"{name} is behind it."}
+        for i, name in enumerate(names)
+    ]
+    rows += [{"id": f"n{i}", "question": f"Who built hut {i}?"} for i in range(6)]
+    source = jsonl(tmp_path / "a.jsonl", rows)
+    with LlmServer(reply="text:A") as server:
+        named: dict[str, Any] = {"metrics": "consistency:sources=pool", "cache": None}
+        named["model"] = f"openai:m@{server.base_url}"
+        options: dict[str, Any] = {"engine": "ray", "workers": 2, "shards": 3}
+        options["scratch"] = str(tmp_path / "disk")
+        api.score(source, out=tmp_path / "run", **named, **options)
+        received = server.stats()["received"]
+        api.score(source, out=tmp_path / "whole", **named)
+        assert received == server.stats()["received"] - received  # nothing was asked twice
+    assert without_seconds(tmp_path / "run") == without_seconds(tmp_path / "whole")
+    for name in FILES:
+        ours, theirs = ((tmp_path / one / name).read_bytes() for one in ("run", "whole"))
+        assert ours == theirs, name
+
+
+@needs_ray
+@pytest.mark.slow
 def test_a_model_that_cannot_be_loaded_ends_the_run(cluster: Any, tmp_path: Path) -> None:
     source = jsonl(tmp_path / "a.jsonl", records(4))
     with pytest.raises(BackendError, match="absent"):

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import fcntl
 import hashlib
 import json
@@ -125,19 +124,31 @@ class Preparation:
     async def alone(self, *, shown: bool) -> AsyncIterator[None]:
         """Hold the folder, so that of several processes one prepares and the others wait.
 
-        Where the file system has no locks, each goes ahead.
+        Raises:
+            RunFolderError: its file system has no locks.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.path, os.O_RDONLY)
         try:
             waited = 0.0
-            while _locked_by_another(lock):
+            while not self._locked(lock):
                 await asyncio.sleep(LOOK_EVERY_S)
                 if waited < SAY_AFTER_S <= (waited := waited + LOOK_EVERY_S) and shown:
                     tell(f"waiting for another process, which prepares {self.path}")
             yield
         finally:
             os.close(lock)
+
+    def _locked(self, lock: int) -> bool:
+        """Whether this process holds the folder now."""
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            words = f"cannot be locked ({error}); move the file of all samples to a local disk"
+            raise RunFolderError(f"{self.path}: {words}") from None
+        return True
 
     def _has(self, name: str) -> bool:
         return (self.path / name).exists()
@@ -231,11 +242,3 @@ def _unpacked(
 def packed_name(metric: str) -> str:
     """Return the name of the file of what a metric packed."""
     return f"{metric}.npz"
-
-
-def _locked_by_another(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
-    return False
