@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import fcntl
 import json
 import shutil
 from collections import Counter
@@ -21,6 +24,7 @@ from trustassay.calls.store import CallStore
 from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError, RunFolderError
 from trustassay.runs.merging import merge_runs
+from trustassay.runs.preparation import Preparation
 
 FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
 N = 24
@@ -286,3 +290,27 @@ def test_a_preparation_of_other_settings_is_not_merged(tmp_path: Path) -> None:
         api.score(one.path, metrics=metric, pool=found.whole, out=runs[-1], **named)
     with pytest.raises(RunFolderError, match=r"neighbours was 3, now 2"):
         merge_runs(runs, tmp_path / "merged")
+
+
+def test_of_several_runs_one_prepares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (Preparation(tmp_path / "whole.jsonl", "key") for _ in range(2))
+    seen: list[str] = []
+
+    async def held(preparation: Preparation, name: str) -> None:
+        async with preparation.alone(shown=False):
+            seen.append(f"{name} begins")
+            await asyncio.sleep(0.3)
+            seen.append(f"{name} ends")
+
+    async def both() -> None:
+        await asyncio.gather(held(one, "one"), held(other, "other"))
+
+    asyncio.run(both())
+    assert seen == ["one begins", "one ends", "other begins", "other ends"]
+
+    def without_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", without_locks)
+    with pytest.raises(RunFolderError, match="cannot be locked"):
+        asyncio.run(held(one, "one"))
