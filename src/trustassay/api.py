@@ -48,6 +48,7 @@ from trustassay.runs.options import run_options
 from trustassay.runs.outputs import write_report
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
+from trustassay.runs.preparation import POOL
 from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
 from trustassay.runs.shards import Shards, split
@@ -450,8 +451,9 @@ def rescore(
     chosen = _built(metrics)
     check_keywords(options, RescoreOptions, backend_words(), chosen)
     given: dict[str, Any] = dict(options)
-    if old.pool_path.exists() and any(metric.pool for metric in chosen):
-        given.setdefault("pool", old.pool_path)
+    pool = old.pool_path if old.pool_path.exists() else settings.get(POOL)
+    if pool is not None and any(metric.pool for metric in chosen):
+        given.setdefault("pool", pool)
     if given.get("seed") is None:
         given["seed"] = settings["seed"]
     given |= given.pop("backends", {})
@@ -461,7 +463,7 @@ def rescore(
     )
 
 
-def shard(
+def shard(  # noqa: PLR0913 - one argument an option
     samples: Source,
     *,
     into: int,
@@ -469,9 +471,13 @@ def shard(
     fields: Mapping[str, str] | None = None,
     limit: int | None = None,
     skip_bad: bool = False,
+    whole: bool = False,
     progress: bool = False,
 ) -> Shards:
     """Write samples into shards, files in the new folder ``out``, each to be scored by itself.
+
+    ``whole`` also writes all samples into one file, which metrics that compare a sample with all
+    others take as the option ``pool``.
 
     Raises:
         InputError, BadInputError: the input has faults; nothing was written.
@@ -486,6 +492,7 @@ def shard(
             fields=fields or {},
             limit=limit,
             skip_bad=skip_bad,
+            keep_whole=whole,
             progress=progress,
         )
     )
@@ -495,17 +502,26 @@ def merge(
     runs: Sequence[str | os.PathLike[str]],
     *,
     out: str | os.PathLike[str],
+    pool: str | os.PathLike[str] | None = None,
     prices: Prices | None = None,
     progress: bool = False,
 ) -> Run:
     """Put the runs of all shards of an input together, into the folder ``out``.
+
+    ``pool`` is the file of all samples that the runs were given, where it was moved since.
 
     Raises:
         UnfinishedShardsError: shards are missing or unfinished.
         RunFolderError: the runs do not belong together, or ``out`` holds something else.
     """
     steps = Steps(shown=progress)
-    found = merge_runs([Path(run) for run in runs], Path(out), prices=prices, steps=steps)
+    found = merge_runs(
+        [Path(run) for run in runs],
+        Path(out),
+        pool=None if pool is None else Path(pool),
+        prices=prices,
+        steps=steps,
+    )
     if found.repeated and progress:
         tell(f"{found.repeated:,} calls were made and paid for by more than one shard")
     return Run(found.folder, found.outcome)

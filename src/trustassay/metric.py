@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self
 
+from numpy.typing import NDArray
+
 from trustassay.capabilities import Models
 from trustassay.sample import Problem, Sample
 from trustassay.summaries import (
@@ -201,7 +203,9 @@ class Pool(Protocol):
 
     @property
     def own(self) -> Pool:
-        """The samples of the run itself: this pool, unless it is a file of its own."""
+        """The samples of the run itself: this pool, unless it is a file of its own. For the run
+        of a shard it holds those of all shards.
+        """
         ...
 
     def __len__(self) -> int: ...
@@ -217,7 +221,8 @@ class Pool(Protocol):
     async def filled(self, index: int, models: Models, /) -> Sample:
         """Return a sample with its references; those of a file of its own are asked for now.
 
-        The run's own samples are filled already. What fails is missing.
+        The run's own samples are filled already; of the run of a shard, those of other shards are
+        filled now. What fails is missing.
         """
         ...
 
@@ -328,6 +333,16 @@ class Metric(ABC):
         metric fail.
         """
         return None
+
+    def pack(self, prepared: Any) -> Mapping[str, NDArray[Any]] | None:  # noqa: ARG002
+        """Return what :meth:`prepare` returned as arrays of numbers and texts, for runs of shards
+        to share; ``None`` where each prepares for itself, by the stored replies.
+        """
+        return None
+
+    def unpack(self, arrays: Mapping[str, NDArray[Any]], pool: Pool) -> Any:
+        """Return what :meth:`prepare` returned, from the arrays of :meth:`pack`."""
+        raise NotImplementedError
 
     @abstractmethod
     async def assess(self, context: Context) -> Assessment:

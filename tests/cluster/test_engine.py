@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
+from tests.cluster.slow_embedder import LOG
 from tests.llm_server import LlmServer
 from tests.support import jsonl, record, records
 from trustassay import api
@@ -69,7 +71,10 @@ def test_options_that_make_no_sense_are_refused(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"metrics": "fewl", "generator": "openai:m"}, "compares a sample with all others"),
+        (
+            {"metrics": "fewl", "generator": "openai:m", "pool": "other.jsonl"},
+            "compares a sample with those of --pool",
+        ),
         ({"entailer": lambda _, __: 1.0}, "takes a URI"),
         ({"budget": "5usd"}, "--budget is not kept"),
         ({"workers": 0}, "workers: expected 1 or more"),
@@ -101,7 +106,14 @@ def test_a_shard_whose_worker_dies_again_and_again_is_given_up(tmp_path: Path) -
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    log = tmp_path_factory.mktemp("embedder") / "asked"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LOG, str(log))  # workers have the environment of the start
+        yield from started()
+
+
+def started() -> Iterator[Any]:
     with connected(ClusterOptions(workers=2)) as ray:
         yield ray
 
@@ -160,6 +172,8 @@ def test_a_killed_worker_loses_nothing(cluster: Any, tmp_path: Path) -> None:
         assert (run / name).read_bytes() == (whole / name).read_bytes(), name
     assert not (run / engine.HOME).exists()
     assert not list((tmp_path / "disk").iterdir())
+    leases = cluster.get_actor(f"leases-{version('trustassay')}", namespace="trustassay")
+    assert cluster.get(leases.leased.remote()) >= 60  # calls started as the service said
 
 
 @needs_ray
@@ -187,6 +201,69 @@ def test_an_interrupted_run_goes_on(
         scored(source, server, out, **options)
         assert server.stats()["received"] == 40
     assert json.loads((out / "summary.json").read_bytes())["metrics"]["grounding"]["n"] == 40
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_metric_that_looks_beyond_its_sample_prepares_once(cluster: Any, tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": f"q{i}",
+            "question": f"Who built lamp {i}?",
+            "response": f"A red house {i % 5}.",
+            "references": {"one": [f"A red house {i % 4}."], "two": [f"A house {i % 3}."]},
+        }
+        for i in range(40)
+    ]
+    source, log = jsonl(tmp_path / "a.jsonl", rows), Path(os.environ[LOG])
+    named: dict[str, Any] = {"metrics": "fewl:form=agreement,max_similarity=1,neighbours=3"}
+    named |= {"similarity": "lexical", "embedder": "python:tests.cluster.slow_embedder:embedder"}
+    options: dict[str, Any] = {"engine": "ray", "workers": 2, "shards": 4}
+    options["scratch"] = str(tmp_path / "disk")
+
+    def kill() -> None:
+        while not log.exists() or log.read_text().count("\n") < 10:
+            time.sleep(0.05)
+        for pid in workers():
+            os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    api.score(source, out=tmp_path / "run", **named, **options)
+    killer.join()
+    asked = log.read_text().splitlines()
+    api.score(source, out=tmp_path / "whole", **named)
+    assert set(asked) == {row["question"] for row in rows}
+    assert len(asked) <= 40 + 5  # a batch was in progress
+    assert without_seconds(tmp_path / "run") == without_seconds(tmp_path / "whole")
+    for name in (*FILES, "prepared.json"):
+        ours, theirs = ((tmp_path / one / name).read_bytes() for one in ("run", "whole"))
+        assert ours == theirs, name
+
+
+@needs_ray
+@pytest.mark.slow
+def test_answers_of_other_shards_are_distractors(cluster: Any, tmp_path: Path) -> None:
+    names = [f"{first} {last}" for first in ("Anna", "Paul") for last in ("Black", "Hill", "Woods")]
+    rows: list[dict[str, Any]] = [
+        {"id": f"q{i}", "question": f"Who built lamp {i}?", "response": f"{name} is behind it."}
+        for i, name in enumerate(names)
+    ]
+    rows += [{"id": f"n{i}", "question": f"Who built hut {i}?"} for i in range(6)]
+    source = jsonl(tmp_path / "a.jsonl", rows)
+    with LlmServer(reply="text:A") as server:
+        named: dict[str, Any] = {"metrics": "consistency:sources=pool", "cache": None}
+        named["model"] = f"openai:m@{server.base_url}"
+        options: dict[str, Any] = {"engine": "ray", "workers": 2, "shards": 3}
+        options["scratch"] = str(tmp_path / "disk")
+        api.score(source, out=tmp_path / "run", **named, **options)
+        received = server.stats()["received"]
+        api.score(source, out=tmp_path / "whole", **named)
+        assert received == server.stats()["received"] - received  # nothing was asked twice
+    assert without_seconds(tmp_path / "run") == without_seconds(tmp_path / "whole")
+    for name in FILES:
+        ours, theirs = ((tmp_path / one / name).read_bytes() for one in ("run", "whole"))
+        assert ours == theirs, name
 
 
 @needs_ray

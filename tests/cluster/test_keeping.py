@@ -6,29 +6,67 @@ import asyncio
 import json
 import shutil
 import sys
+import uuid
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import fsspec
+import numpy as np
 import pytest
 
 from tests.llm_server import LlmServer
 from tests.support import jsonl, records
 from trustassay import api
 from trustassay.calls.store import CallStore, StoredCall
-from trustassay.cluster.keeping import Keeper, Store, fetch, finished
+from trustassay.cluster.keeping import (
+    Keeper,
+    Store,
+    fetch,
+    fetch_prepared,
+    finished,
+    keep_prepared,
+)
 from trustassay.cluster.replies import SharedReplies
 from trustassay.cluster.worker import Job, Worker
 from trustassay.errors import BackendError
+from trustassay.metrics.fewl import Fewl
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.options import run_options
+from trustassay.runs.preparation import Preparation
 
 
-@pytest.fixture(params=["folder", "memory"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture(params=["folder", "memory", "s3"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Yield a store: ``s3`` is moto's server on 127.0.0.1, where moto and s3fs are installed."""
     if request.param == "folder":
-        return str(tmp_path / "store")
-    fsspec.filesystem("memory").rm("/", recursive=True)
-    return "memory://store"
+        yield str(tmp_path / "store")
+    elif request.param == "memory":
+        fsspec.filesystem("memory").rm("/", recursive=True)
+        yield "memory://store"
+    else:
+        yield from s3_bucket()
+
+
+def s3_bucket() -> Iterator[str]:
+    server = pytest.importorskip("moto.server", reason="moto is not installed")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
+    started = server.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    started.start()
+    try:
+        _, port = started.get_host_and_port()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+                patch.setenv(name, "test")
+            patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+            s3fs.S3FileSystem.clear_instance_cache()
+            bucket = f"bucket-{uuid.uuid4()}"  # servers of one process share what they hold
+            s3fs.S3FileSystem().mkdir(bucket)
+            yield f"s3://{bucket}/runs"
+    finally:
+        s3fs.S3FileSystem.clear_instance_cache()
+        started.stop()
 
 
 def a_run(tmp_path: Path) -> RunFolder:
@@ -71,6 +109,8 @@ def test_what_holds_more_is_not_replaced(tmp_path: Path, url: str) -> None:
 @pytest.mark.parametrize("url", ["nothing://store", "s3://store"])
 def test_a_store_that_cannot_be_used_says_why(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
+    known = import_module("fsspec.registry")._registry
+    monkeypatch.delitem(known, "s3", raising=False)  # as if it was not used before
     with pytest.raises(BackendError, match=f"the store {url} cannot be used: .*(known|s3fs)"):
         Store(url)
 
@@ -100,8 +140,8 @@ def test_a_reply_of_another_machine_is_found(tmp_path: Path, url: str) -> None:
     third.close()
 
 
-def test_a_damaged_reply_is_not_there(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "store"))
+def test_a_damaged_reply_is_not_there(tmp_path: Path, url: str) -> None:
+    store = Store(url)
     replies = SharedReplies(tmp_path / "a", store, "replies", "one")
     key = call(b"a").key
     for content in (b"", b'{"run": "one"', b"[]", b'{"run": "x", "key": "zz"}', b'{"key": "61"}'):
@@ -111,7 +151,7 @@ def test_a_damaged_reply_is_not_there(tmp_path: Path) -> None:
     replies.close()
 
 
-def test_a_worker_goes_on_where_another_ended(tmp_path: Path) -> None:
+def test_a_worker_goes_on_where_another_ended(tmp_path: Path, url: str) -> None:
     rows = [{**row, "response": None} for row in records(24)]
     shard = jsonl(tmp_path / "s.jsonl", rows)
     with LlmServer(latency_ms=30) as server:
@@ -122,7 +162,7 @@ def test_a_worker_goes_on_where_another_ended(tmp_path: Path) -> None:
                 metrics={"grounding": {"correctness": "none"}},
                 backends={"entailer": "lexical", "model": f"openai:m@{server.base_url}"},
                 options=run_options(report=False, cache=None, concurrency=2, at_once=2),
-                store=str(tmp_path / "store"),
+                store=url,
                 replies="replies",
                 scratch=str(tmp_path / disk),
             )
@@ -137,14 +177,47 @@ def test_a_worker_goes_on_where_another_ended(tmp_path: Path) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await work
 
-        Store(str(tmp_path / "store")).put(shard, "job/shards/s.jsonl")
+        store = Store(url)
+        store.put(shard, "job/shards/s.jsonl")
         asyncio.run(stopped())
         shutil.rmtree(tmp_path / "one")
         assert asyncio.run(worker("two").score("s.jsonl")) == 24
         stats = server.stats()
         assert 24 <= stats["received"] <= 26  # two may have been in progress
-    assert finished(Store(str(tmp_path / "store")), "job/runs/s.jsonl")
+    assert finished(store, "job/runs/s.jsonl")
     target = tmp_path / "kept"
-    assert fetch(Store(str(tmp_path / "store")), "job/runs/s.jsonl", target)
+    assert fetch(store, "job/runs/s.jsonl", target)
     used = json.loads((target / "summary.json").read_bytes())["usage"]["models"]
     assert [(one["calls"], one["cached"]) for one in used.values()] == [(24, 0)]
+
+
+def test_what_is_prepared_is_kept_and_fetched(tmp_path: Path, url: str) -> None:
+    store, metrics = Store(url), [Fewl()]
+    here, there = (Preparation(tmp_path / one / "whole.jsonl", "key") for one in ("a", "b"))
+    here.path.mkdir(parents=True)
+    CallStore(here.calls_path).close()
+    keep_prepared(here, metrics, store, "job/prepared")  # not finished
+    assert not fetch_prepared(store, "job/prepared", there, metrics, calls=False)
+    here.write({"fewl": {"told": np.arange(3)}}, {"fewl": {"calls": {"embedding": 3}, "usage": {}}})
+    keep_prepared(here, metrics, store, "job/prepared")
+    assert fetch_prepared(store, "job/prepared", there, metrics, calls=False)
+    assert not there.calls_path.exists()  # the arrays are enough
+    assert there.read() == here.read()
+    arrays = there.arrays("fewl")
+    assert arrays is not None
+    assert arrays["told"].tolist() == [0, 1, 2]
+    assert fetch_prepared(store, "job/prepared", there, metrics, calls=True)
+    assert there.calls_path.read_bytes() == here.calls_path.read_bytes()
+
+
+def test_small_files_are_read_by_one_request_each(tmp_path: Path, url: str) -> None:
+    store = Store(url)
+    store.write("a/one.json", b"1")
+    if url.startswith("s3"):
+        asked = []
+        store._files.s3.meta.events.register(
+            "before-send.s3", lambda request, **_: asked.append(request)
+        )
+    assert store.read_all(["a/one.json", "a/two.json", "b/one.json"]) == {"a/one.json": b"1"}
+    if url.startswith("s3"):
+        assert [one.method for one in asked] == ["GET"] * 3

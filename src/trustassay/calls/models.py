@@ -36,6 +36,10 @@ class SampleModels:
             raise AttributeError(f"unknown capability {name!r}; known: {', '.join(capabilities())}")
         return lambda *given, **options: self.ask(found.name, found.item(*given, **options))
 
+    def uncounted(self) -> SampleModels:
+        """Return the same models for what does not count for this sample."""
+        return SampleModels(self._gatherers)
+
     def names(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role, or of a capability's backends."""
         return self._gatherers.backends.named(role)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -17,6 +17,13 @@ def merge(
         typer.Argument(metavar="RUN...", help="The runs of all shards.", show_default=False),
     ],
     out: Annotated[Path, typer.Option(help="The folder of the whole run.", show_default=False)],
+    pool: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="The file of all samples that the runs were given as --pool, if it was moved.",
+            show_default=False,
+        ),
+    ] = None,
     prices: common.PricesFile = None,
     as_json: common.Json = False,
 ) -> None:
@@ -34,4 +41,4 @@ def merge(
         from trustassay.calls.spending import Prices
 
         known = Prices.read(prices) if prices else None
-        show(api.merge(runs, out=out, prices=known, progress=True), as_json=as_json)
+        show(api.merge(runs, out=out, pool=pool, prices=known, progress=True), as_json=as_json)

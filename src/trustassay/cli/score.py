@@ -15,7 +15,8 @@ from trustassay.cli.plan import show_plan
 Pool = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads it
     typer.Option(
-        help="Samples for metrics that compare a sample with others. Default: those of the input.",
+        help="Samples for metrics that compare a sample with others. Default: those of the input. "
+        "For a shard, the file that shard --whole writes.",
         show_default=False,
     ),
 ]

@@ -25,25 +25,38 @@ def shard(
         typer.Option(help="The new folder. Default: INPUT.shards.", show_default=False),
     ] = None,
     records: Records,
+    whole: Annotated[
+        bool,
+        typer.Option(
+            "--whole",
+            help="Also write all samples into one file, NAME.whole.jsonl, for metrics that compare "
+            "a sample with all others.",
+        ),
+    ] = False,
 ) -> None:
     """Divide an input into shards, to be scored on several machines and merged.
 
     A sample's shard follows from its id. Score each shard into a folder of its own with the same
     options, then give these folders to merge. Metrics that compare a sample with all others
-    (fewl) refuse shards.
+    (fewl) need the file that --whole writes: give it to score as --pool.
 
     \b
     trustassay shard answers.jsonl --into 8
     trustassay score answers.jsonl.shards/answers.jsonl.shard-0-of-8.jsonl --out runs/0
     trustassay merge runs/* --out whole
+    trustassay shard answers.jsonl --into 8 --whole
     """
     with errors_for_people():
         from trustassay import api
 
         target = out or source.with_name(f"{source.name}.shards")
-        found = api.shard(source, into=into, out=target, progress=True, **records.read())
+        found = api.shard(
+            source, into=into, out=target, whole=whole, progress=True, **records.read()
+        )
         for one in found.shards:
             say(f"{one.path}: {one.samples:,} samples")
+        if found.whole:
+            say(f"{found.whole}: all samples")
         if found.intake.faulty:
             say(f"skipped as faulty: {found.intake.faulty}")
         if empty := found.into - len(found.shards):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.backends.telemetry import import_ray
-from trustassay.cluster.keeping import Store, fetch, finished
+from trustassay.cluster.keeping import Store, fetch, fetch_prepared, finished
 from trustassay.cluster.ray_cluster import ClusterOptions, Crew, cause_of, connected
 from trustassay.cluster.worker import Job
 from trustassay.errors import BackendError, RunFolderError
@@ -28,8 +28,9 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Source
 from trustassay.runs.merging import Merged, merge_runs
 from trustassay.runs.options import RunOptions
+from trustassay.runs.preparation import PREPARATION, Preparation
 from trustassay.runs.run import setting_changes
-from trustassay.runs.shards import MOST_SHARDS, split
+from trustassay.runs.shards import MOST_SHARDS, WHOLE, split
 
 __all__ = ["HOME", "score_on_cluster"]
 
@@ -70,6 +71,8 @@ def score_on_cluster(
             name = f"{plan.job.id}/shards/{path.name}"
             if store.size(name) != path.stat().st_size:
                 store.put(path, name)
+        if plan.pool and store.size(plan.job.whole_name) != plan.pool.stat().st_size:
+            store.put(plan.pool, plan.job.whole_name)
         waiting = [one for one in plan.shards if not finished(store, plan.name_of(one))]
         if waiting:
             _run(plan, waiting, cluster, options)
@@ -81,9 +84,12 @@ def score_on_cluster(
                 ):
                     raise RunFolderError(f"{store.url}: the run of {path.name} is not there")
                 step()
+        if plan.pool:
+            _fetch_prepared(plan, plan.pool, runs[0], store)
         merged = merge_runs(
             runs,
             out,
+            pool=plan.pool,
             prices=options.calls.prices,
             command=options.command,
             metrics=plan.metrics,
@@ -99,10 +105,14 @@ def score_on_cluster(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The shards of a run, the largest first, and what workers are told."""
+    """The shards of a run, the largest first, and what workers are told.
+
+    pool: the file of all samples, where metrics look beyond a shard.
+    """
 
     job: Job
     shards: Sequence[Path]
+    pool: Path | None
     metrics: Sequence[Metric]
     source: str
     samples: int
@@ -114,12 +124,11 @@ class _Plan:
 
 def _check(metrics: Sequence[Metric], backends: Mapping[str, Any], options: RunOptions) -> None:
     """Refuse what a cluster cannot do, before anything is started."""
-    for metric in metrics:
-        if metric.pool:
-            raise ValueError(
-                f"{metric.name} compares a sample with all others, which workers do not have: "
-                "score it without --engine ray"
-            )
+    if options.pool is not None and (beyond := [one.name for one in metrics if one.pool]):
+        raise ValueError(
+            f"{beyond[0]} compares a sample with those of --pool, which workers do not have: score "
+            "it without --engine ray, or compare it with those of the input"
+        )
     for word, choice in backends.items():
         values = choice.values() if isinstance(choice, Mapping) else choice
         several = isinstance(choice, Mapping | Sequence) and not isinstance(choice, str)
@@ -173,6 +182,7 @@ def _planned(
                 fields=options.fields,
                 limit=options.limit,
                 skip_bad=options.skip_bad,
+                keep_whole=any(metric.pool for metric in metrics),
                 progress=bool(options.progress),
             )
         )
@@ -180,6 +190,7 @@ def _planned(
         identifier = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
         counts = dataclasses.asdict(found.intake.inventory)
         plan = {"id": identifier, "settings": settings, "inventory": counts}
+        plan["whole"] = found.intake.sha256 if found.whole else ""
         with whole(plan_path) as file:
             file.write(json.dumps(plan, indent=2).encode())
     elif changes := list(setting_changes(plan["settings"], settings)):
@@ -196,11 +207,24 @@ def _planned(
         _for_workers(options),
         cluster.store or str((home / "store").resolve()),
         "replies" if options.calls.cache else f"{plan['id']}/replies",
+        whole=plan.get("whole", ""),
         scratch=cluster.scratch,
         keep_every_s=cluster.keep_every_s,
     )
-    shards = sorted(folder.iterdir(), key=lambda path: (-path.stat().st_size, path.name))
-    return _Plan(job, shards, resolved, os.fspath(source), inventory.samples)
+    pool = next(folder.glob(f"*{WHOLE}"), None)
+    shards = sorted(
+        (path for path in folder.iterdir() if path != pool),
+        key=lambda path: (-path.stat().st_size, path.name),
+    )
+    return _Plan(job, shards, pool, resolved, os.fspath(source), inventory.samples)
+
+
+def _fetch_prepared(plan: _Plan, pool: Path, run: Path, store: Store) -> None:
+    """Fetch what was prepared for all shards; nothing where that failed, as all samples say."""
+    key = (RunFolder(run).read_run() or {}).get(PREPARATION, "")
+    preparation = Preparation(pool, key)
+    preparation.path.mkdir(parents=True, exist_ok=True)
+    fetch_prepared(store, plan.job.prepared_name(key), preparation, plan.metrics, calls=True)
 
 
 def _for_workers(options: RunOptions) -> RunOptions:
@@ -211,6 +235,7 @@ def _for_workers(options: RunOptions) -> RunOptions:
         fields={},
         limit=None,
         report=False,
+        pool=None,
         progress=False,
         command=None,
         filling=dataclasses.replace(
@@ -272,12 +297,34 @@ def _run(
         with Progress("scoring", total, shown=options.progress) as progress:
             progress.step(sum(board.counts.values()))
             try:
+                if plan.pool:
+                    _prepare(crew, cluster.retries)
                 _hand_out(crew, board, cluster, progress)
             except BaseException:
                 _stop(crew, board)
                 raise
     if options.progress and board.deaths:
         tell(f"shards put back since their worker died: {board.deaths}")
+
+
+def _prepare(crew: Crew, retries: int) -> None:
+    """Let a worker prepare what all need of all samples, or another one where it dies.
+
+    Raises:
+        RunFolderError: they died too often.
+    """
+    deaths = 0
+    asked = crew.workers[0].prepare.remote()
+    while not (state := crew.is_done(asked)):
+        if state is None:
+            deaths += 1
+            if deaths > retries:
+                raise RunFolderError(
+                    f"workers died {deaths} times while they prepared what all samples need "
+                    "(memory?); the same command tries it again"
+                )
+            asked = crew.workers[deaths % len(crew.workers)].prepare.remote()
+        crew.ray.wait([asked], timeout=LOOK_EVERY_S)
 
 
 def _hand_out(crew: Crew, board: _Board, cluster: ClusterOptions, progress: Progress) -> None:
@@ -288,7 +335,7 @@ def _hand_out(crew: Crew, board: _Board, cluster: ClusterOptions, progress: Prog
     while board.waiting or board.running:
         starting, before = [], starting
         for worker, ready in before:
-            if state := crew.is_ready(ready):
+            if state := crew.is_done(ready):
                 idle.append(worker)
             else:
                 starting.append((worker, worker.ready.remote() if state is None else ready))

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,14 @@ from typing import Any
 import fsspec
 
 from trustassay.errors import BackendError
+from trustassay.metric import Metric
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.preparation import CALLS, PREPARED, Preparation, packed_name
 
-__all__ = ["Keeper", "Store", "fetch", "finished"]
+__all__ = ["Keeper", "Store", "fetch", "fetch_prepared", "finished", "keep_prepared"]
 
+LARGEST = 2**30
+"""Bytes that a small file does not exceed."""
 STATE, FINISHED = "state.json", "finished.json"
 
 
@@ -41,7 +45,6 @@ class Store:
             raise BackendError(f"the store {url} cannot be used: {error}") from None
         self._root = root.rstrip("/")
         self.local = "file" in self._files.protocol
-        self._made: set[str] = set()
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -49,13 +52,11 @@ class Store:
     def put(self, source: Path, name: str) -> None:
         """Copy a file into the store."""
         target = self._at(name)
-        self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
-        if not self.local:  # an object is there when it is whole
-            self._files.put_file(str(source), target)
-            return
-        part = f"{target}.{os.getpid()}.part"
-        self._files.put_file(str(source), part)
-        Path(part).replace(target)
+        # an object is there when it is whole
+        part = f"{target}.{os.getpid()}.part" if self.local else target
+        self._placed(target, lambda: self._files.put_file(str(source), part))
+        if self.local:
+            Path(part).replace(target)
 
     def get(self, name: str, target: Path) -> bool:
         """Copy a file out of the store; ``False`` if it is not there."""
@@ -87,15 +88,25 @@ class Store:
     def write(self, name: str, content: bytes) -> None:
         """Write a small file; a killed process may leave a part of it in a folder."""
         target = self._at(name)
-        if (parent := target.rpartition("/")[0]) not in self._made:
-            self._files.makedirs(parent, exist_ok=True)
-            self._made.add(parent)
-        self._files.pipe_file(target, content)
+        self._placed(target, lambda: self._files.pipe_file(target, content))
 
     def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return the contents of those files that are there, by name."""
-        found = self._files.cat([self._at(name) for name in names], on_error="omit")
-        return {path.removeprefix(f"{self._root}/"): content for path, content in found.items()}
+        """Return the contents of those small files that are there, by name.
+
+        One request for each: without a range, s3fs first asks whether it is there, and how large.
+        """
+        paths = [self._at(name) for name in names]
+        found = self._files.cat_ranges(paths, 0, LARGEST, on_error="return")
+        pairs = zip(names, found, strict=True)
+        return {name: content for name, content in pairs if isinstance(content, bytes)}
+
+    def _placed(self, target: str, write: Callable[[], object]) -> None:
+        """Write a file; where its folder is missing, make that first. Object stores have none."""
+        try:
+            write()
+        except FileNotFoundError:
+            self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+            write()
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -170,6 +181,37 @@ def fetch(store: Store, name: str, target: Path) -> bool:
 def finished(store: Store, name: str) -> bool:
     """Whether the run of a shard is kept in full."""
     return store.read(f"{name}/{FINISHED}") is not None
+
+
+def keep_prepared(
+    preparation: Preparation, metrics: Sequence[Metric], store: Store, name: str
+) -> None:
+    """Keep what is prepared for all shards, if it is finished and not kept yet."""
+    if preparation.read() is None or store.size(f"{name}/{PREPARED}") is not None:
+        return
+    for file in (*(packed_name(metric.name) for metric in metrics), CALLS, PREPARED):
+        if (path := preparation.path / file).exists():
+            store.put(path, f"{name}/{file}")
+
+
+def fetch_prepared(
+    store: Store, name: str, preparation: Preparation, metrics: Sequence[Metric], *, calls: bool
+) -> bool:
+    """Copy what is prepared for all shards out of the store; return whether it is here.
+
+    ``calls`` asks for the calls also where all metrics do without them.
+    """
+    if store.size(f"{name}/{PREPARED}") is None:
+        return preparation.read() is not None
+    files = [packed_name(metric.name) for metric in metrics if metric.pool]
+    there = [_is_here(store, f"{name}/{file}", preparation.path / file) for file in files]
+    if calls or not all(there):
+        _is_here(store, f"{name}/{CALLS}", preparation.calls_path)
+    return _is_here(store, f"{name}/{PREPARED}", preparation.path / PREPARED)
+
+
+def _is_here(store: Store, name: str, path: Path) -> bool:
+    return path.exists() or store.get(name, path)
 
 
 def _copy_lines(source: Path, target: Path) -> int:

@@ -66,7 +66,7 @@ class _Limit:
         rates = (limits.requests_per_minute, limits.tokens_per_minute)
         self.requests, self.tokens = (Meter(rate, now) if rate else None for rate in rates)
         self.waiting: dict[str, int] = {}
-        self._leased, self._spent = 0, 0.0
+        self.leased, self._spent = 0, 0.0
 
     @property
     def rate(self) -> float | None:
@@ -75,7 +75,7 @@ class _Limit:
         if self.requests:
             known.append(self.requests.rate)
         if self.tokens:
-            each = self._spent / self._leased if self._spent > 0 else math.inf
+            each = self._spent / self.leased if self._spent > 0 else math.inf
             known.append(self.tokens.rate / each)
         return min(known, default=None)
 
@@ -95,7 +95,7 @@ class _Limit:
             if self.requests:
                 self.requests.take(1, at)
             calls.append((at - now, turn))
-            self._leased += 1
+            self.leased += 1
         return Grant(paced, calls)
 
     def _learn(self, ask: Ask, now: float) -> None:
@@ -125,6 +125,10 @@ class LeaseService:
         if limit is None:
             limit = self._found[address, limits] = _Limit(limits, now)
         return limit.grant(ask, now)
+
+    def leased(self) -> int:
+        """Return how many calls were leased so far."""
+        return sum(limit.leased for limit in self._found.values())
 
 
 Lease = Callable[[str, EndpointLimits, Ask], Awaitable[Grant]]

@@ -148,8 +148,9 @@ class Crew:
             max_restarts=-1,
             max_concurrency=8,
         )
+        service = _service(ray)
         self.workers: list[Any] = [
-            actor.remote(replace(job, workers=number)) for _ in range(number)
+            actor.remote(replace(job, workers=number), service) for _ in range(number)
         ]
 
     @property
@@ -157,11 +158,11 @@ class Crew:
         """The number of machines in the cluster."""
         return sum(node["Alive"] for node in self.ray.nodes())
 
-    def is_ready(self, asked: Any) -> bool | None:
-        """Whether a worker has loaded its models, by what was asked of it; ``None`` if it died.
+    def is_done(self, asked: Any) -> bool | None:
+        """Whether a worker has done what it was asked; ``None`` if it died.
 
         Raises:
-            Exception: what it met while it loaded them.
+            Exception: what it met, while it loaded its models or later.
         """
         if not self.ray.wait([asked], timeout=0)[0]:
             return False

@@ -9,14 +9,15 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from trustassay.calls.backends import Backends
-from trustassay.cluster.keeping import Keeper, Store
+from trustassay.cluster.keeping import Keeper, Store, fetch_prepared, keep_prepared
 from trustassay.cluster.leases import Leases, ray_lease
 from trustassay.cluster.replies import SharedReplies
 from trustassay.errors import RunFolderError
@@ -24,11 +25,15 @@ from trustassay.metric import Metric
 from trustassay.registry import metric_class
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.options import RunOptions
+from trustassay.runs.preparation import Preparation, key_of, prepare_once
 from trustassay.runs.run import execute
 from trustassay.runs.settling import settle
+from trustassay.runs.stages import stages_of
 
 __all__ = ["Job", "Worker"]
 
+T = TypeVar("T")
+WHOLE = "whole.jsonl"
 KEEP_EVERY_S = 30.0
 KEEP_SHARE = 0.05
 """At most about this part of the time is spent on copying."""
@@ -42,6 +47,7 @@ class Job:
 
     id: under which the store keeps its shards. metrics: settings by name. backends: URIs by word.
     replies: the folder in the store of the replies that workers share. workers: how many there are.
+    whole: the SHA-256 of all samples, where metrics look beyond a shard; else empty.
     scratch: folder on each machine's own disk; ``None`` for one in the temporary folder.
     """
 
@@ -51,9 +57,19 @@ class Job:
     options: RunOptions
     store: str
     replies: str
+    whole: str = ""
     workers: int = 1
     scratch: str | None = None
     keep_every_s: float = KEEP_EVERY_S
+
+    @property
+    def whole_name(self) -> str:
+        """The name of the file of all samples in the store."""
+        return f"{self.id}/{WHOLE}"
+
+    def prepared_name(self, key: str) -> str:
+        """Return under which name the store keeps what is prepared for all shards."""
+        return f"{self.id}/prepared/{key}"
 
     def folder(self) -> Path:
         """Return the folder of this job on this machine."""
@@ -78,7 +94,7 @@ class Worker:
             ),
         )
         self._settled: tuple[list[Metric], Backends] | None = None
-        self._work: asyncio.Task[int] | None = None
+        self._work: asyncio.Task[Any] | None = None
         self._folder: RunFolder | None = None
         self._counted = (0, 0)  # bytes and lines
 
@@ -97,10 +113,26 @@ class Worker:
             asyncio.CancelledError: stopped; what was finished is kept.
             As :func:`~trustassay.runs.run.execute`; OSError.
         """
+        return await self._working(partial(self._score, shard))
+
+    async def prepare(self) -> None:
+        """Prepare what metrics need of all samples, and keep it in the store for all workers.
+
+        What fails is tried again by the run of each shard, whose samples say why.
+
+        Raises:
+            asyncio.CancelledError: stopped.
+            OSError: the store cannot be used.
+        """
+        await self._working(self._prepare)
+
+    async def _working(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do what :meth:`stop` stops."""
         await self.ready()
-        self._work = asyncio.ensure_future(self._score(shard))
+        task = asyncio.ensure_future(work())
+        self._work = task
         try:
-            return await self._work
+            return await task
         finally:
             self._work = self._folder = None
 
@@ -122,6 +154,36 @@ class Worker:
             with suppress(asyncio.CancelledError, Exception):
                 await self._work
 
+    async def _prepare(self) -> None:
+        assert self._settled
+        metrics, backends = self._settled
+        preparation = await self._preparation()
+        if preparation.read() is None:
+            stages = stages_of(metrics, backends, self._options.filling)
+            await prepare_once(preparation, metrics, stages, backends, self._options.calls)
+        await self._keep_prepared(preparation)
+
+    async def _preparation(self) -> Preparation:
+        """Fetch all samples, and what is prepared of them, as far as it is kept."""
+        assert self._settled
+        metrics, backends = self._settled
+        job, pool = self._job, self._job.folder() / WHOLE
+        if not pool.exists() and not await asyncio.to_thread(self._store.get, job.whole_name, pool):
+            raise RunFolderError(f"{job.store}: holds no {WHOLE}; run the same command again")
+        stages = stages_of(metrics, backends, self._options.filling)
+        preparation = Preparation(pool, key_of(job.whole, metrics, stages, backends))
+        name = job.prepared_name(preparation.key)
+        fetch = partial(fetch_prepared, self._store, name, preparation, metrics, calls=False)
+        async with preparation.alone(shown=False):  # by one worker of this machine
+            await asyncio.to_thread(fetch)
+        return preparation
+
+    async def _keep_prepared(self, preparation: Preparation) -> None:
+        assert self._settled
+        name = self._job.prepared_name(preparation.key)
+        metrics = self._settled[0]
+        await asyncio.to_thread(keep_prepared, preparation, metrics, self._store, name)
+
     async def _score(self, shard: str) -> int:
         assert self._settled
         metrics, backends = self._settled
@@ -131,6 +193,10 @@ class Worker:
             self._store.get, f"{job.id}/shards/{shard}", source
         ):
             raise RunFolderError(f"{job.store}: holds no {shard}; run the same command again")
+        options, preparation = self._options, None
+        if job.whole:
+            preparation = await self._preparation()
+            options = replace(options, pool=preparation.pool)
         folder = RunFolder(home / "runs" / shard)
         keeper = Keeper(folder, self._store, f"{job.id}/runs/{shard}")
         await _free(folder)
@@ -139,7 +205,9 @@ class Worker:
         keeping = asyncio.create_task(self._keep(keeper))
         finished = False
         try:
-            await execute(source, metrics, backends, folder, self._options)
+            await execute(source, metrics, backends, folder, options)
+            if preparation:
+                await self._keep_prepared(preparation)  # where it failed before
             finished = True
         finally:
             keeping.cancel()

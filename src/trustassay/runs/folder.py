@@ -153,16 +153,6 @@ class RunFolder:
         with whole(self.path / f"{name}.json") as file:
             file.write(text.encode())
 
-    def write_prepared(self, prepared: Mapping[str, Any]) -> None:
-        """Store the requests that metrics made while they prepared, if any."""
-        made = {
-            name: {"calls": dict(one.calls), "usage": dict(one.usage)}
-            for name, one in prepared.items()
-            if one.calls
-        }
-        if made:
-            self.write_json("prepared", made)
-
     def finished(self, *, report: bool) -> bool:
         """Whether everything that is made at the end of a run is there, and can be read."""
         try:

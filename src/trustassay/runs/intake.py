@@ -108,20 +108,28 @@ async def take_in(
     return intake
 
 
-def checks_of(metrics: Sequence[Metric], stages: Sequence[Stage], *, asked: bool) -> Check:
+def checks_of(
+    metrics: Sequence[Metric],
+    stages: Sequence[Stage],
+    *,
+    asked: bool,
+    pool: str | os.PathLike[str] | None = None,
+) -> Check:
     """Return the check of a run's samples: why they cannot be filled, or cannot be scored.
 
     ``asked`` says whether the run has a model under assessment. The check raises
-    :class:`ValueError` for a sample of a shard if a metric looks at other samples.
+    :class:`ValueError` for a sample of a shard if a metric looks at other samples, and ``pool`` is
+    not the file of all samples.
     """
     beyond = [metric.name for metric in metrics if metric.pool]
+    known: set[Any] = set()
 
     def check(sample: Sample) -> list[Problem]:
-        if beyond and SHARD in sample.metadata:
-            raise ValueError(
-                f"{beyond[0]} compares a sample with all others, and the input is one shard of "
-                "several: it would miss those of other shards; score the whole input in one run"
-            )
+        if beyond and (mark := sample.metadata.get(SHARD)) is not None:
+            of = mark.get("of") if isinstance(mark, Mapping) else None
+            if of not in known:
+                _check_whole(pool, of, beyond[0])
+                known.add(of)
         found: list[Problem] = []
         as_filled = sample
         for stage in stages:
@@ -135,6 +143,20 @@ def checks_of(metrics: Sequence[Metric], stages: Sequence[Stage], *, asked: bool
         return found
 
     return check
+
+
+def _check_whole(pool: str | os.PathLike[str] | None, of: Any, metric: str) -> None:
+    """Raise :class:`ValueError` unless a file holds all samples of the input of a shard."""
+    words = f"{metric} compares a sample with all others, and the input is one shard of several"
+    repair = "give --pool the file NAME.whole.jsonl that trustassay shard --whole writes"
+    if pool is None:
+        raise ValueError(f"{words}: {repair}")
+    with Path(pool).open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != of:
+        raise ValueError(
+            f"{words}, whose samples have the SHA-256 {of}; {os.fspath(pool)} has {found}: {repair}"
+        )
 
 
 async def _sound(

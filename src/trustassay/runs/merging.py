@@ -27,6 +27,7 @@ from trustassay.runs.folder import RunFolder, Step
 from trustassay.runs.infos import ABOUT, metrics_of
 from trustassay.runs.intake import Intake
 from trustassay.runs.outputs import write_outputs
+from trustassay.runs.preparation import POOL, PREPARATION, Preparation
 from trustassay.runs.run import RunOutcome, setting_changes
 from trustassay.runs.shards import ShardMark, name_of_whole
 from trustassay.sample import clean
@@ -35,7 +36,7 @@ __all__ = ["Merged", "UnfinishedShardsError", "merge_runs"]
 
 MARK = ".merging"
 """The file that says that a folder is the unfinished result of a merge."""
-OWN = {"input", "command", "samples", "skipped", ABOUT}
+OWN = {"input", "command", "samples", "skipped", POOL, ABOUT}
 """What each shard has of its own in ``run.json``."""
 IN_SOME = {"answering", "filling"}
 """Settings that a shard lacks in which no sample had to be filled."""
@@ -65,10 +66,11 @@ class Merged(NamedTuple):
     repeated: int
 
 
-def merge_runs(
+def merge_runs(  # noqa: PLR0913 - two callers name them all
     runs: Sequence[Path],
     out: Path,
     *,
+    pool: Path | None = None,
     prices: Prices | None = None,
     metrics: Sequence[Metric] = (),
     source: str | None = None,
@@ -77,9 +79,10 @@ def merge_runs(
 ) -> Merged:
     """Write the run of the whole input into ``out``; a killed merge begins again.
 
-    ``metrics`` are those of the runs, where they are not all installed. ``source`` names the input,
-    where its name should not be taken from those of the shards; ``command`` is kept in
-    ``run.json``.
+    ``pool`` is the file of all samples, where metrics looked beyond theirs and it is not where the
+    runs found it. ``metrics`` are those of the runs, where they are not all installed. ``source``
+    names the input, where its name should not be taken from those of the shards; ``command`` is
+    kept in ``run.json``.
 
     Raises:
         UnfinishedShardsError: shards are missing or unfinished; the message names the commands.
@@ -92,6 +95,7 @@ def merge_runs(
     shards = [_opened(path) for path in runs]
     _check_settings(shards)
     _check_complete(shards)
+    preparation = _preparation(shards[0], pool)
     content = _run_of_whole(shards, source, command)
     metrics = metrics or list(metrics_of(content).values())
     if absent := content["metrics"].keys() - {metric.name for metric in metrics}:
@@ -112,8 +116,13 @@ def merge_runs(
         total = content["samples"]["samples"]
         with steps.begin("merging", total) as step:
             _merge_lines(shards, folder, list(content["metrics"]), step)
-        with steps.begin("merging calls", len(shards)) as step:
-            repeated = _merge_calls(shards, folder.calls_path, step)
+        files = [shard.folder.calls_path for shard in shards]
+        if preparation:
+            files.append(preparation.calls_path)
+        with steps.begin("merging calls", len(files)) as step:
+            repeated = _merge_calls(files, folder.calls_path, step)
+        if made := preparation and preparation.read():
+            folder.write_json("prepared", made)
         folder.write_json("run", content)
         write_outputs(
             folder,
@@ -245,6 +254,23 @@ def _command(shard: _ShardRun, number: int | None = None) -> str:
     return shlex.join(words)
 
 
+def _preparation(shard: _ShardRun, pool: Path | None) -> Preparation | None:
+    """Return what was prepared for all shards, if anything was.
+
+    Raises:
+        RunFolderError: it is not there.
+    """
+    if (key := shard.run.get(PREPARATION)) is None:
+        return None
+    found = Preparation(pool or Path(shard.run[POOL]), key)
+    if not found.path.is_dir():
+        raise RunFolderError(
+            f"{found.path}: not there, and the runs looked beyond their samples; name the file of "
+            "all samples (NAME.whole.jsonl), beside which it stands, with --pool"
+        )
+    return found
+
+
 # what is written
 
 
@@ -261,7 +287,8 @@ def _run_of_whole(
         one.name: sum(shard.run["samples"].get(one.name, 0) for shard in shards)
         for one in fields(Inventory)
     }
-    first = {name: value for name, value in shards[0].run.items() if name != "command"}
+    left = {"command", POOL, PREPARATION}
+    first = {name: value for name, value in shards[0].run.items() if name not in left}
     own = name_of_whole(first.pop("input"))
     return {
         "input": own if source is None else clean(source),
@@ -318,12 +345,12 @@ def _rows(shard: _ShardRun, metrics: Sequence[str]) -> Iterator[_Row]:
             raise RunFolderError(f"{folder.assessments_path}:{number + 1}: belongs to no sample")
 
 
-def _merge_calls(shards: Sequence[_ShardRun], target: Path, step: Callable[[], object]) -> int:
-    """Write the calls of all shards into one file; return how many were made more than once.
+def _merge_calls(files: Sequence[Path], target: Path, step: Callable[[], object]) -> int:
+    """Write all calls into one file; return how many chat calls were made more than once.
 
     Of a call that one shard paid for and another took from the shared file, the paid one counts.
     """
-    paths = [path for shard in shards if (path := shard.folder.calls_path).exists()]
+    paths = [path for path in files if path.exists()]
     part = target.with_name(f".{target.name}.part")
     for left in part.parent.glob(f"{part.name}*"):  # of a killed process, with its journal
         left.unlink()

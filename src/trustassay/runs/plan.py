@@ -66,7 +66,12 @@ async def plan(
             intake = await take_in(
                 source,
                 folder.samples_path,
-                checks_of(metrics, stages, asked=backends.find("chat", MODEL) is not None),
+                checks_of(
+                    metrics,
+                    stages,
+                    asked=backends.find("chat", MODEL) is not None,
+                    pool=options.pool,
+                ),
                 fields=options.fields,
                 limit=options.limit,
                 skip_bad=options.skip_bad,
@@ -306,6 +311,10 @@ class _StandIns(SampleModels):
     def __init__(self, rehearsal: _Rehearsal, metric: str, gatherers: Gatherers) -> None:
         super().__init__(gatherers)
         self._rehearsal, self._metric = rehearsal, metric
+
+    def uncounted(self) -> SampleModels:
+        """Return the same models: a rehearsal counts everything, once."""
+        return self
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
         """Return what is stored for a request, or a stand-in."""

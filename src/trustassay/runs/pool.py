@@ -10,12 +10,13 @@ from typing import cast
 
 import numpy as np
 
+from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Models
 from trustassay.runs.hashing import hash64
 from trustassay.runs.stages import Stage, StageModels
 from trustassay.sample import Sample
 
-__all__ = ["StoredPool"]
+__all__ = ["StoredPool", "WholePool"]
 
 
 class StoredPool:
@@ -74,3 +75,26 @@ class StoredPool:
             return None
         found = int(self._by_hash[place])
         return found if self._hashes[found] == wanted else None
+
+
+class WholePool(StoredPool):
+    """All samples of an input of which the run scores a shard: to the run they are its own.
+
+    They are as they were before the stages; those that are wanted are filled, each once.
+    """
+
+    def __init__(self, path: Path, stages: Sequence[Stage] = ()) -> None:
+        super().__init__(path, stages)
+        self.failures = 0
+        """How often a stage could not fill a sample."""
+
+    async def filled(self, index: int, models: Models, /) -> Sample:
+        """Return a sample as its own shard's run fills it; the calls count for no sample."""
+        sample = self[index]
+        own = cast(SampleModels, models).uncounted()
+        for stage in self._stages:
+            if stage.lacks(sample) and not stage.problems(sample):
+                found = await stage.fill(sample, cast(StageModels, own))
+                self.failures += len(found.failures)
+                sample = found.sample
+        return sample

@@ -14,7 +14,7 @@ from trustassay.metric import Metric
 from trustassay.runs.filling import Failure
 from trustassay.runs.pool import StoredPool
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "prepare", "requests_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,15 @@ async def prepare(
         if metric.pool and pool is not None:
             found[metric.name] = await _prepared(metric, pool, gatherers)
     return found
+
+
+def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
+    """Return the requests that metrics made while they prepared, by name, of those that did."""
+    return {
+        name: {"calls": dict(one.calls), "usage": dict(one.usage)}
+        for name, one in prepared.items()
+        if one.calls
+    }
 
 
 async def _prepared(metric: Metric, pool: StoredPool, gatherers: Gatherers) -> Prepared:

@@ -37,7 +37,14 @@ from trustassay.runs.looks import first_verdict
 from trustassay.runs.options import RunOptions
 from trustassay.runs.outputs import write_outputs
 from trustassay.runs.pool import StoredPool
-from trustassay.runs.preparing import Prepared, prepare
+from trustassay.runs.preparation import (
+    POOL,
+    PREPARATION,
+    Preparation,
+    preparation_of,
+    prepare_once,
+)
+from trustassay.runs.preparing import Prepared, prepare, requests_of
 from trustassay.runs.settling import check_run_keys, check_served
 from trustassay.runs.stages import Stage, settings_of, stages_of
 from trustassay.runs.tasks import TaskLimiter
@@ -143,6 +150,8 @@ class _Run:
     folder: RunFolder
     options: RunOptions
     intake: Intake
+    whole: Preparation | None = None
+    """What is prepared for all shards, where the run is of one and looks beyond it."""
 
 
 async def _begin(
@@ -162,7 +171,12 @@ async def _begin(
         intake = await take_in(
             source,
             part,
-            checks_of(metrics, stages, asked=backends.find("chat", MODEL) is not None),
+            checks_of(
+                metrics,
+                stages,
+                asked=backends.find("chat", MODEL) is not None,
+                pool=options.pool,
+            ),
             fields=options.fields,
             limit=options.limit,
             skip_bad=options.skip_bad,
@@ -173,11 +187,12 @@ async def _begin(
         check_served(metrics, backends, intake.inventory)
         stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
         check_run_keys(metrics, backends, stores, missing)
+        resolved = [metric.resolved(intake.inventory) for metric in metrics]
+        whole = preparation_of(part, intake, options.pool, resolved, stages, backends)
     except BaseException:
         part.unlink()
         raise
-    resolved = [metric.resolved(intake.inventory) for metric in metrics]
-    pool = await _take_in_pool(metrics, folder, options)
+    pool = {} if whole else await _take_in_pool(metrics, folder, options)
     settings = as_stored(
         {
             "trustassay": version("trustassay"),
@@ -185,6 +200,7 @@ async def _begin(
             "backends": backends.names(),
             **_stage_settings(stages, intake),
             **pool,
+            **({PREPARATION: whole.key} if whole else {}),
             "seed": options.seed,
             "skipped": intake.faulty,
             "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
@@ -197,7 +213,8 @@ async def _begin(
             name = clean(str(getattr(source, "name", "samples in memory")))
         about = {metric.name: MetricInfo.of(metric).to_dict() for metric in resolved}
         command = {"command": clean(options.command)} if options.command else {}
-        folder.write_json("run", {"input": name, **command, **settings, ABOUT: about})
+        at = {POOL: os.fspath(whole.pool)} if whole else {}
+        folder.write_json("run", {"input": name, **command, **at, **settings, ABOUT: about})
     elif changes := list(setting_changes(before, {**_unchecked(before), **settings})):
         part.unlink()
         raise RunFolderError(
@@ -211,7 +228,7 @@ async def _begin(
         folder.check_samples(intake.inventory.samples)
     else:
         part.replace(folder.samples_path)
-    return _Run(resolved, stages, backends, folder, options, intake)
+    return _Run(resolved, stages, backends, folder, options, intake, whole)
 
 
 async def _take_in_pool(
@@ -241,7 +258,7 @@ def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
 
 def _unchecked(before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a stored run that do not affect its results."""
-    return {name: before[name] for name in ("input", "command", ABOUT) if name in before}
+    return {name: before[name] for name in ("input", "command", POOL, ABOUT) if name in before}
 
 
 def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,6 +296,13 @@ async def _work(run: _Run, done: HashSet) -> _Work:
     folder, options = run.folder, run.options
     folder.drop_outputs()
     work = _Work()
+    prepared = None
+    if run.whole:
+        with Progress("preparing", shown=options.progress):
+            shown = bool(options.progress)
+            prepared = await prepare_once(
+                run.whole, run.metrics, run.stages, run.backends, options.calls, shown=shown
+            )
     backends = list(run.backends.endpoints())
     for words in held_back(options.concurrency, backends) if options.progress else ():
         tell(words)
@@ -291,8 +315,10 @@ async def _work(run: _Run, done: HashSet) -> _Work:
                     work.filled = await fill_samples(
                         folder, run.stages, gatherers, at_once * AHEAD, progress.step
                     )
-            prepared = await prepare(run.metrics, _pool(run), gatherers)
-            folder.write_prepared(prepared)
+            if prepared is None:
+                prepared = await prepare(run.metrics, _pool(run), gatherers)
+            if made := requests_of(prepared):
+                folder.write_json("prepared", made)
             with Progress("scoring", total, shown=options.progress) as progress:
                 progress.step(len(done))
                 limiter = TaskLimiter(at_once * len(run.metrics))

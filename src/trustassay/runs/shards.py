@@ -1,5 +1,7 @@
 """An input in shards, each of which is scored by itself: on another machine, or at another time.
 
+Metrics that look beyond a sample need the whole beside its shards.
+
 A sample's shard follows from its id alone. Each line holds, in the field ``trustassay_shard``, to
 which shard of what it belongs, and its place in the input, so a run of a shard says this itself.
 """
@@ -25,10 +27,12 @@ from trustassay.runs.intake import Intake, Source, take_in
 from trustassay.runs.lines import sample_id
 from trustassay.sample import Problem, Sample, clean
 
-__all__ = ["MOST_SHARDS", "Shard", "ShardMark", "Shards", "name_of_whole", "split"]
+__all__ = ["MOST_SHARDS", "WHOLE", "Shard", "ShardMark", "Shards", "name_of_whole", "split"]
 
 MOST_SHARDS = 400
 """A merge holds two files of each open, and a process may usually have 1,024."""
+WHOLE = ".whole.jsonl"
+"""What the name of the file of all samples ends with."""
 _SUFFIX = re.compile(r"\.shard-\d+-of-\d+\.jsonl$")
 
 
@@ -71,14 +75,18 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """What :func:`split` wrote; a shard that would be empty has no file."""
+    """What :func:`split` wrote; a shard that would be empty has no file.
+
+    whole: all samples in one file, where that was asked for.
+    """
 
     shards: tuple[Shard, ...]
     intake: Intake
     into: int
+    whole: Path | None = None
 
 
-async def split(
+async def split(  # noqa: PLR0913 - two callers name them all
     source: Source,
     target: Path,
     into: Callable[[int], int],
@@ -86,11 +94,13 @@ async def split(
     fields: Mapping[str, str],
     limit: int | None = None,
     skip_bad: bool = False,
+    keep_whole: bool = False,
     progress: bool = False,
 ) -> Shards:
     """Write the samples of ``source`` into the new folder ``target``, in full or not at all.
 
-    ``into`` returns the number of shards for a number of samples.
+    ``into`` returns the number of shards for a number of samples. ``keep_whole`` also writes all
+    samples into one file, as the pool of metrics that look beyond a sample.
 
     Raises:
         BadInputError, InputError: the input has faults; nothing was written.
@@ -120,13 +130,17 @@ async def split(
             raise ValueError(f"shards: expected 1 to {MOST_SHARDS}, got {number}")
         name = Path(clean(str(source))).name if isinstance(source, str | Path) else "samples"
         shards = _distribute(whole, name, intake, number)
-        whole.unlink()
+        if keep_whole:
+            whole = whole.replace(part / f"{name}{WHOLE}")
+        else:
+            whole.unlink()
         part.replace(target)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
     placed = (dataclasses.replace(one, path=target / one.path.name) for one in shards)
-    return Shards(tuple(placed), intake, number)
+    kept = target / whole.name if keep_whole else None
+    return Shards(tuple(placed), intake, number, kept)
 
 
 def name_of_whole(path: str) -> str:

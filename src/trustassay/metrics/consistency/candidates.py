@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.matching import contains, normalised, says_the_same
 from trustassay.metric import Context, Pool
@@ -19,12 +21,21 @@ OTHERS = 1000
 """Samples whose answers may serve as distractors; each sample goes through all of them."""
 
 
-def others_of(pool: Pool) -> list[Sample]:
+async def others_of(pool: Pool, models: Models) -> list[Sample]:
     """Return the samples whose answers may serve as distractors: all, or a draw of many."""
-    if len(pool) <= OTHERS:
-        return list(pool)
-    drawn = generator(0, "pool").choice(len(pool), OTHERS, replace=False)
-    return [pool[int(place)] for place in sorted(drawn)]
+    places: Iterable[int] = range(len(pool))
+    if len(pool) > OTHERS:
+        drawn = generator(0, "pool").choice(len(pool), OTHERS, replace=False)
+        places = sorted(drawn.tolist())
+    return await asyncio.gather(*(_answered(pool, place, models) for place in places))
+
+
+async def _answered(pool: Pool, place: int, models: Models) -> Sample:
+    """Return a sample; one of another shard with the response that is asked for there."""
+    sample = pool[place]
+    if sample.answered or pool.own is not pool:
+        return sample
+    return await pool.filled(place, models)
 
 
 async def candidates_of(options: ConsistencyOptions, context: Context) -> list[Distractor]:

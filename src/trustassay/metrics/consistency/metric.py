@@ -82,9 +82,9 @@ class Consistency(ConsistencyOptions):
             found.append(Problem("wrong_answers", "is missing (expected the distractors)"))
         return found
 
-    async def prepare(self, pool: Pool, models: Models) -> list[Sample]:  # noqa: ARG002
+    async def prepare(self, pool: Pool, models: Models) -> list[Sample]:
         """Return the samples whose answers may serve as distractors."""
-        return others_of(pool)
+        return await others_of(pool, models)
 
     async def assess(self, context: Context) -> Assessment:
         """Find distractors, and let the model choose; each choice stands in the evidence."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
@@ -15,7 +16,7 @@ from trustassay.metric import Assessment, Context, Figure, Pool, Summary
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.asking import says_same
 from trustassay.metrics.fewl.options import FewlOptions
-from trustassay.metrics.fewl.pool import Neighbour, QuestionPool, prepared
+from trustassay.metrics.fewl.pool import Neighbour, QuestionPool, pack, prepared, unpack
 from trustassay.metrics.fewl.references import Absent, Reference, blank, counted
 from trustassay.metrics.fewl.summary import FIGURES, summarise
 from trustassay.metrics.fewl.view import DISAGREES, problem_in, view_of
@@ -78,6 +79,14 @@ class Fewl(FewlOptions):
     async def prepare(self, pool: Pool, models: Models) -> QuestionPool:
         """Look at all questions and, for the weights ``agreement``, at all answers."""
         return await prepared(pool, self, models)
+
+    def pack(self, prepared: QuestionPool) -> Mapping[str, NDArray[Any]]:
+        """Return the neighbours of all questions, and the abilities."""
+        return pack(prepared, self)
+
+    def unpack(self, arrays: Mapping[str, NDArray[Any]], pool: Pool) -> QuestionPool:
+        """Return what :meth:`prepare` returned."""
+        return unpack(arrays, pool)
 
     async def assess(self, context: Context) -> Assessment:
         """Compare, weigh, subtract; every reference stands in the evidence."""

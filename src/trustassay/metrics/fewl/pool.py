@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,7 @@ from trustassay.metrics.fewl.references import Key, answers_of, blank, subject_o
 from trustassay.sample import Sample
 from trustassay.statistics.randomness import generator
 
-__all__ = ["Neighbour", "QuestionPool", "prepared"]
+__all__ = ["Neighbour", "QuestionPool", "pack", "prepared", "unpack"]
 
 EMBEDDED_AT_ONCE = 1024
 LEARNT_FROM = 500
@@ -60,6 +62,8 @@ class QuestionPool:
     vectors: Vectors = field(default_factory=lambda: np.zeros((0, 1), dtype=np.float32))
     ability: Mapping[Key, float] = field(default_factory=dict)
     """Of the raters of the run's samples."""
+    known: Neighbours | None = None
+    """The neighbours of all questions, where they were found before."""
     _blocks: dict[int, Neighbours] = field(default_factory=dict)
     _kept: OrderedDict[int, Mapping[str, tuple[str, ...]]] = field(default_factory=OrderedDict)
 
@@ -107,20 +111,36 @@ class QuestionPool:
         self, number: int, options: FewlOptions
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return a row of the neighbours of the pool's own questions, computed block by block."""
-        rows = max(1, BLOCK_BYTES // (8 * len(self.vectors)))
-        block, row = divmod(number, rows)
+        if self.known:
+            return self.known.places[number], self.known.similarities[number]
+        block, row = divmod(number, self._rows)
         if block not in self._blocks:
-            start = block * rows
-            stop = min(start + rows, len(self.vectors))
-            self._blocks[block] = nearest(
-                self.vectors[start:stop],
-                self.vectors,
-                options.neighbours,
-                max_similarity=options.max_similarity,
-                itself=np.arange(start, stop),
-            )
+            self._blocks[block] = self._block(block * self._rows, options)
         found = self._blocks[block]
         return found.places[row], found.similarities[row]
+
+    def nearest_of_all(self, options: FewlOptions) -> Neighbours:
+        """Return the neighbours of all questions of the pool, in the blocks of :meth:`_nearest`:
+        in others, the last digit of a similarity may differ.
+        """
+        starts = range(0, len(self.vectors), self._rows) if len(self.vectors) else [0]
+        blocks = [self._block(start, options) for start in starts]
+        return Neighbours(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+    @property
+    def _rows(self) -> int:
+        """The questions of a block."""
+        return max(1, BLOCK_BYTES // (8 * max(1, len(self.vectors))))
+
+    def _block(self, start: int, options: FewlOptions) -> Neighbours:
+        stop = min(start + self._rows, len(self.vectors))
+        return nearest(
+            self.vectors[start:stop],
+            self.vectors,
+            options.neighbours,
+            max_similarity=options.max_similarity,
+            itself=np.arange(start, stop),
+        )
 
     async def _vector(self, sample: Sample, number: int | None, models: Models) -> Vectors:
         return await models.embed(sample.question) if number is None else self.vectors[number]
@@ -143,20 +163,50 @@ class QuestionPool:
 
 async def prepared(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:
     """Look at all samples: sort their questions, embed them, and learn whom to believe."""
+    found = _sorted(pool, models.names("references"))
+    if options.penalising != "none":
+        found.vectors = await _embedded(list(found.numbers), models)
+    if options.weighting == "agreement":
+        found.ability = await _abilities(pool.own, models)
+    return found
+
+
+def pack(found: QuestionPool, options: FewlOptions) -> dict[str, NDArray[Any]]:
+    """Return what :func:`prepared` found as arrays; the neighbours of all questions among it."""
+    ability = [[*rater, value] for rater, value in found.ability.items()]
+    told = json.dumps({"names": sorted(found.names), "ability": ability}).encode()
+    arrays: dict[str, NDArray[Any]] = {"told": np.frombuffer(told, dtype=np.uint8)}
+    if options.penalising == "nearest":
+        arrays |= found.nearest_of_all(options)._asdict()
+    elif options.penalising == "random":
+        arrays["vectors"] = found.vectors
+    return arrays
+
+
+def unpack(arrays: Mapping[str, NDArray[Any]], pool: Pool) -> QuestionPool:
+    """Return what :func:`pack` packed. The vectors are missing where neighbours are known."""
+    told = json.loads(arrays["told"].tobytes())
+    found = _sorted(pool, told["names"])
+    found.ability = {(name, number): value for name, number, value in told["ability"]}
+    if "places" in arrays:
+        found.known = Neighbours(arrays["places"], arrays["similarities"])
+    if "vectors" in arrays:
+        found.vectors = arrays["vectors"]
+    return found
+
+
+def _sorted(pool: Pool, names: Iterable[str]) -> QuestionPool:
+    """Return the questions of a pool, with the names of all references."""
     found = QuestionPool(pool)
-    names: set[str] = set(models.names("references"))
+    every = set(names)
     for place, sample in enumerate(pool):
         question = sample.question.strip()
         number = found.numbers.setdefault(question, len(found.places))
         if number == len(found.places):
             found.places.append([])
         found.places[number].append(place)
-        names |= sample.references.keys()
-    found.names = frozenset(names)
-    if options.penalising != "none":
-        found.vectors = await _embedded(list(found.numbers), models)
-    if options.weighting == "agreement":
-        found.ability = await _abilities(pool.own, models)
+        every |= sample.references.keys()
+    found.names = frozenset(every)
     return found
 
 
@@ -188,8 +238,8 @@ async def _abilities(pool: Pool, models: Models) -> dict[Key, float]:
     counts: dict[tuple[Key, Key], int] = {}
     for start in range(0, len(picks), EMBEDDED_AT_ONCE):
         asked = []
-        for place in picks[start : start + EMBEDDED_AT_ONCE].tolist():
-            sample = pool[place]
+        some = picks[start : start + EMBEDDED_AT_ONCE].tolist()
+        for sample in await asyncio.gather(*(pool.filled(place, models) for place in some)):
             texts = {one.key: one.text for one in answers_of(sample.references) if not one.silent}
             if not blank(sample.response):
                 texts[subject_of(sample)] = sample.response or ""
