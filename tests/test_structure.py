@@ -76,7 +76,7 @@ ALLOWED: dict[str, set[str]] = {
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "report"}
     | {"retrieval", "runs", "service", "workflows"},
-    "service": {"metric", "report", "runs", "sample", "workflows"},
+    "service": {"errors", "event_loop", "metric", "report", "runs", "sample", "workflows"},
     "__main__": {"cli"},
     "pytest_plugin": {"api", "calls", "metric", "registry", "runs", "sample"},
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from trustassay.sample import Problem, SampleError
@@ -87,7 +87,11 @@ async def _later(_request: Request, error: Exception) -> Response:
     return fault(status, str(error), {"retry-after": str(wait)})
 
 
+async def _gone(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=400)  # nobody reads it
+
+
 def handlers() -> Any:
     """Return what answers the errors that a route may raise, by their class."""
     later = dict.fromkeys((BusyError, ClosingError, ScorerClosedError), _later)
-    return {HTTPException: _refused, SampleError: _invalid, **later}
+    return {HTTPException: _refused, SampleError: _invalid, ClientDisconnect: _gone, **later}

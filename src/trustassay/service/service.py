@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trustassay.metric import Assessment, Metric
@@ -18,6 +18,8 @@ from trustassay.workflows.scorer import Assay, Scorer
 
 __all__ = ["BusyError", "ClosingError", "Service"]
 
+Note = Callable[[Assay | None, float], None]
+"""Hears of each finished sample, ``None`` if it was given up, and the seconds that it took."""
 LONGEST_WAIT_S = 60
 RECENT = 200
 """Finished samples from which the pace is known."""
@@ -45,9 +47,14 @@ class Service:
     Used inside the event loop in which the scorer was opened.
     """
 
-    def __init__(self, scorer: Scorer, settings: ServiceSettings) -> None:
+    def __init__(
+        self,
+        scorer: Scorer,
+        settings: ServiceSettings,
+        note: Note = lambda assay, seconds: None,  # noqa: ARG005
+    ) -> None:
         self.settings = settings
-        self._scorer = scorer
+        self._scorer, self._note = scorer, note
         self._ended: deque[float] = deque(maxlen=RECENT)
         self._closing = False
 
@@ -134,8 +141,16 @@ class Service:
         }
 
     def _begin(self, sample: Sample) -> asyncio.Task[Assay]:
+        began = time.monotonic()
+
+        def ended(task: asyncio.Task[Assay]) -> None:
+            now = time.monotonic()
+            self._ended.append(now)
+            failed = task.cancelled() or task.exception() is not None
+            self._note(None if failed else task.result(), now - began)
+
         task = self._scorer.begin(sample)
-        task.add_done_callback(lambda _task: self._ended.append(time.monotonic()))
+        task.add_done_callback(ended)
         return task
 
     def _admit(self, samples: int) -> None:
