@@ -48,6 +48,9 @@ def serve(  # noqa: PLR0913 - one argument an option
     ] = 6000,
     largest_body: Annotated[int, typer.Option(help="Bytes of a request's body.", min=1)] = 4
     * 1024**2,
+    connections: Annotated[
+        int, typer.Option(help="Connections that are open at once.", min=1)
+    ] = 2048,
     slow: Annotated[
         float,
         typer.Option(help="Seconds in which a client must have sent a request.", min=0.1),
@@ -84,7 +87,7 @@ def serve(  # noqa: PLR0913 - one argument an option
                 f"--host {host}: other machines could send requests; set a token for them in "
                 f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
             )
-        settings = ServiceSettings(tokens, capacity, largest_body, per_minute, slow_s=slow)
+        settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
         door = api.scorer(
             metrics=metric,
             out=out,

@@ -86,7 +86,7 @@ def _parsed(text: bytes, where: str) -> Any:
 
 def _is_deep(content: Any) -> bool:
     level = [content]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         level = [
             inner
             for one in level

@@ -149,8 +149,8 @@ SCORE_SCHEMAS: Json = {
         "type": "object",
         "required": ["text"],
         "properties": {
-            "id": {"type": ["string", "integer"]},
-            "title": TEXT,
+            "id": {},
+            "title": {"type": ["string", "null"]},
             "text": TEXT,
         },
     },
@@ -159,18 +159,18 @@ SCORE_SCHEMAS: Json = {
         "required": ["question", "response", "documents"],
         "properties": {
             "id": {
-                "type": ["string", "integer"],
+                "type": ["string", "integer", "null"],
                 "pattern": r"\S",
                 "description": "Made from the content if it is missing.",
             },
             "question": {"type": "string", "pattern": r"\S"},
             "response": {"type": "string", "description": "The answer to score."},
             "documents": {
-                "type": "array",
-                "items": {"anyOf": [TEXT, schema("Document")]},
-                "description": "The passages that the answer was made from.",
+                "type": ["array", "string", "null"],
+                "items": {"anyOf": [TEXT, schema("Document"), {"type": "null"}]},
+                "description": "The passages that the answer was made from, or the only one.",
             },
-            "model": {"type": "string", "description": "Who wrote the answer."},
+            "model": {"type": ["string", "null"], "description": "Who wrote the answer."},
         },
         "examples": [
             {

@@ -14,6 +14,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trustassay.event_loop import run_anywhere
+from trustassay.report.text import amount
 from trustassay.service.app import Part, create_app
 from trustassay.service.metering import Meter
 from trustassay.service.scoring import scoring
@@ -60,10 +61,6 @@ def serve(
             service = Service(scorer, settings, meter.note)
             every = [scoring(service), meter.part(service), *(part(service) for part in parts)]
             app = create_app(service, settings, every, tell, meter.count)
-            host, port = at.getsockname()[:2]
-            shown = f"[{host}]" if ":" in host else host
-            waiting = f"; scores {n:,} samples accepted before" if (n := scorer.in_progress) else ""
-            tell(f"listening at http://{shown}:{port}{waiting}; Ctrl-C ends")
             ended = await _until_signalled(_Server(_config(app, settings, most)), at, service, tell)
             if not ended:
                 asyncio.get_running_loop().call_soon(_this_task().cancel)
@@ -87,7 +84,8 @@ async def _until_signalled(
             second.set()
             return
         service.close()
-        tell(f"closing; {service.in_progress:,} samples in progress (again: gives them up)")
+        left = amount(service.in_progress, "sample")
+        tell(f"closing; {left} in progress (a second signal gives up)")
         first.set()
 
     async def end() -> None:
@@ -98,6 +96,7 @@ async def _until_signalled(
     signals = (signal.SIGTERM, signal.SIGINT)
     for one in signals:
         loop.add_signal_handler(one, signalled)
+    tell(_listening(at, service.in_progress))
     ending, given_up = asyncio.create_task(end()), asyncio.create_task(second.wait())
     serving = asyncio.create_task(server.serve(sockets=[at]))
     try:
@@ -114,6 +113,13 @@ async def _until_signalled(
         given_up.cancel()
         for one in signals:
             loop.remove_signal_handler(one)
+
+
+def _listening(at: socket.socket, waiting: int) -> str:
+    host, port = at.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    words = f"; scores {amount(waiting, 'sample')} accepted before" if waiting else ""
+    return f"listening at http://{shown}:{port}{words}; Ctrl-C ends"
 
 
 class _Server(uvicorn.Server):
