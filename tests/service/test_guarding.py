@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.service.running import JSON, LEXICAL, Running, rest_of, serving
 from tests.support import record, run_command
-from trustassay.service.guarding import TokenBuckets
+from trustassay.service.guarding import Limited, TokenBuckets
+from trustassay.service.replies import RequestError
 from trustassay.service.settings import ServiceSettings, read_tokens
 
 TOKEN, OTHER = "first-token-of-this-test", "second.token~of+this/test="
@@ -150,6 +153,38 @@ def test_too_many_requests_in_a_minute(tmp_path: Path) -> None:
         assert [reply.status for reply in tried] == [401, 401, 401, 429]
 
 
+def test_bodies_are_bounded_together() -> None:
+    """64 bodies of the largest size are held; what a request held is free when it ends."""
+    refused: list[int] = []
+    free = asyncio.Event()
+
+    async def app(_scope: Any, receive: Any, _send: Any) -> None:
+        try:
+            await receive()
+        except RequestError as error:
+            refused.append(error.status_code)
+        await free.wait()
+
+    async def body() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"x" * 100, "more_body": False}
+
+    async def sent(_message: Any) -> None: ...
+
+    async def run() -> None:
+        limited = Limited(app, ServiceSettings(largest_body=100))
+        for most in (64, 128):
+            free.clear()
+            at_once = [
+                asyncio.create_task(limited({"type": "http"}, body, sent)) for _ in range(66)
+            ]
+            await asyncio.sleep(0.1)
+            assert refused == [429] * (most // 32)
+            free.set()
+            await asyncio.gather(*at_once)
+
+    asyncio.run(run())
+
+
 def test_the_buckets_of_callers() -> None:
     buckets = TokenBuckets(60)
     assert [buckets.take("a", 0.0) for _ in range(60)] == [0.0] * 60
@@ -173,7 +208,7 @@ def test_tokens_are_checked_and_not_shown() -> None:
     assert TOKEN not in repr(ServiceSettings((TOKEN,)))
     for name in ("capacity", "largest_body", "per_minute", "connections", "slow_s"):
         with pytest.raises(ValueError, match=name):
-            ServiceSettings(**{name: 0})
+            ServiceSettings(**dict[str, Any]([(name, 0)]))
 
 
 @pytest.mark.slow

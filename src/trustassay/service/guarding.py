@@ -24,6 +24,8 @@ __all__ = ["Guarded", "Limited", "TokenBuckets"]
 OPEN = frozenset({"/health"})
 """Paths that need no token: what watches over the service has none."""
 CALLERS = 10_000
+BODIES = 64
+"""Bodies of the largest size that all requests in progress may hold together."""
 DISCARDED = 16 * 1024**2
 """Bytes beyond the limit that are read and dropped, so that a client that first sends everything
 reads why it was refused."""
@@ -103,6 +105,7 @@ class Limited:
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self._app, self._settings = app, settings
+        self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with a bounded ``receive``."""
@@ -111,7 +114,7 @@ class Limited:
             return
         most, slow_s = self._settings.largest_body, self._settings.slow_s
         deadline = asyncio.get_running_loop().time() + slow_s
-        total, done = 0, False
+        total, own, done = 0, 0, False
 
         async def piece() -> Message:
             try:
@@ -122,11 +125,12 @@ class Limited:
                 raise RequestError(408, words, closing()) from None
 
         async def receiving() -> Message:
-            nonlocal total, done
+            nonlocal total, own, done
             if done:  # what comes now is the end of the connection
                 return await receive()
             message = await piece()
-            total += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            total += size
             done = not message.get("more_body", False)
             if total > most:
                 while message.get("more_body", False) and total < most + DISCARDED:
@@ -134,9 +138,16 @@ class Limited:
                     total += len(message.get("body", b""))
                 words = f"the body has more than {most:,} bytes; send fewer samples at once"
                 raise RequestError(413, words, closing())
+            if self._held + size > BODIES * most:
+                words = "the requests in progress are too large together; send this again"
+                raise RequestError(429, words, closing({"retry-after": "1"}))
+            self._held, own = self._held + size, own + size
             return message
 
-        await self._app(scope, receiving, send)
+        try:
+            await self._app(scope, receiving, send)
+        finally:
+            self._held -= own
 
 
 def _digest(token: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -55,7 +56,8 @@ async def _checked(
     service: Service, records: Sequence[Any]
 ) -> tuple[list[Sample], dict[int, Sequence[Problem]]]:
     """Return the samples, and what is wrong with each record that is none, by its index."""
-    samples, problems = [], {}
+    samples: list[Sample] = []
+    problems: dict[int, Sequence[Problem]] = {}
     for index, record in enumerate(records):
         if index % CHECKED_AT_ONCE == CHECKED_AT_ONCE - 1:
             await asyncio.sleep(0)
@@ -117,11 +119,15 @@ class _Streamed(StreamingResponse):
 
     async def _lines(self) -> AsyncIterator[bytes]:
         finished: asyncio.Queue[int] = asyncio.Queue()
+
+        def note(index: int, _task: asyncio.Task[Assay]) -> None:
+            finished.put_nowait(index)
+
         for index, one in enumerate(self._begun):
             if isinstance(one, SampleError):
                 finished.put_nowait(index)
             else:
-                one.add_done_callback(lambda _task, index=index: finished.put_nowait(index))
+                one.add_done_callback(partial(note, index))
         left = len(self._begun)
         while left:
             ready = [await finished.get()]

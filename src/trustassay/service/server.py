@@ -162,7 +162,7 @@ class BoundedProtocol(H11Protocol):
     _sending: asyncio.TimerHandle | None = None
     _taking: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, or refuse where there are too many."""
         assert isinstance(transport, asyncio.Transport)
         full = len(self.connections) >= self.most
@@ -181,7 +181,8 @@ class BoundedProtocol(H11Protocol):
         if unread or self.conn.their_state is h11.IDLE:
             self._sending = self._sending or self._timer()
         elif self._sending:
-            self._sending = self._sending.cancel()
+            self._sending.cancel()
+            self._sending = None
 
     def pause_writing(self) -> None:
         """Note that the client does not take its reply."""
@@ -192,7 +193,8 @@ class BoundedProtocol(H11Protocol):
         """Note that it does again."""
         super().resume_writing()
         if self._taking:
-            self._taking = self._taking.cancel()
+            self._taking.cancel()
+            self._taking = None
 
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection, whether or not the client takes what is left."""
