@@ -141,9 +141,13 @@ def test_other_types_of_body_are_refused(service: Running) -> None:
 
 
 def test_more_samples_than_can_ever_be_accepted(service: Running) -> None:
-    reply = service.score(records(51))
-    assert reply.status == 413
-    assert "50 samples" in reply.error["message"]
+    lines = {"Content-Type": "application/jsonl"}
+    for reply in (
+        service.score(records(51)),
+        service.ask("POST", "/v1/score", b"1\n" * 2_000_000, lines),
+    ):
+        assert reply.status == 413
+        assert "50 samples" in reply.error["message"]
 
 
 def test_paths_and_methods(service: Running) -> None:

@@ -26,8 +26,8 @@ class Records(NamedTuple):
     many: bool
 
 
-async def read_records(request: Request) -> Records:
-    """Read a body: an object is one record, a list or JSON Lines are many.
+async def read_records(request: Request, most: int) -> Records:
+    """Read a body: an object is one record, a list or JSON Lines are many, ``most`` or fewer.
 
     Raises:
         RequestError: it is not that, is of another type, is too large (413) or comes too slowly
@@ -37,9 +37,12 @@ async def read_records(request: Request) -> Records:
     body = await request.body()
     if kind == JSON:
         content = _parsed(body, "the body")
-        return Records(content, True) if isinstance(content, list) else Records([content], False)
-    lines = enumerate(body.split(b"\n"), 1)
-    return Records([_parsed(line, f"line {n}") for n, line in lines if line.strip()], True)
+        found = Records(content, True) if isinstance(content, list) else Records([content], False)
+        _bound(len(found.records), most)
+        return found
+    lines = [(n, line) for n, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+    _bound(len(lines), most)
+    return Records([_parsed(line, f"line {n}") for n, line in lines], True)
 
 
 async def read_json(request: Request) -> Any:
@@ -50,6 +53,13 @@ async def read_json(request: Request) -> Any:
     """
     _kind(request, (JSON,))
     return _parsed(await request.body(), "the body")
+
+
+def _bound(records: int, most: int) -> None:
+    if not records:
+        raise RequestError(400, "the body holds no sample")
+    if records > most:
+        raise RequestError(413, f"send {most:,} samples or fewer at once")
 
 
 def _kind(request: Request, known: Sequence[str]) -> str:

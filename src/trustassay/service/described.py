@@ -19,7 +19,6 @@ __all__ = [
 Json = Mapping[str, Any]
 
 TEXT: Json = {"type": "string"}
-TEXTS: Json = {"type": "array", "items": TEXT}
 
 
 def schema(name: str) -> Json:

@@ -16,7 +16,7 @@ from trustassay.sample import Problem, Sample, SampleError
 from trustassay.service.app import Part
 from trustassay.service.bodies import read_records
 from trustassay.service.described import SCORE_PATHS, SCORE_SCHEMAS
-from trustassay.service.replies import RequestError, encoded, fault, problems_json, reply
+from trustassay.service.replies import encoded, fault, problems_json, reply
 from trustassay.service.service import Service
 from trustassay.workflows.scorer import Assay
 
@@ -32,12 +32,7 @@ def scoring(service: Service) -> Part:
     """Return the route that scores samples."""
 
     async def score(request: Request) -> Response:
-        given = await read_records(request)
-        if not given.records:
-            raise RequestError(400, "the body holds no sample")
-        if len(given.records) > service.settings.capacity:
-            most = service.settings.capacity
-            raise RequestError(413, f"send {most:,} samples or fewer at once")
+        given = await read_records(request, service.settings.capacity)
         samples, problems = await _checked(service, given.records)
         if problems:
             return fault(422, *_told(problems, given.many))
