@@ -77,7 +77,8 @@ ALLOWED: dict[str, set[str]] = {
     "cli": VALUES
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "report"}
-    | {"retrieval", "runs", "workflows"},
+    | {"retrieval", "runs", "service", "workflows"},
+    "service": {"errors", "event_loop", "metric", "report", "runs", "sample", "workflows"},
     "__main__": {"cli"},
     "pytest_plugin": {"api", "calls", "metric", "registry", "runs", "sample"},
 }

@@ -37,7 +37,7 @@ PARSED_ONLY = {
     r"^trustassay attack .*--steps 100": "a hundred steps take six seconds",
     r"profile=paper": "needs NLTK's data",
     r"hf:": "loads torch; the tests of backends do",
-    r"^trustassay (annotate|watch)\b(?!.*--(export|import))": "waits for people or for lines",
+    r"^trustassay (annotate|serve|watch)\b(?!.*--(export|import))": "waits for others",
     r"^trustassay (experiment|dataset mixedqa)\b": "reads published files that are not here",
     r"^trustassay gate runs/new": "tests/cli/test_gate.py has such runs",
     r"Prompt .*Reply|models\.html|shard|--engine|^trustassay merge": "reads other files",

@@ -202,7 +202,8 @@ def _serve(project: Project, out: Path, host: str, port: int) -> None:
     import socket
 
     from trustassay.workflows.annotate.links import Links
-    from trustassay.workflows.annotate.server import application, is_loopback, listening, serve
+    from trustassay.workflows.annotate.server import application, serve
+    from trustassay.workflows.listening import is_loopback, listening
 
     with listening(host, port) as at, _open(project, out) as session:
         links = Links(out, list(project.steps))

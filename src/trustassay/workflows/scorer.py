@@ -137,25 +137,66 @@ class Scorer:
                 content has the same id. Nothing was stored.
             ScorerClosedError: the scorer is closed.
         """
+        return await self.finished(self.begin(self.check(sample)))
+
+    def check(self, given: Sample | Mapping[str, Any]) -> Sample:
+        """Return the sample of a record, and accept nothing.
+
+        Raises:
+            SampleError: it is none, or cannot be scored.
+        """
+        try:
+            found, *others = read_samples([given], fields=self._options.fields)
+        except InputError as error:
+            raise SampleError([Problem("record", str(error))]) from None
+        if isinstance(found, Fault):
+            raise SampleError(found.problems)
+        if others:
+            words = "holds answers of several systems (expected one answer)"
+            raise SampleError([Problem("record", words)])
+        if problems := self._problems(found.sample):
+            raise SampleError(list(map(found.in_own_words, problems)))
+        return found.sample
+
+    def begin(self, sample: Sample) -> asyncio.Task[Assay]:
+        """Accept a sample that :meth:`check` returned; :meth:`finished` waits for its task.
+
+        Raises:
+            SampleError: with a folder, an earlier sample with other content has the same id.
+            ScorerClosedError: the scorer is closed.
+        """
         if self._closed:
             raise ScorerClosedError("this scorer is closed; open another one")
-        found = self._read(sample)
         if self._run:
             try:
-                self._run.accept(found)
+                self._run.accept(sample)
             except DiskFullError as error:
-                return Assay(found, {m.name: _failed(found, m, error) for m in self._metrics})
-        task = self._start(found)
+                return asyncio.create_task(self._unstored(sample, error))
+        return self._start(sample)
+
+    async def finished(self, task: asyncio.Task[Assay]) -> Assay:
+        """Wait for a task of :meth:`begin`, which belongs to this caller alone; see :meth:`score`.
+
+        Raises:
+            ScorerClosedError: the scorer was interrupted before the sample was scored.
+        """
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if task.cancelled():
-                raise ScorerClosedError(
-                    f"the scorer was interrupted before {found.id!r} was scored"
-                ) from None
-            if not self._run:
-                task.cancel()
+                words = f"the scorer was interrupted before {task.get_name()!r} was scored"
+                raise ScorerClosedError(words) from None
+            self.give_up(task)
             raise
+
+    def give_up(self, task: asyncio.Task[Assay]) -> None:
+        """Nobody waits for a task any more: it ends, or, with a folder, is finished there."""
+        if not self._run:
+            task.cancel()
+
+    def metrics_for(self, sample: Sample) -> Sequence[Metric]:
+        """Return the metrics as they score a sample, their ``auto`` options settled."""
+        return self._run.metrics if self._run else self._settled_for(sample)
 
     def take_up(self, waiting: Sequence[Sample]) -> None:
         """Score what an earlier process accepted; nobody waits for it but :meth:`close`."""
@@ -174,14 +215,17 @@ class Scorer:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _start(self, sample: Sample) -> asyncio.Task[Assay]:
-        task = asyncio.create_task(self._assay(sample))
+        task = asyncio.create_task(self._assay(sample), name=sample.id)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
+    async def _unstored(self, sample: Sample, error: DiskFullError) -> Assay:
+        return Assay(sample, {m.name: _failed(sample, m, error) for m in self._metrics})
+
     async def _assay(self, sample: Sample) -> Assay:
         async with self._free:
-            metrics = self._run.metrics if self._run else self._settled_for(sample)
+            metrics = self.metrics_for(sample)
             found = await all_of(self._assess(metric, sample) for metric in metrics)
         return Assay(sample, {one.metric: one for one in found})
 
@@ -203,25 +247,6 @@ class Scorer:
         if key not in self._settled:
             self._settled[key] = [metric.resolved(inventory) for metric in self._metrics]
         return self._settled[key]
-
-    def _read(self, given: Sample | Mapping[str, Any]) -> Sample:
-        """Return the sample of a record.
-
-        Raises:
-            SampleError: it is none, or cannot be scored.
-        """
-        try:
-            found, *others = read_samples([given], fields=self._options.fields)
-        except InputError as error:
-            raise SampleError([Problem("record", str(error))]) from None
-        if isinstance(found, Fault):
-            raise SampleError(found.problems)
-        if others:
-            words = "holds answers of several systems (expected one answer)"
-            raise SampleError([Problem("record", words)])
-        if problems := self._problems(found.sample):
-            raise SampleError(list(map(found.in_own_words, problems)))
-        return found.sample
 
     def _problems(self, sample: Sample) -> list[Problem]:
         found: list[Problem] = []

@@ -14,8 +14,9 @@ from tests.support import lines
 from tests.workflows.annotate.helpers import MODELS, answers, project, session, two_files
 from trustassay.workflows.annotate.links import Links
 from trustassay.workflows.annotate.project import Project
-from trustassay.workflows.annotate.server import application, is_loopback, listening
+from trustassay.workflows.annotate.server import application
 from trustassay.workflows.annotate.session import Session
+from trustassay.workflows.listening import is_loopback, listening
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,13 +15,12 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trustassay.data.reading import InputError
 from trustassay.files import is_full
 from trustassay.workflows.annotate.links import Links
 from trustassay.workflows.annotate.pages import asset, page
 from trustassay.workflows.annotate.session import NotOfferedError, RaterState, Session
 
-__all__ = ["application", "is_loopback", "listening", "serve"]
+__all__ = ["application", "serve"]
 
 LARGEST_BODY = 64 * 1024
 """Bytes of a request; a note has at most 2,000 characters."""
@@ -149,40 +147,6 @@ def _number(fields: Fields, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise NotOfferedError(f"{name}: expected a number")
     return int(text)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens there; port 0 is any that is free.
-
-    Raises:
-        InputError: the address cannot be taken.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        found = socket.socket(family, kind, protocol)
-        try:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind(address)
-            found.listen(128)
-        except OSError:
-            found.close()
-            raise
-    except OSError as error:
-        raise InputError(
-            f"cannot listen at {host}:{port} ({error.strerror}); choose another --port (0 takes a "
-            "free one) or --host"
-        ) from None
-    return found
 
 
 def serve(application: ASGIApp, at: socket.socket, session: Session) -> None:

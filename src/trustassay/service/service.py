@@ -1,0 +1,185 @@
+"""The service behind its routes: an open scorer, and one gate that bounds what it accepts."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from trustassay.metric import Assessment, Metric
+from trustassay.report import problem_of
+from trustassay.runs.looks import one_line, reason_of
+from trustassay.sample import Sample, SampleError
+from trustassay.service.settings import ServiceSettings
+from trustassay.workflows.scorer import Assay, Scorer
+
+__all__ = ["BusyError", "ClosingError", "Service"]
+
+Note = Callable[[Assay | None, float], None]
+"""Hears of each finished sample, ``None`` if it was given up, and the seconds that it took."""
+LONGEST_WAIT_S = 60
+RECENT = 200
+"""Finished samples from which the pace is known."""
+CLOSING_WAIT_S = 5
+"""After so long a client of a closing service may come again, to the one that takes its place."""
+
+
+class BusyError(RuntimeError):
+    """As many samples as allowed are in progress; nothing was accepted (HTTP 429)."""
+
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ClosingError(RuntimeError):
+    """The service finishes what it accepted and takes nothing more (HTTP 503)."""
+
+    retry_after_s = CLOSING_WAIT_S
+
+
+class Service:
+    """Scores samples of all routes with one scorer, within the settings' ``capacity``.
+
+    Used inside the event loop in which the scorer was opened.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        settings: ServiceSettings,
+        note: Note = lambda assay, seconds: None,  # noqa: ARG005
+    ) -> None:
+        self.settings = settings
+        self._scorer, self._note = scorer, note
+        self._ended: deque[float] = deque(maxlen=RECENT)
+        self._closing = False
+
+    @property
+    def closing(self) -> bool:
+        """Whether it takes nothing more."""
+        return self._closing
+
+    @property
+    def in_progress(self) -> int:
+        """The number of samples that are accepted and not finished."""
+        return self._scorer.in_progress
+
+    def close(self) -> None:
+        """Take nothing more; what was accepted is finished."""
+        self._closing = True
+
+    async def drained(self) -> None:
+        """Wait until everything accepted is finished."""
+        while self._scorer.in_progress:
+            await asyncio.sleep(0.02)
+
+    def check(self, record: Sample | Mapping[str, Any]) -> Sample:
+        """Return the sample of a record in any layout that ``score`` reads; accept nothing.
+
+        Raises:
+            SampleError: with every fault of the record, each with its field (HTTP 422).
+        """
+        return self._scorer.check(record)
+
+    async def score(self, record: Sample | Mapping[str, Any]) -> Assay:
+        """Return what the metrics find in one sample; their failures are values in it.
+
+        Raises:
+            SampleError: see :meth:`check`.
+            BusyError, ClosingError, ScorerClosedError: it was not accepted.
+        """
+        sample = self._scorer.check(record)
+        self._admit(1)
+        return await self._scorer.finished(self._begin(sample))
+
+    def begin(self, samples: Sequence[Sample]) -> list[asyncio.Task[Assay] | SampleError]:
+        """Accept all of them, or none; :meth:`finished` waits for one.
+
+        In place of a sample whose id an earlier one in the folder has, its error.
+
+        Raises:
+            BusyError, ClosingError, ScorerClosedError: none was accepted.
+        """
+        self._admit(len(samples))
+        found: list[asyncio.Task[Assay] | SampleError] = []
+        for sample in samples:
+            try:
+                found.append(self._begin(sample))
+            except SampleError as error:
+                found.append(error)
+        return found
+
+    async def finished(self, task: asyncio.Task[Assay]) -> Assay:
+        """Wait for a task of :meth:`begin`.
+
+        Raises:
+            ScorerClosedError: the service was interrupted before the sample was scored.
+        """
+        return await self._scorer.finished(task)
+
+    def give_up(self, task: asyncio.Task[Assay]) -> None:
+        """Tell that nobody waits for a task of :meth:`begin` any more."""
+        self._scorer.give_up(task)
+
+    def verdict_of(self, assay: Assay) -> dict[str, Any]:
+        """Return the JSON object of one result.
+
+        ``needs_look``: whether a metric names a problem in the answer, or failed. For each metric
+        the score, the verdict, the ``problem`` it names or ``null``, the ``reason`` in one
+        sentence, the ``parts`` and the ``error``.
+        """
+        metrics = self._scorer.metrics_for(assay.sample)
+        found = {one.name: _told(one, assay.assessments[one.name]) for one in metrics}
+        return {
+            "id": assay.sample.id,
+            "needs_look": any(one["problem"] is not None for one in found.values()),
+            "metrics": found,
+        }
+
+    def _begin(self, sample: Sample) -> asyncio.Task[Assay]:
+        began = time.monotonic()
+
+        def ended(task: asyncio.Task[Assay]) -> None:
+            now = time.monotonic()
+            self._ended.append(now)
+            failed = task.cancelled() or task.exception() is not None
+            self._note(None if failed else task.result(), now - began)
+
+        task = self._scorer.begin(sample)
+        task.add_done_callback(ended)
+        return task
+
+    def _admit(self, samples: int) -> None:
+        if self._closing:
+            raise ClosingError("the service is closing; send this again later")
+        capacity = self.settings.capacity
+        if self._scorer.in_progress + samples > capacity:
+            raise BusyError(
+                f"{self._scorer.in_progress} samples are in progress, and the service accepts "
+                f"{capacity} at once; send this again after the seconds of Retry-After",
+                self._wait_s(samples),
+            )
+
+    def _wait_s(self, samples: int) -> int:
+        """Return in how many seconds there is probably room, by the pace of the last samples."""
+        if len(self._ended) < 2:
+            return 1
+        pace = (self._ended[-1] - self._ended[0]) / (len(self._ended) - 1)
+        too_many = self._scorer.in_progress + samples - self.settings.capacity
+        return min(max(math.ceil(pace * too_many), 1), LONGEST_WAIT_S)
+
+
+def _told(metric: Metric, assessment: Assessment) -> dict[str, Any]:
+    problem = problem_of(metric, assessment)
+    return {
+        "score": assessment.score,
+        "verdict": assessment.verdict,
+        "problem": None if problem is None else one_line(problem),
+        "reason": reason_of(metric, assessment),
+        "parts": dict(assessment.parts),
+        "error": assessment.error,
+    }

@@ -1,0 +1,44 @@
+"""The address at which a server of this machine listens."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+from trustassay.data.reading import InputError
+
+__all__ = ["is_loopback", "listening"]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens there; port 0 is any that is free.
+
+    Raises:
+        InputError: the address cannot be taken.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        found = socket.socket(family, kind, protocol)
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+            found.listen(128)
+        except OSError:
+            found.close()
+            raise
+    except OSError as error:
+        raise InputError(
+            f"cannot listen at {host}:{port} ({error.strerror}); choose another --port (0 takes a "
+            "free one) or --host"
+        ) from None
+    return found
