@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from trustassay.runs.intake import BadInputError
     from trustassay.runs.looks import WorstAnswer
     from trustassay.sample import Document, Sample, SampleError
+    from trustassay.workflows.calibrate import Calibration, calibrate
     from trustassay.workflows.chat import Unanswered, UnansweredError, chat
     from trustassay.workflows.scorer import Assay, Scorer, ScorerClosedError
     from trustassay.workflows.study import Study, study
@@ -37,6 +38,7 @@ __all__ = [
     "BackendError",
     "BadInputError",
     "Budget",
+    "Calibration",
     "CallError",
     "Document",
     "FaultsError",
@@ -58,6 +60,7 @@ __all__ = [
     "WatchOptions",
     "WorstAnswer",
     "ascore",
+    "calibrate",
     "chat",
     "embedder",
     "entailer",
@@ -107,6 +110,8 @@ _HOMES = {
     "scorer": "api",
     "similarity": "backends.resolve",
     "watch": "api",
+    "Calibration": "workflows.calibrate",
+    "calibrate": "workflows.calibrate",
     "Study": "workflows.study",
     "study": "workflows.study",
 }

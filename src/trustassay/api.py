@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -39,13 +41,15 @@ from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
 from trustassay.registry import metric_class, metric_from_text
 from trustassay.report.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
-from trustassay.runs.ending import Steps
+from trustassay.runs.calibrated import CALIBRATED, check_settings
+from trustassay.runs.calibrator import Calibrator, read_calibrator
+from trustassay.runs.ending import Steps, run_in_thread
 from trustassay.runs.folder import RunFolder, StoredAssessments
 from trustassay.runs.intake import Source
 from trustassay.runs.looks import Looks, WorstAnswer, looks_of, short
 from trustassay.runs.merging import merge_runs
 from trustassay.runs.options import run_options
-from trustassay.runs.outputs import write_report
+from trustassay.runs.outputs import apply_calibrator, write_report
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.run import RunOutcome, execute
@@ -99,6 +103,13 @@ class Run:
     def assessments(self) -> StoredAssessments:
         """The assessments in input order, a sequence that is read from disk."""
         return self._folder.assessments()
+
+    @property
+    def calibrated(self) -> Mapping[str, Any] | None:
+        """What the calibrator found, ``None`` without one: how many answers it accepts, and whether
+        the run is like the one that it was made from. ``to_pandas`` has each answer's probability.
+        """
+        return self.summary_file.get(CALIBRATED)
 
     def looks(self, most: int = 5) -> Looks:
         """Return how many answers need a look, and the worst ``most`` of them."""
@@ -177,7 +188,11 @@ async def ascore(
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
     chosen, samples, named, others = _read(samples, metrics, options)
+    calibrator = _calibrator(others, chosen)
     settings = run_options(**({"report": out is not None} | others))
+    report = settings.report
+    if calibrator:  # the report is written once, with the probabilities
+        settings = dataclasses.replace(settings, report=False)
     stores = (
         None if out is None else RunFolder(Path(out)).calls_path,
         settings.calls_from,
@@ -185,10 +200,16 @@ async def ascore(
     )
     unanswered = "model" in named and some_unanswered(samples, settings.fields)
     backends = await settle(chosen, named, stores=stores, unanswered=unanswered)
+    if calibrator:
+        check_settings(calibrator, _options_of(chosen), backends.names(), "--calibrator")
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
     try:
         outcome = await execute(samples, chosen, backends, folder, settings)
+        if calibrator:
+            await run_in_thread(
+                partial(_calibrate, folder, calibrator, chosen, report, settings.progress)
+            )
     except BaseException:
         if out is None:
             shutil.rmtree(path, ignore_errors=True)
@@ -197,6 +218,32 @@ async def ascore(
     if out is None:
         weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
     return run
+
+
+def _calibrator(others: dict[str, Any], chosen: Sequence[Metric]) -> Calibrator | None:
+    """Take the calibrator out of the options; refuse one of other metrics or options."""
+    path = others.pop("calibrator", None)
+    if path is None:
+        return None
+    found = read_calibrator(Path(path))
+    theirs = {name: value for one in found.inputs for name, value in one.backends.items()}
+    check_settings(found, _options_of(chosen), theirs, str(path))
+    return found
+
+
+def _options_of(chosen: Sequence[Metric]) -> dict[str, dict[str, Any]]:
+    return {metric.name: metric.settings() for metric in chosen}
+
+
+def _calibrate(
+    folder: RunFolder,
+    calibrator: Calibrator,
+    chosen: Sequence[Metric],
+    report: bool,
+    shown: bool | None,
+    stop: threading.Event,
+) -> None:
+    apply_calibrator(folder, calibrator, chosen, report=report, steps=Steps(shown=shown, stop=stop))
 
 
 def _read(
@@ -241,6 +288,7 @@ def plan(
 
     async def rehearse() -> Plan:
         chosen, given, named, others = _read(samples, metrics, options)
+        _calibrator(others, chosen)
         settings = run_options(**others)
         backends = await settle(chosen, named)
         return await rehearsed(
@@ -413,10 +461,14 @@ def _on_cluster(
     if out is None:
         raise ValueError("--engine ray needs the run's folder: out")
     chosen, samples, named, others = _read(samples, metrics, options)
+    calibrator = _calibrator(others, chosen)
     folder = Path(out)
     if (folder / "run.json").exists() and not (folder / HOME).exists():
         return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
-    found = score_on_cluster(samples, chosen, named, folder, run_options(**others), cluster)
+    settings = run_options(**others)
+    found = score_on_cluster(samples, chosen, named, folder, settings, cluster)
+    if calibrator:
+        apply_calibrator(found.folder, calibrator, chosen, report=settings.report)
     return Run(found.folder, found.outcome)
 
 

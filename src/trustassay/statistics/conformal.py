@@ -26,7 +26,6 @@ from trustassay.statistics.distributions import incomplete_beta
 __all__ = [
     "Threshold",
     "accepted_and_wrong_threshold",
-    "betting_p_value",
     "binomial_p_value",
     "fewest_questions",
     "fewest_questions_of_expected",
@@ -39,7 +38,6 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 MOST_TESTS = 20
 """Thresholds that are tested at most: each takes its part of the permitted error."""
-BETS = np.arange(1, 11) / 10
 STEP = 1.2
 """By what factor the numbers of accepted questions of two tests differ at least."""
 
@@ -84,23 +82,6 @@ def binomial_p_value(wrong: int, accepted: int, alpha: float) -> float:
     return incomplete_beta(accepted - wrong, wrong + 1, 1 - alpha)
 
 
-def betting_p_value(losses: ArrayLike, highest: float) -> float:
-    """Return a p-value of independent losses, shape (n,), were their expectation 0 or more.
-
-    1 over the mean of prod_i (1 - b Z_i / highest) over the bets b = 0.1, 0.2 ... 1: were the
-    expectation 0 or more, each product would have an expectation of at most 1, so that their mean
-    reaches 1 / p with a chance of at most p (Markov; Waudby-Smith and Ramdas 2024, section 4.3,
-    with bets that do not depend on the losses).
-
-    Args:
-        highest: above 0; no loss can be larger.
-    """
-    z = np.asarray(losses, dtype=np.float64) / highest
-    with np.errstate(divide="ignore"):
-        gains = np.log(np.maximum(1 - np.outer(BETS, z), 0.0)).sum(axis=1)
-    return float(min(1.0, np.exp(min(700.0, np.log(len(BETS)) - np.logaddexp.reduce(gains)))))
-
-
 def tested_counts(n: int, alpha: float, delta: float) -> list[int]:
     """Return how many of n questions are accepted by the thresholds that are tested, rising.
 
@@ -123,21 +104,19 @@ def selective_threshold(
     *,
     alpha: float,
     delta: float,
+    rng: np.random.Generator | None = None,
 ) -> Threshold | None:
     """Return the threshold that accepts most, such that with a probability of at least 1 - delta
     at most a share alpha of the answers that it accepts are wrong; ``None`` where none passes.
 
-    The share is that of the population: expected wrong accepted answers of a question over expected
-    accepted ones. For each number k of :func:`tested_counts` the threshold is the (k + 1)-th
-    highest of the questions' best scores. Given it, the questions that reach above it are
-    independent draws of all such questions, so its test is exact although it was chosen by the
-    scores. Each test has delta over their number (Bonferroni), so at most one set in 1 / delta
-    passes any threshold whose risk is above alpha.
-
-    Where each question has one answer, the test is the binomial. Else the loss of a question is the
-    number of its wrong accepted answers less alpha times that of its accepted ones, and
-    :func:`betting_p_value` tests that it is 0 or more on average; no question may have more answers
-    than the largest one here.
+    Each question counts once: the share is that of an answer drawn from the accepted ones of a
+    question that has any, so that no bound on the number of answers is needed. For each number k of
+    :func:`tested_counts` the threshold is the (k + 1)-th highest of the questions' best scores.
+    Given it, the questions that reach above it are independent draws of all such questions, so that
+    the number of wrong ones among one accepted answer of each, drawn at random, is binomial: the
+    test is exact although the threshold was chosen by the scores. Each test has delta over their
+    number (Bonferroni), so at most one set in 1 / delta passes any threshold whose risk is above
+    alpha.
 
     Args:
         scores: shape (n,), higher is better, NaN where there is none. They must not have been
@@ -145,14 +124,16 @@ def selective_threshold(
         wrong: 1 where the answer is wrong, else 0, shape (n,). clusters: each answer's question.
         alpha: the largest share that may be wrong, delta: how often the promise may fail; between
             0 and 1.
+        rng: draws the answer of a question that counts; not used where each has one.
     """
     answers = _Answers(scores, wrong, clusters)
+    drawn = (rng or np.random.default_rng(0)).permutation(len(answers.wrong))
     counts = tested_counts(answers.questions, alpha, delta)
     best: Threshold | None = None
     for count in counts:
         above = answers.threshold_of(count)
         questions, accepted, bad = answers.accepted(above)
-        p = answers.p_value(accepted, bad, alpha)
+        p = binomial_p_value(answers.wrong_of_one_each(above, drawn), questions, alpha)
         if p <= delta / len(counts):
             best = Threshold(above, questions, int(accepted.sum()), int(bad.sum()), p)
     return best
@@ -180,7 +161,7 @@ def questions_needed(
         if questions and risk < alpha:
             found.append(_enough(questions / answers.questions, float(risk), alpha, delta, most))
     fewest = min(found, default=most)
-    return fewest if fewest < most else None
+    return int(float(f"{fewest:.2g}")) if fewest < most else None
 
 
 def _enough(share: float, risk: float, alpha: float, delta: float, most: int) -> int:
@@ -264,13 +245,11 @@ class _Answers:
         bad = np.bincount(self.of[taken & (self.wrong > 0)], minlength=self.questions)
         return int((accepted > 0).sum()), accepted, bad
 
-    def p_value(self, accepted: Places, bad: Places, alpha: float) -> float:
-        """Return the p-value of a share of wrong answers of alpha or more."""
-        most = int(self.sizes.max(initial=1))
-        if most == 1:
-            return binomial_p_value(int(bad.sum()), int(accepted.sum()), alpha)
-        there = accepted > 0
-        return betting_p_value((bad - alpha * accepted)[there], (1 - alpha) * most)
+    def wrong_of_one_each(self, above: float, order: Places) -> int:
+        """Return how many are wrong of one accepted answer of each question: the first in order."""
+        taken = order[self.scores[order] > above]
+        first = np.unique(self.of[taken], return_index=True)[1]
+        return int(self.wrong[taken[first]].sum())
 
 
 def _check(alpha: float, delta: float) -> None:
