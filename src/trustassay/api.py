@@ -41,7 +41,7 @@ from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
 from trustassay.registry import metric_class, metric_from_text
 from trustassay.report.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
-from trustassay.runs.calibrated import CALIBRATED, check_settings
+from trustassay.runs.calibrated import CALIBRATED
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.ending import Steps, run_in_thread
 from trustassay.runs.folder import RunFolder, StoredAssessments
@@ -188,11 +188,11 @@ async def ascore(
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
     chosen, samples, named, others = _read(samples, metrics, options)
-    calibrator = _calibrator(others, chosen)
+    calibrator = _calibrator(others)
     settings = run_options(**({"report": out is not None} | others))
     report = settings.report
     if calibrator:  # the report is written once, with the probabilities
-        settings = dataclasses.replace(settings, report=False)
+        settings = dataclasses.replace(settings, report=False, calibrator=calibrator)
     stores = (
         None if out is None else RunFolder(Path(out)).calls_path,
         settings.calls_from,
@@ -200,8 +200,6 @@ async def ascore(
     )
     unanswered = "model" in named and some_unanswered(samples, settings.fields)
     backends = await settle(chosen, named, stores=stores, unanswered=unanswered)
-    if calibrator:
-        check_settings(calibrator, _options_of(chosen), backends.names(), "--calibrator")
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
     try:
@@ -220,19 +218,10 @@ async def ascore(
     return run
 
 
-def _calibrator(others: dict[str, Any], chosen: Sequence[Metric]) -> Calibrator | None:
-    """Take the calibrator out of the options; refuse one of other metrics or options."""
+def _calibrator(others: dict[str, Any]) -> Calibrator | None:
+    """Take the calibrator out of the options."""
     path = others.pop("calibrator", None)
-    if path is None:
-        return None
-    found = read_calibrator(Path(path))
-    theirs = {name: value for one in found.inputs for name, value in one.backends.items()}
-    check_settings(found, _options_of(chosen), theirs, str(path))
-    return found
-
-
-def _options_of(chosen: Sequence[Metric]) -> dict[str, dict[str, Any]]:
-    return {metric.name: metric.settings() for metric in chosen}
+    return None if path is None else read_calibrator(Path(path))
 
 
 def _calibrate(
@@ -288,7 +277,7 @@ def plan(
 
     async def rehearse() -> Plan:
         chosen, given, named, others = _read(samples, metrics, options)
-        _calibrator(others, chosen)
+        _calibrator(others)
         settings = run_options(**others)
         backends = await settle(chosen, named)
         return await rehearsed(
@@ -461,7 +450,7 @@ def _on_cluster(
     if out is None:
         raise ValueError("--engine ray needs the run's folder: out")
     chosen, samples, named, others = _read(samples, metrics, options)
-    calibrator = _calibrator(others, chosen)
+    calibrator = _calibrator(others)
     folder = Path(out)
     if (folder / "run.json").exists() and not (folder / HOME).exists():
         return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
