@@ -124,7 +124,8 @@ def halves(made: Made, rng: np.random.Generator) -> tuple[Made, Callable[[Floats
     if len(set(labels.tolist())) < 2:
         return Made(made.scores[:0], made.wrong[:0], made.questions[:0]), lambda table: table[:, 0]
     fit = fit_combination(made.scores[first], labels)
-    return Made(*(column[~first] for column in made)), fit.log_odds
+    rest = Made(made.scores[~first], made.wrong[~first], made.questions[~first])
+    return rest, fit.log_odds
 
 
 def risk_above(scores: Floats, wrong: Floats) -> Callable[[float], tuple[float, float]]:

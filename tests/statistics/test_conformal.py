@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.lazily import needed
 from trustassay.statistics.conformal import (
     accepted_and_wrong_threshold,
     binomial_p_value,
@@ -24,14 +25,13 @@ from trustassay.statistics.conformal import tested_counts as counts_of
 from trustassay.statistics.logistic import sigmoid
 
 NAN = np.nan
+stats = needed("scipy.stats")
 
 
 @settings(deadline=None)
 @given(st.integers(0, 300), st.integers(0, 300), st.floats(0.001, 0.999))
 def test_binomial_as_scipy(wrong: int, accepted: int, alpha: float) -> None:
-    from scipy.stats import binom
-
-    reference = binom.cdf(wrong, accepted, alpha)
+    reference = stats.binom.cdf(wrong, accepted, alpha)
     assert binomial_p_value(wrong, accepted, alpha) == pytest.approx(reference, rel=1e-6, abs=1e-12)
 
 
@@ -110,11 +110,10 @@ def test_how_many_labels_would_do() -> None:
     rng = np.random.default_rng(1)
     scores = rng.random(120)
     wrong = (rng.random(120) < 0.3 * (1 - scores) ** 3).astype(float)
-    given = {"alpha": 0.05, "delta": 0.05}
-    assert selective_threshold(scores, wrong, range(120), **given) is None
-    needed = questions_needed(scores, wrong, range(120), **given)
+    assert selective_threshold(scores, wrong, range(120), alpha=0.05, delta=0.05) is None
+    needed = questions_needed(scores, wrong, range(120), alpha=0.05, delta=0.05)
     assert needed is not None and 150 < needed < 1000
-    assert questions_needed(scores, np.ones(120), range(120), **given) is None
+    assert questions_needed(scores, np.ones(120), range(120), alpha=0.05, delta=0.05) is None
 
 
 def draw(rng: np.random.Generator, n: int, answers: int) -> tuple[np.ndarray, np.ndarray]:
@@ -129,12 +128,16 @@ def draw(rng: np.random.Generator, n: int, answers: int) -> tuple[np.ndarray, np
 def test_the_promise_about_accepted_answers_holds(answers: int) -> None:
     rng = np.random.default_rng(7)
     population = draw(rng, 100_000, answers)
-    promise = {"alpha": 0.1, "delta": 0.1}
     broken = passed = 0
     for _ in range(300):
         scores, wrong = draw(rng, 200, answers)
         found = selective_threshold(
-            scores.ravel(), wrong.ravel(), np.tile(range(200), answers), **promise, rng=rng
+            scores.ravel(),
+            wrong.ravel(),
+            np.tile(range(200), answers),
+            alpha=0.1,
+            delta=0.1,
+            rng=rng,
         )
         if found:
             passed += 1

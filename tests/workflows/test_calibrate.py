@@ -94,8 +94,8 @@ def run(path: Path, rows: Rows, *metrics: Metric, **options: Any) -> Path:
 def installed() -> Iterator[None]:
     """As if a package had brought both metrics: the parts of others are not known."""
     with pytest.MonkeyPatch.context() as patch:
-        for metric in (Good, Bad):
-            patch.setitem(registry._entries(), metric.name, lambda metric=metric: metric)
+        patch.setitem(registry._entries(), "good", lambda: Good)
+        patch.setitem(registry._entries(), "bad", lambda: Bad)
         yield
 
 

@@ -243,18 +243,21 @@ def chances_told(found: Mapping[str, Any]) -> ChancesTold:
     ]
     for one in found["accepted"]:
         promise = promise_in_words(one["kind"], one["at_most"], one["confidence"])
+        if one["kind"] != AMONG_ACCEPTED:
+            continue
         if one["without"]:
             sentences.append(f"Accepted with {promise}: no threshold; {one['without']}")
-        elif one["kind"] == AMONG_ACCEPTED:
+        else:
             sentences.append(
                 f"Accepted with {promise}: {one['accepted']:,} of {found['answers']:,}"
             )
     average = [one for one in found["accepted"] if one["kind"] == OF_ALL and not one["without"]]
     if average:
-        each = (f"{100 * one['at_most']:.3g} %: {one['accepted']:,}" for one in average)
+        shares = " / ".join(f"{100 * one['at_most']:.3g}" for one in average)
+        counts = " / ".join(f"{one['accepted']:,}" for one in average)
         sentences.append(
-            f"Accepted with that share of all answers accepted and wrong, on average: "
-            f"{', '.join(each)}"
+            f"With at most {shares} % of all answers accepted and wrong, on average: {counts} "
+            "accepted"
         )
     likeness = found["likeness"]
     warnings = [

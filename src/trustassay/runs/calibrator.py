@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar, cast
+from typing import Any, Literal, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -317,7 +317,7 @@ class _Fields:
         value = self.any(name)
         if not isinstance(value, list) or not fewest <= len(value) <= MOST:
             self.refuse(self._at(name), f"a list of {fewest} to {MOST} items", value)
-        return cast(list[Any], value)
+        return value
 
     def numbers(
         self, name: str, low: float, high: float, *, falls: bool, fewest: int = 1

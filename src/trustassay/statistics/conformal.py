@@ -38,6 +38,8 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 MOST_TESTS = 20
 """Thresholds that are tested at most: each takes its part of the permitted error."""
+LOOKED_AT = 200
+"""Thresholds at which it is estimated how many labels would do."""
 STEP = 1.2
 """By what factor the numbers of accepted questions of two tests differ at least."""
 
@@ -155,7 +157,8 @@ def questions_needed(
     """
     answers = _Answers(scores, wrong, clusters)
     found: list[int] = []
-    for count in range(1, answers.questions + 1):
+    counts = np.geomspace(1, max(1, answers.questions), LOOKED_AT).round().astype(int)
+    for count in np.unique(counts[counts <= answers.questions]).tolist():
         questions, accepted, bad = answers.accepted(answers.threshold_of(count))
         risk = (bad.sum() + 1) / (accepted.sum() + 1)
         if questions and risk < alpha:
@@ -203,9 +206,11 @@ def accepted_and_wrong_threshold(
     order = order[~np.isnan(answers.scores[order])]
     ranked = answers.scores[order]
     losses = np.cumsum((answers.wrong / answers.sizes[answers.of])[order])
-    ends = np.flatnonzero(np.append(np.diff(ranked) != 0, True)) if len(ranked) else []
+    ends = np.flatnonzero(np.diff(ranked, append=-np.inf))
     above = -math.inf
-    for end in ends:  # from the highest score: what is lost if answers down to this one are taken
+    for end in (
+        ends.tolist()
+    ):  # from the highest score: what is lost if answers down to this one are taken
         if losses[end] > budget:
             above = float(ranked[end])
             break
