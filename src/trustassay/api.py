@@ -42,7 +42,8 @@ from trustassay.progress import tell
 from trustassay.registry import metric_class, metric_from_text
 from trustassay.report.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
 from trustassay.runs.calibrated import CALIBRATED
-from trustassay.runs.calibrator import Calibrator, read_calibrator
+from trustassay.runs.calibrator import Calibrator
+from trustassay.runs.calibrator_file import read_calibrator
 from trustassay.runs.ending import Steps, run_in_thread
 from trustassay.runs.folder import RunFolder, StoredAssessments
 from trustassay.runs.intake import Source

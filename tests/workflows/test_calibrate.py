@@ -17,7 +17,8 @@ from trustassay.data.formats import InputError
 from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric
 from trustassay.runs.calibrated import calibrated_run, chances_told
-from trustassay.runs.calibrator import Calibrator, read_calibrator, write_calibrator
+from trustassay.runs.calibrator import Calibrator
+from trustassay.runs.calibrator_file import read_calibrator, write_calibrator
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import apply_calibrator, write_report
 from trustassay.statistics.isotonic import Isotonic

@@ -82,7 +82,7 @@ def report(
         if calibrator is None:
             write_report(folder, domain_field=domain, rated=rated, steps=Steps(shown=True))
         else:
-            from trustassay.runs.calibrator import read_calibrator
+            from trustassay.runs.calibrator_file import read_calibrator
             from trustassay.runs.outputs import apply_calibrator
 
             found = apply_calibrator(

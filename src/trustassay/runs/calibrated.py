@@ -17,13 +17,8 @@ from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.report import AnswerChance, ChancesTold
 from trustassay.report.text import amount
-from trustassay.runs.calibrator import (
-    AMONG_ACCEPTED,
-    OF_ALL,
-    Calibrator,
-    read_calibrator,
-    write_calibrator,
-)
+from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
+from trustassay.runs.calibrator_file import read_calibrator, write_calibrator
 from trustassay.runs.folder import RunFolder, Step, nothing
 from trustassay.runs.grouping import rows
 from trustassay.runs.infos import metric_infos
