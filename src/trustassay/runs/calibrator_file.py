@@ -161,6 +161,10 @@ class _Fields:
             self.refuse("version", f"{VERSION}, which this version reads", self.any("version"))
         inputs = [one.input() for one in self.parts("inputs", 1)]
         spreads = _Fields(self.path, "spreads", self.any("spreads"))
+        metrics = {one.metric for one in inputs}
+        for name in spreads.content:
+            if name.partition(".")[0] not in metrics:
+                self.refuse("spreads", f"names of {' and '.join(sorted(metrics))}", name)
         found = Calibrator(
             self.text("label"),
             self.whole("answers", 1),
