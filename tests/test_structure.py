@@ -59,7 +59,8 @@ ALLOWED: dict[str, set[str]] = {
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},
     "runs": VALUES
-    | {"answering", "backends", "calls", "data", "measured", "metric", "registry", "report"},
+    | {"answering", "backends", "calls", "data", "measured", "metric", "registry", "report"}
+    | {"statistics"},
     "cluster": VALUES | {"backends", "calls", "metric", "registry", "runs"},
     "workflows": VALUES
     | METRIC

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from trustassay.runs.intake import BadInputError
     from trustassay.runs.looks import WorstAnswer
     from trustassay.sample import Document, Sample, SampleError
+    from trustassay.workflows.calibrate import Calibration, calibrate
     from trustassay.workflows.chat import Unanswered, UnansweredError, chat
     from trustassay.workflows.label import Labelling, label
     from trustassay.workflows.scorer import Assay, Scorer, ScorerClosedError
@@ -38,6 +39,7 @@ __all__ = [
     "BackendError",
     "BadInputError",
     "Budget",
+    "Calibration",
     "CallError",
     "Document",
     "FaultsError",
@@ -60,6 +62,7 @@ __all__ = [
     "WatchOptions",
     "WorstAnswer",
     "ascore",
+    "calibrate",
     "chat",
     "embedder",
     "entailer",
@@ -112,6 +115,8 @@ _HOMES = {
     "watch": "api",
     "Labelling": "workflows.label",
     "label": "workflows.label",
+    "Calibration": "workflows.calibrate",
+    "calibrate": "workflows.calibrate",
     "Study": "workflows.study",
     "study": "workflows.study",
 }

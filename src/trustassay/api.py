@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -39,13 +41,16 @@ from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
 from trustassay.registry import metric_class, metric_from_text
 from trustassay.report.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
-from trustassay.runs.ending import Steps
+from trustassay.runs.calibrated import CALIBRATED
+from trustassay.runs.calibrator import Calibrator
+from trustassay.runs.calibrator_file import read_calibrator
+from trustassay.runs.ending import Steps, run_in_thread
 from trustassay.runs.folder import RunFolder, StoredAssessments
 from trustassay.runs.intake import Source
 from trustassay.runs.looks import Looks, WorstAnswer, looks_of, short
 from trustassay.runs.merging import merge_runs
 from trustassay.runs.options import run_options
-from trustassay.runs.outputs import write_report
+from trustassay.runs.outputs import apply_calibrator, write_report
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.preparation import POOL
@@ -100,6 +105,13 @@ class Run:
     def assessments(self) -> StoredAssessments:
         """The assessments in input order, a sequence that is read from disk."""
         return self._folder.assessments()
+
+    @property
+    def calibrated(self) -> Mapping[str, Any] | None:
+        """What the calibrator found, ``None`` without one: how many answers it accepts, and whether
+        the run is like the one that it was made from. ``to_pandas`` has each answer's probability.
+        """
+        return self.summary_file.get(CALIBRATED)
 
     def looks(self, most: int = 5) -> Looks:
         """Return how many answers need a look, and the worst ``most`` of them."""
@@ -178,7 +190,11 @@ async def ascore(
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
     chosen, samples, named, others = _read(samples, metrics, options)
+    calibrator = _calibrator(others)
     settings = run_options(**({"report": out is not None} | others))
+    report = settings.report
+    if calibrator:  # the report is written once, with the probabilities
+        settings = dataclasses.replace(settings, report=False, calibrator=calibrator)
     stores = (
         None if out is None else RunFolder(Path(out)).calls_path,
         settings.calls_from,
@@ -190,6 +206,10 @@ async def ascore(
     folder = RunFolder(path)
     try:
         outcome = await execute(samples, chosen, backends, folder, settings)
+        if calibrator:
+            await run_in_thread(
+                partial(_calibrate, folder, calibrator, chosen, report, settings.progress)
+            )
     except BaseException:
         if out is None:
             shutil.rmtree(path, ignore_errors=True)
@@ -198,6 +218,23 @@ async def ascore(
     if out is None:
         weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
     return run
+
+
+def _calibrator(others: dict[str, Any]) -> Calibrator | None:
+    """Take the calibrator out of the options."""
+    path = others.pop("calibrator", None)
+    return None if path is None else read_calibrator(Path(path))
+
+
+def _calibrate(
+    folder: RunFolder,
+    calibrator: Calibrator,
+    chosen: Sequence[Metric],
+    report: bool,
+    shown: bool | None,
+    stop: threading.Event,
+) -> None:
+    apply_calibrator(folder, calibrator, chosen, report=report, steps=Steps(shown=shown, stop=stop))
 
 
 def _read(
@@ -242,6 +279,7 @@ def plan(
 
     async def rehearse() -> Plan:
         chosen, given, named, others = _read(samples, metrics, options)
+        _calibrator(others)
         settings = run_options(**others)
         backends = await settle(chosen, named)
         return await rehearsed(
@@ -414,10 +452,14 @@ def _on_cluster(
     if out is None:
         raise ValueError("--engine ray needs the run's folder: out")
     chosen, samples, named, others = _read(samples, metrics, options)
+    calibrator = _calibrator(others)
     folder = Path(out)
     if (folder / "run.json").exists() and not (folder / HOME).exists():
         return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
-    found = score_on_cluster(samples, chosen, named, folder, run_options(**others), cluster)
+    settings = run_options(**others)
+    found = score_on_cluster(samples, chosen, named, folder, settings, cluster)
+    if calibrator:
+        apply_calibrator(found.folder, calibrator, chosen, report=settings.report)
     return Run(found.folder, found.outcome)
 
 

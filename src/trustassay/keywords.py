@@ -85,6 +85,7 @@ class RescoreOptions(BackendChoices, total=False):
     budget: Budget | str | None
     policy: Policy
     at_once: int | None
+    calibrator: Path_ | None
 
 
 class ScoreOptions(RescoreOptions, total=False):
@@ -99,7 +100,8 @@ class ScoreOptions(RescoreOptions, total=False):
     answering, pairing, documents, diverse: fields of :class:`~trustassay.runs.stages.Filling`.
     cache: the folder of replies that runs share, ``None`` for none. prices: prices by model, or
     their file. budget: the most to spend (``"5usd"``, ``"200k"``). at_once, policy: fields of
-    :class:`~trustassay.calls.opening.CallOptions`.
+    :class:`~trustassay.calls.opening.CallOptions`. calibrator: a file of ``calibrate`` that gives
+    the answers a probability of being right.
     """
 
     fields: Mapping[str, str]

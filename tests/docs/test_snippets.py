@@ -41,6 +41,7 @@ PARSED_ONLY = {
     r"^trustassay (experiment|dataset mixedqa)\b": "reads published files that are not here",
     r"^trustassay gate runs/new": "tests/cli/test_gate.py has such runs",
     r"Prompt .*Reply|models\.html|shard|--engine|^trustassay merge": "reads other files",
+    r"^trustassay calibrate\b|--calibrator": "reads labelled runs, as tests/cli/test_calibrate.py",
     r"^trustassay study\b": "reads labelled runs; tests/cli/test_study.py has them",
     r"^trustassay label\b": "reads ratings of a run; tests/cli/test_label.py has them",
 }

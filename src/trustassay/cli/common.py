@@ -152,6 +152,16 @@ Source = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
+CalibratorFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--calibrator",
+        help="A file that calibrate wrote: answers get a probability of being right, and those "
+        "above its thresholds are accepted.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
 Concurrency = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
@@ -338,6 +348,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
             show_groups(metric.title, groups)
         if reason := _why_no_score(run, metric.name):
             complain(f"no sample has a score of {metric.name}; the first: {reason}")
+    show_calibrated(content)
     show_sureness(run.path)
     show_asking(run.outcome, content.get("usage", {}))
     for remark in remarks(content, run.outcome.intake.inventory.samples):
@@ -352,6 +363,18 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     if as_json:
         print_json(content)
     return failed
+
+
+def show_calibrated(summary: Mapping[str, Any]) -> None:
+    """Print what a calibrator found, if one was applied."""
+    from trustassay.runs.calibrated import CALIBRATED, chances_told
+
+    if CALIBRATED in summary:
+        told = chances_told(summary[CALIBRATED])
+        for sentence in told.sentences:
+            say(one_line(sentence))
+        for warning in told.warnings:
+            complain(one_line(f"warning: {warning}"))
 
 
 def _why_no_score(run: Run, metric: str) -> str:

@@ -12,6 +12,7 @@ from trustassay.cli import (
     agree,
     annotate,
     attack,
+    calibrate,
     cite,
     compare,
     completion,
@@ -70,6 +71,7 @@ app.command("annotate")(annotate.annotate)
 app.command("agree")(agree.agree)
 app.command("study")(study.study)
 app.command("label")(label.label)
+app.command("calibrate")(calibrate.calibrate)
 app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
 app.add_typer(select.app, name="select")

@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.common import CalibratorFile, errors_for_people, show_calibrated
 from trustassay.cli.streams import one_line, say
 
 
@@ -32,6 +32,7 @@ def report(
             show_default=False,
         ),
     ] = None,
+    calibrator: CalibratorFile = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
@@ -50,12 +51,15 @@ def report(
     trustassay report trustassay-runs/answers-1a2b3c4d --open
     trustassay report runs/one --domain topic
     trustassay report runs/one --ratings ratings.csv
+    trustassay report runs/one --calibrator calibrator.json
     trustassay report runs/gpt-4o runs/llama runs/mistral --out models.html
     """
     with errors_for_people():
         if len(runs) > 1:
             if ratings is not None:
                 raise ValueError("--ratings: joins the answers of one run; got several runs")
+            if calibrator is not None:
+                raise ValueError("--calibrator: is applied to one run; got several runs")
             page = out or runs[0].parent / "pooled.html"
             _pool(runs, page, domain)
             if open_report:
@@ -63,6 +67,7 @@ def report(
             return
         if out is not None:
             raise ValueError("--out: names the page of several runs; one run has report.html")
+        from trustassay.runs.calibrated import CALIBRATED
         from trustassay.runs.ending import Steps
         from trustassay.runs.folder import RunFolder
         from trustassay.runs.outputs import write_report
@@ -74,7 +79,20 @@ def report(
             from trustassay.runs.rated import Rated
 
             rated = Rated(folder, read_ratings(ratings), ratings.name)
-        write_report(folder, domain_field=domain, rated=rated, steps=Steps(shown=True))
+        if calibrator is None:
+            write_report(folder, domain_field=domain, rated=rated, steps=Steps(shown=True))
+        else:
+            from trustassay.runs.calibrator_file import read_calibrator
+            from trustassay.runs.outputs import apply_calibrator
+
+            found = apply_calibrator(
+                folder,
+                read_calibrator(calibrator),
+                domain_field=domain,
+                rated=rated,
+                steps=Steps(shown=True),
+            )
+            show_calibrated({CALIBRATED: found.to_dict()})
         if rated:
             say(one_line(f"ratings: {rated.told().in_words}"))
         say(f"report: {folder.report_path}")

@@ -7,13 +7,20 @@ from typing import Annotated, Optional
 
 import typer
 
-from trustassay.cli.common import Concurrency, Json, Metrics, errors_for_people, show
+from trustassay.cli.common import (
+    CalibratorFile,
+    Concurrency,
+    Json,
+    Metrics,
+    errors_for_people,
+    show,
+)
 from trustassay.cli.options import Backends, with_options
 from trustassay.cli.streams import say
 
 
 @with_options
-def rescore(
+def rescore(  # noqa: PLR0913 - one argument an option
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
     *,
     out: Annotated[Path, typer.Option(help="The new run's folder.", show_default=False)],
@@ -24,6 +31,7 @@ def rescore(
         typer.Option(help="A seed other than the run's.", min=0, show_default=False),
     ] = None,
     concurrency: Concurrency = None,
+    calibrator: CalibratorFile = None,
     as_json: Json = False,
 ) -> None:
     """Score the samples of a run with other settings; stored replies are not requested again.
@@ -45,6 +53,7 @@ def rescore(
             seed=seed,
             concurrency=concurrency,
             progress=True,
+            calibrator=calibrator,
             **backends.named(),
         )
         asked = sum(count.computed for count in again.outcome.counts.values())

@@ -42,6 +42,7 @@ def score(  # noqa: PLR0913 - one argument an option
     answers: Answers,
     concurrency: common.Concurrency = None,
     spending: Spending,
+    calibrator: common.CalibratorFile = None,
     cluster: Cluster,
     dry_run: Annotated[
         bool,
@@ -72,6 +73,7 @@ def score(  # noqa: PLR0913 - one argument an option
         --retriever bm25:passages.tsv
     trustassay score questions.jsonl --model openai:gpt-4o-mini \\
         --metric harmonicity
+    trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
     trustassay score answers.jsonl --engine ray --workers 4 \\
         --store /mnt/shared/store
     """
@@ -94,6 +96,7 @@ def score(  # noqa: PLR0913 - one argument an option
             "concurrency": concurrency,
             "progress": True,
             "command": common.command_line(),
+            "calibrator": calibrator,
             **named,
             **read,
             **spending.keywords(),

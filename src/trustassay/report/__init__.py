@@ -1,5 +1,6 @@
 """The report: one HTML file that shows a run's figures and the evidence behind every answer."""
 
+from trustassay.report.chances import AnswerChance, ChancesTold
 from trustassay.report.choice import Choice, Selection, finding_of
 from trustassay.report.figures import Histogram
 from trustassay.report.groups import Group, Groups, Name
@@ -8,7 +9,9 @@ from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_
 from trustassay.report.ratings import AnswerRatings, RaterSaid, RatingsTold
 
 __all__ = [
+    "AnswerChance",
     "AnswerRatings",
+    "ChancesTold",
     "Choice",
     "Group",
     "Groups",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from trustassay.metric import Assessment, Metric
+from trustassay.report.chances import AnswerChance
 from trustassay.report.look import problem_of
 from trustassay.report.marking import Excerpt, excerpt_of
 from trustassay.report.ratings import AnswerRatings
@@ -128,6 +129,7 @@ class Answer:
     problem: bool
     response_apart: bool
     ratings: AnswerRatings | None = None
+    chance: AnswerChance | None = None
 
     @property
     def worst(self) -> Result | None:
@@ -178,6 +180,7 @@ def answer_of(
     assessments: Sequence[Assessment],
     columns: Mapping[str, Column],
     ratings: AnswerRatings | None = None,
+    chance: AnswerChance | None = None,
 ) -> Answer:
     """Bring a sample and its assessments into the form that the template shows."""
     results: list[Result] = []
@@ -195,6 +198,7 @@ def answer_of(
         problem=any(result.problem for result in results),
         response_apart=not any(result.view.tells_response for result in results),
         ratings=ratings,
+        chance=chance,
     )
 
 

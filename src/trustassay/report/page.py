@@ -34,6 +34,7 @@ from trustassay.report.answers import (
     beside,
     template_of,
 )
+from trustassay.report.chances import AnswerChance, ChancesTold
 from trustassay.report.choice import Selection
 from trustassay.report.figures import Histogram
 from trustassay.report.groups import Groups
@@ -74,6 +75,7 @@ class ReportSample:
     ratings: AnswerRatings | None = None
     number: int | None = None
     """Its number in the run, from 1; ``None`` if that is its place on the page."""
+    chance: AnswerChance | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class ReportRun:
     samples of the run. Where ``shown`` does not hold all of them, ``selection`` says which it
     holds. ``ratings`` says what was joined to the answers, where something was. ``looked`` counts
     the answers that need a look, by the ``lines`` of the metrics; ``judge`` says how sure the
-    entailer is. The samples come in the order of need.
+    entailer is, ``chances`` what a calibrator found. The samples come in the order of need.
     """
 
     title: str
@@ -98,6 +100,7 @@ class ReportRun:
     looked: Looked = field(default_factory=lambda: Looked(lines=False))
     lines: Sequence[Line] = ()
     judge: JudgeTold | None = None
+    chances: ChancesTold | None = None
 
 
 def write_page(run: ReportRun, path: Path) -> None:
@@ -137,7 +140,15 @@ def _answers(run: ReportRun) -> Iterator[Answer]:
     }
     for place, shown in enumerate(run.shown):
         position = place + 1 if shown.number is None else shown.number
-        yield answer_of(position, place, shown.sample, shown.assessments, columns, shown.ratings)
+        yield answer_of(
+            position,
+            place,
+            shown.sample,
+            shown.assessments,
+            columns,
+            shown.ratings,
+            shown.chance,
+        )
 
 
 def summary_template(metric: ReportMetric) -> str | None:

@@ -25,6 +25,7 @@ __all__ = [
     "StudySection",
     "heat_svg",
     "plot_svg",
+    "write_calibration_page",
     "write_study_page",
 ]
 
@@ -275,3 +276,8 @@ def _cut(name: str) -> str:
 def write_study_page(page: StudyPage, path: Path) -> None:
     """Write the page, whole or not at all."""
     write_template("study.html.jinja", path, page=page)
+
+
+def write_calibration_page(page: StudyPage, path: Path) -> None:
+    """Write the page of a calibration, which has the same parts."""
+    write_template("calibration.html.jinja", path, page=page)

@@ -12,6 +12,7 @@ from typing import Any
 from trustassay.calls.opening import CallOptions
 from trustassay.calls.spending import Budget, Prices
 from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.stages import Filling
 
 __all__ = ["RunOptions", "run_options"]
@@ -29,6 +30,8 @@ class RunOptions:
     calls_from: a store of calls to start from.
     pool: a file of samples for metrics that use other samples; else the run's.
     command: the words on the command line that began the run, for messages.
+    calibrator: one that will be applied to the run; other settings than its own are refused before
+        any model is asked.
     filling: how missing fields are requested. calls: how models are called.
     """
 
@@ -42,6 +45,7 @@ class RunOptions:
     calls_from: Path | None = None
     pool: str | os.PathLike[str] | None = None
     command: str | None = None
+    calibrator: Calibrator | None = None
     filling: Filling = field(default_factory=Filling)
     calls: CallOptions = field(default_factory=CallOptions)
 

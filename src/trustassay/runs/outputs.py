@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
-
-import arro3.io
-from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
+from typing import Any
 
 from trustassay.calls.spending import Prices, Tokens
 from trustassay.calls.store import CallStore, Usage
 from trustassay.errors import RunFolderError
-from trustassay.files import whole
 from trustassay.measured import JudgeTold, judge_told
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.report import ReportMetric, ReportRun, ReportSample, lines_of, write_page
+from trustassay.runs.calibrated import (
+    CALIBRATED,
+    Calibrated,
+    calibrated_run,
+    chances_told,
+    store_calibrator,
+    stored_calibrator,
+)
+from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.ending import Steps, StoppedError
-from trustassay.runs.folder import RunFolder, Step, StoredAssessments, nothing
+from trustassay.runs.folder import RunFolder, Step, StoredAssessments
 from trustassay.runs.grouping import DOMAIN, Counted, Place, count, own_label
 from trustassay.runs.infos import metric_infos, metrics_of
 from trustassay.runs.intake import Intake
-from trustassay.runs.lines import Line
 from trustassay.runs.rated import Rated
 from trustassay.runs.silence import remarks, silence
-from trustassay.sample import clean
+from trustassay.runs.table import write_parquet
 
-__all__ = ["judge_of", "write_outputs", "write_report"]
+__all__ = ["apply_calibrator", "judge_of", "write_outputs", "write_report"]
 
-ROWS = 4096
-BATCH_BYTES = 1 << 22
-"""About how much evidence is held at once while the table is written."""
 SHOWN = 500
 """Answers on a report page; where a run has more, the worst of each kind of problem."""
 
@@ -182,90 +182,52 @@ def _usage(
     return {"models": models, "metrics": metrics}
 
 
-# Parquet
-
-_COLUMNS: dict[str, Any] = {
-    "id": DataType.string(),
-    "metric": DataType.string(),
-    "score": DataType.float64(),
-    "verdict": DataType.string(),
-    "reason": DataType.string(),
-    "error": DataType.string(),
-    "evidence": DataType.string(),
-}
+# what a calibrator adds
 
 
-def write_parquet(folder: RunFolder, parts: Sequence[str], step: Step = nothing) -> None:
-    """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
+def apply_calibrator(
+    folder: RunFolder,
+    calibrator: Calibrator,
+    metrics_here: Sequence[Metric] = (),
+    *,
+    domain_field: str = DOMAIN,
+    report: bool = True,
+    rated: Rated | None = None,
+    steps: Steps | None = None,
+) -> Calibrated:
+    """Add probabilities of being right to a finished run: to its summary, its table, its report,
+    and a copy of the calibrator to its folder.
 
-    ``parts`` names all of them.
+    Raises:
+        RunFolderError: the folder holds no finished run.
+        InputError: the calibrator is of other metrics, options or models; nothing was written.
+        StoppedError: ``steps`` were asked to stop.
     """
-    types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in parts}
-    schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
-    batches = (_batch(lines, types, schema) for lines in _batches(folder.lines(), step))
-    with whole(folder.parquet_path) as file:
-        target = _Target(file)
-        arro3.io.write_parquet(
-            RecordBatchReader.from_batches(schema, batches),
-            target,
-            compression="zstd(1)",
-            max_row_group_size=ROWS,
+    steps = steps or Steps()
+    run, summary = folder.read_run(), folder.read_summary()
+    if run is None or summary is None:
+        raise RunFolderError(f"{folder.path}: holds no finished run")
+    total = int(run["samples"]["samples"])
+    with steps.begin("applying the calibrator", total) as step:
+        found = calibrated_run(folder, calibrator, step)
+    infos = list(metric_infos(folder, run).values())
+    drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
+    counted = _counted(folder, run, infos, domain_field, steps, drawing, rated)
+    store_calibrator(folder, calibrator)
+    folder.write_json("summary", {**summary, CALIBRATED: found.to_dict()})
+    with steps.begin("writing the table", len(infos) * total) as step:
+        write_parquet(folder, list(counted.parts), step, found)
+    if report:
+        write_report(
+            folder,
+            metrics_here,
+            domain_field=domain_field,
+            counted=counted,
+            rated=rated,
+            calibrated=found,
+            steps=steps,
         )
-        if target.error:
-            raise target.error
-
-
-class _Target(io.RawIOBase):
-    """Keeps the first error of a file, as arro3 panics at one, on standard error."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.error: OSError | None = None
-
-    def writable(self) -> bool:
-        """Say that it can be written."""
-        return True
-
-    def write(self, data: Any) -> int:
-        """Write to the file, or keep the error."""
-        try:
-            self._file.write(data)
-        except OSError as error:
-            self.error = self.error or error
-        return len(data)
-
-    def flush(self) -> None:
-        """Leave it to the block that opened the file."""
-
-
-def _batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
-    batch: list[Line] = []
-    held = 0
-    for _, line in lines:
-        batch.append(line)
-        held += len(line.evidence)
-        if len(batch) == ROWS or held >= BATCH_BYTES:
-            yield batch
-            batch, held = [], 0
-        step()
-    if batch:
-        yield batch
-
-
-def _batch(lines: Sequence[Line], types: Mapping[str, Any], schema: Any) -> RecordBatch:
-    rows = [line.fields for line in lines]
-    columns: dict[str, list[Any]] = {
-        name: [_storable(row[name]) for row in rows] for name in _COLUMNS if name != "evidence"
-    }
-    columns["evidence"] = [line.evidence_text() for line in lines]
-    for name in types.keys() - _COLUMNS.keys():
-        columns[name] = [row["parts"].get(name.removeprefix("parts.")) for row in rows]
-    arrays = [Array(columns[name], kind) for name, kind in types.items()]
-    return RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _storable(value: Any) -> Any:
-    return clean(value) if isinstance(value, str) else value
+    return found
 
 
 # report
@@ -278,13 +240,15 @@ def write_report(
     domain_field: str = DOMAIN,
     counted: Counted | None = None,
     rated: Rated | None = None,
+    calibrated: Calibrated | None = None,
     steps: Steps | None = None,
 ) -> None:
     """Write ``report.html`` from what is stored in the folder.
 
     ``metrics_here`` draw their evidence; else those that are installed do. ``counted`` is what the
     folder holds, where it was counted just now. ``rated`` holds ratings, which are shown with the
-    answers and take the place of the samples' own labels in drawings.
+    answers and take the place of the samples' own labels in drawings. ``calibrated`` is what a
+    calibrator says of the answers; if one was applied before, that is shown.
 
     Raises:
         RunFolderError: the folder holds no finished run.
@@ -304,6 +268,9 @@ def write_report(
     folder.check_samples(total)
     drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
     counted = counted or _counted(folder, run, metrics, domain_field, steps, drawing, rated)
+    if calibrated is None and CALIBRATED in summary:
+        with steps.begin("applying the calibrator", total) as step:
+            calibrated = calibrated_run(folder, stored_calibrator(folder), step)
     places = counted.choice.by_need()
     with steps.begin("writing the report", len(places)) as step:
         page = ReportRun(
@@ -322,13 +289,14 @@ def write_report(
                 for m, s in zip(metrics, summaries, strict=True)
             ],
             total=total,
-            shown=_shown(folder, run["metrics"], places, step, rated),
+            shown=_shown(folder, run["metrics"], places, step, rated, calibrated),
             ratings=rated.told() if rated else None,
             selection=counted.choice.selection() if total > SHOWN else None,
             remarks=remarks(summary, total),
             looked=counted.looked,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
             judge=judge_of(run),
+            chances=chances_told(calibrated.to_dict()) if calibrated else None,
         )
         write_page(page, folder.report_path)
 
@@ -345,6 +313,7 @@ def _shown(
     places: Iterable[Place],
     step: Step,
     rated: Rated | None,
+    calibrated: Calibrated | None,
 ) -> Iterator[ReportSample]:
     order = list(metrics)
     for place in places:
@@ -352,7 +321,8 @@ def _shown(
         assessments.sort(key=lambda one: order.index(one.metric))
         sample = folder.sample_at(place.sample)
         ratings = rated.of(sample.id, sample.model) if rated else None
-        yield ReportSample(sample, assessments, ratings, place.number + 1)
+        chance = calibrated.of(place.number) if calibrated else None
+        yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
         step()
 
 

@@ -27,6 +27,7 @@ from trustassay.files import Appender
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.progress import Progress, tell
 from trustassay.runs.assessing import assess_one
+from trustassay.runs.calibrated import check_settings
 from trustassay.runs.ending import Steps, run_in_thread
 from trustassay.runs.filling import AHEAD, Failure, Outcome, fill_samples
 from trustassay.runs.folder import RunFolder, encoded
@@ -206,6 +207,13 @@ async def _begin(
             "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
         }
     )
+    if options.calibrator:
+        try:
+            own = settings["metrics"], settings["backends"]
+            check_settings(options.calibrator, *own, str(folder.path))
+        except BaseException:
+            part.unlink()
+            raise
     if before is None:
         if isinstance(source, str | os.PathLike):
             name = clean(os.fspath(source))

@@ -24,11 +24,13 @@ __all__ = [
     "BY_CLASS",
     "MEASURES",
     "Figure",
+    "Measure",
     "auroc",
     "average_precision",
     "brier_score",
     "calibration_error",
     "kendall_tau_b",
+    "log_loss",
     "pearson",
     "prediction_rejection_ratio",
     "spearman",
@@ -214,6 +216,14 @@ def brier_score(scores: ArrayLike, labels: ArrayLike) -> Figure:
     x, y = _pair(scores, labels)
     squares = (x - y) ** 2
     return lambda weights: _over(weights @ squares, weights.sum(axis=1))
+
+
+def log_loss(scores: ArrayLike, labels: ArrayLike) -> Figure:
+    """The mean of -log p of what is true, in nats; infinite where a sure probability is wrong."""
+    x, y = _pair(scores, labels)
+    with np.errstate(divide="ignore"):
+        losses = -np.log(np.where(y > 0, x, 1 - x))
+    return lambda weights: _over(weights @ losses, weights.sum(axis=1))
 
 
 def calibration_error(scores: ArrayLike, labels: ArrayLike) -> Figure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -56,7 +56,8 @@ class Column:
     kind: a metric's score, a part of it, a judge's ratings, or a baseline. probability: whether it
     can be read as the probability that an answer is right, from 0 to 1. turned: whether lower was
     better, and the values were turned round. of: the column of which it is a part. why: why there
-    is none, counted.
+    is none, counted. metric, part: what it is in a run; settings: the run's options and models.
+    failed: the answers that could not be scored.
     """
 
     name: str
@@ -67,6 +68,11 @@ class Column:
     about: str = ""
     of: str = ""
     why: Mapping[str, int] = field(default_factory=dict)
+    metric: str = ""
+    part: str = ""
+    settings: str = ""
+    bounds: tuple[float, float] | None = None
+    failed: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +133,7 @@ class _Scored:
     values: dict[int, float]
     why: Counter[str]
     seen: set[int]
+    failed: set[int] = field(default_factory=set)
 
 
 def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> Answers:
@@ -253,6 +260,7 @@ class _Reading:
                 other.values |= scored.values
                 other.why.update(scored.why)
                 other.seen |= scored.seen
+                other.failed |= scored.failed
                 return
         there.append(scored)
 
@@ -275,11 +283,18 @@ class _Reading:
             low, high = one.info.score_range
             values = low + high - values
         probability = one.bounds == (0.0, 1.0)
-        why = dict(one.why)
+        own: dict[str, Any] = {
+            "about": one.about,
+            "why": dict(one.why),
+            "metric": one.metric,
+            "part": part,
+            "settings": one.settings,
+            "bounds": one.info.score_range,
+            "failed": frozenset(one.failed),
+        }
         if not part:
-            return Column(whole, "metric", values, probability, turned, one.about, "", why)
-        name = f"{one.metric}.{part}{of_run}"
-        return Column(name, "part", values, probability, False, one.about, whole, why)
+            return Column(whole, "metric", values, probability, turned, **own)
+        return Column(f"{one.metric}.{part}{of_run}", "part", values, probability, of=whole, **own)
 
 
 def _take(scored: _Scored, place: int, fields: Mapping[str, Any], part: str) -> None:
@@ -287,6 +302,7 @@ def _take(scored: _Scored, place: int, fields: Mapping[str, Any], part: str) -> 
     value = fields["parts"].get(part) if part else fields["score"]
     if fields["error"] is not None:
         scored.why["failed"] += 1
+        scored.failed.add(place)
     elif value is None:
         scored.why["without a score" if not part else "without this part"] += 1
     else:

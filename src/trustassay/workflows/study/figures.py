@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from trustassay.data.labels import Kind
 from trustassay.statistics.clusters import cluster_weights, holm, interval_of, paired_test
 from trustassay.statistics.intervals import too_few
-from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, Figure
+from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, Figure, Measure
 from trustassay.workflows.study.answers import Column
 
 __all__ = [
@@ -36,8 +36,8 @@ Places = NDArray[np.int64]
 
 HEADLINE: Mapping[Kind, str] = {"binary": "auroc", "ordinal": "kendall", "real": "kendall"}
 """The figure by which columns are ordered and compared."""
-OF_CLASSES = frozenset({"auroc", "auprc", "brier", "ece"})
-OF_PROBABILITIES = frozenset({"brier", "ece"})
+OF_PROBABILITIES = frozenset({"brier", "ece", "log_loss"})
+OF_CLASSES = OF_PROBABILITIES | {"auroc", "auprc"}
 CHANCE = {"auroc": 0.5, "prr": 0.0, "kendall": 0.0, "spearman": 0.0, "pearson": 0.0, "ece": 0.0}
 FEWEST_ANSWERS = 10
 """Answers below which nothing is told: a single one would move a figure by a tenth."""
@@ -119,8 +119,9 @@ def estimates(
     kind: Kind,
     questions: Places,
     resampling: Resampling,
+    measures: Mapping[str, Measure] = MEASURES,
 ) -> dict[str, dict[str, Estimate]]:
-    """Return all figures by column and name.
+    """Return all figures, those of ``measures``, by column and name.
 
     Args:
         columns: of n answers.
@@ -133,7 +134,7 @@ def estimates(
         own = found.setdefault(column.name, {})
         places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
         x, y = column.values[places], labels[places]
-        for name, measure in MEASURES.items():
+        for name, measure in measures.items():
             why = why_undefined(name, column, x, y, kind)
             own[name] = Estimate(None, len(x), None, why)
             if not why:

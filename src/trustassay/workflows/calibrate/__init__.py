@@ -1,0 +1,5 @@
+"""Calibration: from the scores of labelled runs to probabilities of being right."""
+
+from trustassay.workflows.calibrate.calibrating import Calibration, calibrate
+
+__all__ = ["Calibration", "calibrate"]

@@ -1,0 +1,186 @@
+"""What is fitted on labelled answers, and what it says of answers that it was not fitted on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Promise
+from trustassay.statistics.calibrators import (
+    Combination,
+    Method,
+    choose_method,
+    fit_combination,
+    fit_isotonic,
+    fit_logistic,
+)
+from trustassay.statistics.conformal import (
+    Threshold,
+    accepted_and_wrong_threshold,
+    fewest_questions,
+    fewest_questions_of_expected,
+    questions_needed,
+    selective_threshold,
+)
+from trustassay.statistics.folds import Fit, Predict, fold_numbers, out_of_fold
+from trustassay.statistics.isotonic import Isotonic
+from trustassay.statistics.randomness import generator
+
+__all__ = ["Fitted", "Rows", "fit", "promises"]
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+Model = Isotonic | Combination
+FOLDS = 10
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Labelled answers: scores, shape (n, d), higher is better, NaN where there is none; whether
+    each is right, 0 or 1; the number of its question."""
+
+    scores: Floats
+    right: Floats
+    questions: Places
+
+    def of(self, places: NDArray[np.bool_]) -> Rows:
+        """Return some of them."""
+        return Rows(self.scores[places], self.right[places], self.questions[places])
+
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Which have a score at all."""
+        return np.asarray(~np.isnan(self.scores).all(axis=1))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model, and what it is worth.
+
+    out_of_fold: of each answer the probability by a model that was not fitted on its question, NaN
+    without a score. tested: the answers on which thresholds may be found, by ``ranks`` that were
+    not fitted on them.
+    """
+
+    model: Model
+    method: str
+    out_of_fold: Floats
+    tested: Rows
+    ranks: Floats
+
+
+def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
+    """Fit a calibrator of one score on all answers, or one of several on half of the questions.
+
+    Thresholds on one score are about the score itself, which no label has touched, so that all
+    answers can test them. A combination is fitted on labels; so the other half of the questions
+    tests its thresholds, and out of fold each half is told by the fit on the other.
+
+    Raises:
+        ValueError: a class is too rare.
+    """
+    scored = rows.scored
+    known = rows.of(scored)
+    told = np.full(len(rows.right), np.nan)
+    if rows.scores.shape[1] > 1:
+        halves = fold_numbers(rows.questions, rows.right, 2, generator(seed, "calibrate", "halves"))
+        told[scored] = out_of_fold(
+            lambda x, y, _: fit_combination(x, y).probabilities,
+            known.scores,
+            known.right,
+            known.questions,
+            halves[scored].tolist(),
+        )
+        first = rows.of(halves == 0)
+        tested = rows.of(halves == 1)
+        model = fit_combination(first.scores, first.right)
+        return Fitted(model, "combination", told, tested, model.probabilities(tested.scores))
+    rarer = min(len(np.unique(known.questions[known.right == kind])) for kind in (0, 1))
+    folds = fold_numbers(
+        known.questions, known.right, min(FOLDS, rarer), generator(seed, "calibrate", "folds")
+    )
+    told[scored] = out_of_fold(
+        _fitting(method, seed), known.scores[:, 0], known.right, known.questions, folds.tolist()
+    )
+    chosen = method or _chosen(known.scores[:, 0], known.right, known.questions, seed)
+    fitted: Model
+    if chosen == "isotonic":
+        fitted = fit_isotonic(known.scores[:, 0], known.right)
+    else:
+        fitted = fit_logistic(known.scores[:, 0], known.right)
+    return Fitted(fitted, chosen, told, rows, rows.scores[:, 0])
+
+
+def _fitting(method: Method | None, seed: int) -> Fit:
+    """Return the whole procedure, the choice of the method included."""
+
+    def fitting(x: Floats, y: Floats, of: Places) -> Predict:
+        chosen = method or _chosen(x, y, of, seed)
+        return fit_isotonic(x, y).at if chosen == "isotonic" else fit_logistic(x, y).probabilities
+
+    return fitting
+
+
+def _chosen(x: Floats, y: Floats, of: Places, seed: int) -> Method:
+    return choose_method(x, y, of, generator(seed, "calibrate", "method")).method
+
+
+def promises(
+    fitted: Fitted, at_most: Sequence[float], confidence: float, seed: int
+) -> list[Promise]:
+    """Return the thresholds: for each risk among accepted answers, then for each of all answers."""
+    rows, ranks = fitted.tested, fitted.ranks
+    given = (ranks, 1 - rows.right, rows.questions)
+    n = len(np.unique(rows.questions))
+    found = []
+    for alpha in at_most:
+        delta = round(1 - confidence, 12)
+        fewest = fewest_questions(alpha, delta)
+        rng = generator(seed, "calibrate", "answers")
+        passed = selective_threshold(*given, alpha=alpha, delta=delta, rng=rng)
+        needed = None
+        if passed is None:
+            needed = questions_needed(*given, alpha=alpha, delta=delta)
+            needed = max(needed or 0, fewest) if needed or n < fewest else None
+        why = "" if passed else _why_none(n, fewest, needed)
+        found.append(_promise(Promise(AMONG_ACCEPTED, alpha, confidence), passed, why, needed))
+    for alpha in at_most:
+        fewest = fewest_questions_of_expected(alpha)
+        passed = accepted_and_wrong_threshold(*given, alpha=alpha)
+        why = "" if passed else _why_none(n, fewest, fewest)
+        found.append(
+            _promise(Promise(OF_ALL, alpha, None), passed, why, None if passed else fewest)
+        )
+    return found
+
+
+def _promise(promise: Promise, found: Threshold | None, why: str, needed: int | None) -> Promise:
+    if found is None:
+        return Promise(
+            promise.kind, promise.at_most, promise.confidence, without=why, needed=needed
+        )
+    above = None if found.above == -math.inf else found.above
+    return Promise(
+        promise.kind,
+        promise.at_most,
+        promise.confidence,
+        above,
+        found.questions,
+        found.answers,
+        found.wrong,
+    )
+
+
+def _why_none(n: int, fewest: int, needed: int | None) -> str:
+    if n < fewest:
+        words = f"{n:,} questions test it, at least {fewest:,} are needed"
+        return words + (
+            f", and about {needed:,} by what was seen" if (needed or 0) > fewest else ""
+        )
+    if needed:
+        return f"not sure enough with {n:,} questions; about {needed:,} would do by what was seen"
+    return "too many wrong answers, also among those with the best scores"

@@ -1,0 +1,155 @@
+"""What a calibration is worth, as tables and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.report.pages import Row
+from trustassay.report.study import Line, Plot, StudyPage, StudySection, write_calibration_page
+from trustassay.report.text import amount
+from trustassay.runs.calibrated import promise_in_words
+from trustassay.runs.calibrator import Calibrator, Promise
+from trustassay.statistics.calibration import reliability_bins
+from trustassay.statistics.curves import kept_means
+from trustassay.workflows.calibrate.calibrating import CALIBRATED, CHANCE, Calibration
+from trustassay.workflows.study.figures import Estimate
+from trustassay.workflows.study.wording import cell, interval_text
+
+__all__ = ["FIGURES", "PROMISES", "figure_rows", "headline", "promise_rows", "write_page"]
+
+Floats = NDArray[np.float64]
+FIGURES = {"auroc": "AUROC", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
+PROMISES = ("threshold", "accepted", "wrong among them")
+FEWEST_DRAWN = 10
+POINTS = 200
+
+
+def headline(found: Calibration) -> str:
+    """Say what the calibrator is, and what it was made from."""
+    made = found.calibrator
+    names = " and ".join(one.name for one in made.inputs)
+    return (
+        f"{made.method} of {names}, from {amount(made.answers, 'labelled answer')} to "
+        f"{amount(made.questions, 'question')}, {100 * made.right:.1f} % of them right"
+    )
+
+
+def figure_rows(found: Calibration) -> list[tuple[str, list[str]]]:
+    """Return the figures of each row as text, each with its interval."""
+    return [
+        (
+            f"{row}, out of fold" if row == CALIBRATED else row,
+            [_with_interval(own[name]) for name in FIGURES],
+        )
+        for row, own in found.figures.items()
+    ]
+
+
+def _with_interval(found: Estimate) -> str:
+    ends = interval_text(found.interval)
+    return f"{cell(found)} ({ends})" if ends else cell(found)
+
+
+def promise_rows(made: Calibrator) -> list[tuple[str, list[str]]]:
+    """Return each promise with its threshold and the labelled answers that it accepts."""
+    return [
+        (promise_in_words(one.kind, one.at_most, one.confidence), _promise_cells(made, one))
+        for one in made.promises
+    ]
+
+
+def _promise_cells(made: Calibrator, one: Promise) -> list[str]:
+    if one.without:
+        return [f"none: {one.without}", "", ""]
+    above = "all with a score" if one.above is None else f"{made.rank} > {one.above:.4g}"
+    wrong = f"{one.wrong:,} ({100 * one.wrong / one.answers:.1f} %)" if one.answers else "–"
+    return [above, f"{one.answers:,}", wrong]
+
+
+def write_page(found: Calibration, path: Path) -> None:
+    """Write the page, whole or not at all."""
+    made = found.calibrator
+    facts = {
+        "runs": ", ".join(found.runs),
+        "label": made.label,
+        "labelled answers": f"{made.answers:,}",
+        "questions": f"{made.questions:,}",
+        "seed": str(found.seed),
+    }
+    rows = [Row(name, cells) for name, cells in figure_rows(found)]
+    kept = [Row(name, cells) for name, cells in promise_rows(made)]
+    note = (
+        "95 % intervals from resampled questions. Out of fold: of each answer the probability by a "
+        "calibrator that was fitted without its question."
+    )
+    section = StudySection(
+        f"Probability of being right ({made.label})",
+        headline(found),
+        "",
+        [],
+        [
+            ("How good the probabilities are", "Probability", list(FIGURES.values()), rows, note),
+            ("What is accepted", "Promise", PROMISES, kept, "Of the labelled answers."),
+        ],
+        [name for name, _ in _series(found)],
+        list(_plots(found)),
+    )
+    title = "Calibration: " + ", ".join(Path(run).name for run in found.runs)
+    about = "From scores to the probability that an answer is right."
+    write_calibration_page(StudyPage(title, facts, about, found.notes, [section], (), ()), path)
+
+
+def _series(found: Calibration) -> list[tuple[str, Floats]]:
+    series = [(f"{CALIBRATED}, out of fold", found.probabilities)]
+    if found.scores is not None:
+        (name,) = (row for row in found.figures if row not in (CALIBRATED, CHANCE))
+        series.append((name, found.scores))
+    return series
+
+
+def _plots(found: Calibration) -> Iterator[Plot]:
+    known = [
+        (place, name, values[~np.isnan(values)], found.right[~np.isnan(values)])
+        for place, (name, values) in enumerate(_series(found))
+    ]
+    lines = [
+        Line(name, points, place, dots=True)
+        for place, name, values, right in known
+        if (points := _reliability(values, right))
+    ]
+    yield Plot(
+        "Reliability",
+        "Of answers with about the same probability, 10 or more, the share that is right.",
+        "mean probability",
+        "right among them",
+        lines,
+        diagonal=True,
+    )
+    place, name, values, right = known[0]
+    if len(right) > FEWEST_DRAWN:
+        share = np.arange(1, len(right) + 1) / len(right)
+        wrong = 1 - kept_means(values, right)
+        points = _thinned(share[FEWEST_DRAWN - 1 :], wrong[FEWEST_DRAWN - 1 :])
+        yield Plot(
+            "Risk and coverage",
+            "From 10 answers on, accepted from the highest probability down: the share of wrong "
+            "ones.",
+            "share of answers accepted",
+            "wrong among them",
+            [Line(name, points, place)],
+            (0.0, max(0.05, *(y for _, y in points))),
+        )
+
+
+def _reliability(values: Floats, right: Floats) -> list[tuple[float, float]]:
+    bins = reliability_bins(values, right)
+    return [(one.chance, one.true) for one in bins if one.n >= FEWEST_DRAWN]
+
+
+def _thinned(x: Sequence[float] | Floats, y: Floats) -> list[tuple[float, float]]:
+    places = np.unique(np.linspace(0, len(y) - 1, POINTS).round().astype(int))
+    return [(float(x[place]), float(y[place])) for place in places.tolist()]
