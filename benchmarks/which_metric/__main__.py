@@ -11,7 +11,6 @@ goes on where the first stopped, and asks nothing again.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,12 +32,12 @@ def filled(page: str, tables: Mapping[str, str]) -> str:
         ValueError: the page has no place for one of them.
     """
     for name, table in tables.items():
-        place = re.compile(rf"(<!-- table {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
-        page, found = place.subn(
-            lambda match, table=table: f"{match[1]}\n{table}\n\n{match[2]}", page
-        )
-        if found != 1:
+        begin, end = f"<!-- table {name} -->\n", "<!-- end -->"
+        if (found := page.count(begin)) != 1:
             raise ValueError(f"expected one place for the table {name}, found {found}")
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = f"{before}{begin}\n{table}\n\n{end}{after}"
     return page
 
 
@@ -57,6 +56,8 @@ def main() -> int:
     names = given.only.split(",") if given.only else [one.name for one in SETS]
     if unknown := set(names) - {one.name for one in SETS}:
         parser.error(f"--only: no set is called {', '.join(sorted(unknown))}")
+    if given.write and given.only:
+        parser.error("--write: the page shows all sets; leave out --only")
     out = given.out / str(given.answers)
     sets = [studied(one, given.answers, out, given.resamples) for one in SETS if one.name in names]
     tables = all_tables(sets, given.resamples)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.statistics.calibrators import fit_combination
-from trustassay.statistics.clusters import cluster_weights, paired_test
+from trustassay.statistics.clusters import cluster_weights, interval_of, paired_test
 from trustassay.statistics.folds import fold_numbers
 from trustassay.statistics.intervals import Interval
 from trustassay.statistics.randomness import generator
@@ -56,6 +56,19 @@ class Difference(NamedTuple):
     p: float | None
     chosen: Mapping[str, int]
     """The columns that were the second, by how often."""
+
+
+def auroc_with_interval(
+    scores: Floats, labels: Floats, questions: Places, resamples: int = RESAMPLES
+) -> tuple[float, Interval | str]:
+    """Return an AUROC, and its interval or why there is none."""
+    figure = auroc(scores, labels)
+    _, clusters = np.unique(questions, return_inverse=True)
+    rng = generator(0, "which-metric", "alone")
+    drawn = [figure(weights) for weights in cluster_weights(clusters, rng, resamples)]
+    rarer = int(min(labels.sum(), len(labels) - labels.sum()))
+    interval = interval_of(np.concatenate(drawn), int(clusters.max()) + 1, rarer=rarer)
+    return float(figure(np.ones((1, len(labels))))[0]), interval
 
 
 def best_column(table: Floats, labels: Floats) -> int:
@@ -136,11 +149,11 @@ def _difference(
 ) -> Difference:
     """Return the mean of the first figures less that of the second."""
     ones = np.ones((1, len(of.labels)))
-    values = [float(np.mean([one(ones)[0] for one in side])) for side in (first, second)]
+    one, other = (float(np.mean([f(ones)[0] for f in side])) for side in (first, second))
     rng = generator(0, "which-metric", of.name, purpose)
     drawn = np.concatenate(list(_drawn(of.questions, first, second, rng, resamples)))
-    told = paired_test(values[0] - values[1], drawn, len(np.unique(of.questions)))
-    return Difference(len(of.labels), *values, told.value, told.interval, told.p, chosen)
+    told = paired_test(one - other, drawn, len(np.unique(of.questions)))
+    return Difference(len(of.labels), one, other, told.value, told.interval, told.p, chosen)
 
 
 def _drawn(

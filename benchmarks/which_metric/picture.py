@@ -24,7 +24,7 @@ SHOWN = {
     "length": "length",
 }
 BASELINES = ("words", "cosine", "length")
-LOW, HIGH = 0.3, 1.0
+LOW, HIGH = 0.2, 1.0
 MARKS = (0.3, 0.5, 0.7, 0.9)
 WIDTH, NAMES, FIGURE, ROW, HEAD, ACROSS = 300.0, 128.0, 36.0, 17.0, 26.0, 3
 STYLE = (

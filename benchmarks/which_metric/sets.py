@@ -64,8 +64,17 @@ def lines(name: str) -> Iterator[dict[str, Any]]:
 def claim(row: Mapping[str, Any], cluster: str, passages: Sequence[str]) -> Row:
     """Return a claim with its passages."""
     right = row["label"] in (1, "supported")
-    fields = {"documents": list(passages), "model": row.get("model")}
+    fields = {"documents": list(passages), "model": row.get("model"), "kind": kind(row)}
     return Row(cluster, ASKED, row["hypothesis"], int(right), fields)
+
+
+def kind(row: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with an answer, as its annotators called it; ``None`` if not told."""
+    edits = row.get("edit_types")
+    if edits:
+        return str(edits[0]) if len(edits) == 1 else "several edits"
+    told = None if row.get("source") == "q2_wow" else row.get("orig_label")  # there: a file's name
+    return str(told).replace("_", " ").lower() if told else None
 
 
 def turn(row: Mapping[str, Any], before: str, cluster: str) -> Row:

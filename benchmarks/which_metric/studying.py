@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.which_metric.combining import Scores
 from benchmarks.which_metric.scoring import scored, seconds
-from benchmarks.which_metric.sets import PublicSet
+from benchmarks.which_metric.sets import PublicSet, records
 from trustassay import study
 from trustassay.workflows.study.answers import Column, Cost, read_answers
 from trustassay.workflows.study.studying import Figures, LabelStudy
@@ -20,7 +20,7 @@ OF_SEVERAL = re.compile(r"(?P<name>[^ ]+) \((?P<run>.+)\)")
 ALONE = {"judge": "judge-entailer"}
 """The run of a metric whose columns do not name it."""
 KEPT_PARTS = frozenset(
-    "support no_penalty em contains token_f1 novel_token_f1 bleu_4 rouge_l meteor chrf".split()
+    "support no_penalty em contains token_f1 novel_token_f1 bleu_4 rouge_l chrf".split()
 )
 
 
@@ -37,8 +37,8 @@ class Studied(NamedTuple):
     scores: Scores
     costs: Mapping[str, Cost]
     seconds: Mapping[str, float | None]
-    without: Mapping[str, int]
-    """Answers that have no score, by column."""
+    kinds: Sequence[str]
+    """What is wrong with each answer, as its annotators called it; empty if not told."""
 
 
 def studied(public: PublicSet, answers: int, out: Path, resamples: int) -> Studied:
@@ -49,6 +49,7 @@ def studied(public: PublicSet, answers: int, out: Path, resamples: int) -> Studi
     rows = read_answers(folders, ["label"])
     columns = {called(one): one for one in rows.columns if wanted(one)}
     labels = label.label.values
+    kinds = {one["id"]: one.get("kind", "") for one in records(public, answers)}
     table = np.stack([one.values for one in columns.values()], axis=1)
     return Studied(
         public,
@@ -59,7 +60,7 @@ def studied(public: PublicSet, answers: int, out: Path, resamples: int) -> Studi
         Scores(public.name, list(columns), table, labels, rows.questions),
         {Path(cost.run).name: cost for cost in found.costs},
         {folder.name: seconds(folder) for folder in folders},
-        {name: int(np.isnan(one.values).sum()) for name, one in columns.items()},
+        [kinds[row.id] for row in rows.rows],
     )
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
+
+import numpy as np
 
 from benchmarks.which_metric.combining import (
     Difference,
     Scores,
+    auroc_with_interval,
     compared,
     left_out_gain,
     out_of_fold_gain,
@@ -15,6 +19,7 @@ from benchmarks.which_metric.combining import (
 )
 from benchmarks.which_metric.studying import Studied
 from trustassay.statistics.clusters import holm
+from trustassay.statistics.intervals import Interval
 from trustassay.workflows.study.figures import Estimate
 
 NONE = "–"
@@ -35,7 +40,6 @@ GOLD_COLUMNS = {
     "reference.novel_token_f1": "`.novel_token_f1`",
     "reference.bleu_4": "`.bleu_4`",
     "reference.rouge_l": "`.rouge_l`",
-    "reference.meteor": "`.meteor`",
     "reference.chrf": "`.chrf`",
     "judge-entailer": "`judge:by=entailer`",
     "fewl-agreement": "`fewl:form=agreement`",
@@ -67,6 +71,10 @@ COMBINED_PASSAGES = (
 COMBINED_BASELINES = (*COMBINED_PASSAGES, "words", "cosine")
 COMBINED_GOLD = ("reference", "reference.novel_token_f1", "reference.chrf", "judge-entailer")
 COMBINED_ALL = (*COMBINED_GOLD, "fewl-agreement", "fewl-eq1")
+ALONE = ("faithfulness.support", "words", "cosine")
+FEWEST_OF_KIND = 20
+"""Wrong answers of a kind from which it is told."""
+LEVEL = 0.05
 PAIRS = (
     ("faithfulness.support", "words"),
     ("faithfulness.support", "cosine"),
@@ -90,9 +98,11 @@ def all_tables(sets: Sequence[Studied], resamples: int) -> dict[str, str]:
         "passages-prr": markdown(figure_table(passages, PASSAGE_COLUMNS, "prr")),
         "others": markdown(others_table(sets)),
         "gold": markdown(turned(figure_table(gold, GOLD_COLUMNS, "auroc", "prr"))),
-        "pairs": markdown(pairs_table(sets, resamples)),
+        "pairs-passages": markdown(pairs_table(passages, resamples)),
+        "pairs-gold": markdown(pairs_table(gold, resamples)),
         "combined": markdown(combined_table(passages, gold, resamples)),
         "left-out": markdown(left_out_table(passages, gold, resamples)),
+        "kinds": markdown(kinds_table(passages, resamples)),
         "together": markdown(together_table(passages, gold)),
         "costs": markdown(cost_table(sets)),
     }
@@ -165,29 +175,23 @@ def others_table(sets: Sequence[Studied]) -> list[list[str]]:
 
 
 def pairs_table(sets: Sequence[Studied], resamples: int) -> list[list[str]]:
-    """Return differences in AUROC of chosen pairs, p corrected for all tests of the table."""
-    found: list[tuple[str, str, Difference]] = []
+    """Return differences in AUROC, a row for each set and a column for each pair that it has; a
+    star where p, corrected for all tests of the table, is below 0.05.
+    """
+    pairs = [pair for pair in PAIRS if any(set(pair) <= set(one.scores.columns) for one in sets)]
+    found = [compared(one.scores, *pair, resamples) for one in sets for pair in pairs]
+    corrected = iter(holm([1.0 if one.p is None else one.p for one in found]))
+    cells = iter(found)
+    rows = [["set", *(f"{title(first)} less {title(second)}" for first, second in pairs)]]
     for one in sets:
-        for first, second in PAIRS:
-            if first in one.scores.columns and second in one.scores.columns:
-                difference = compared(one.scores, first, second, resamples)
-                found.append((one.public.title, f"{title(first)} less {title(second)}", difference))
-    rows = [["pair", "set", "n", "difference in AUROC", "p, corrected"]]
-    corrected = adjusted([difference for *_, difference in found])
-    order = sorted(range(len(found)), key=lambda place: _pair_order(found[place][1]))
-    for place in order:
-        name, pair, difference = found[place]
-        rows.append([pair, name, f"{difference.n:,}", apart(difference), corrected[place]])
+        texts = [apart(next(cells)) + ("*" if next(corrected) < LEVEL else "") for _ in pairs]
+        rows.append([one.public.title, *texts])
     return rows
-
-
-def _pair_order(pair: str) -> int:
-    return [f"{title(first)} less {title(second)}" for first, second in PAIRS].index(pair)
 
 
 def title(column: str) -> str:
     """Return how a column is called in the page."""
-    name = (PASSAGE_COLUMNS | GOLD_COLUMNS).get(column, f"`{column}`")
+    name = (PASSAGE_COLUMNS | GOLD_COLUMNS).get(column, f"`{column}`").partition(" (")[0]
     run, _, part = column.partition(".")
     return f"`{run}.{part}`" if part and name.startswith("`.") else name
 
@@ -234,22 +238,29 @@ def left_out_table(
 ) -> list[list[str]]:
     """Return the gain on each set by what was fitted on the others."""
 
-    def gain(scores: Scores, all_sets: Sequence[Scores]) -> Difference:
-        others = [one for one in all_sets if one.name != scores.name]
-        return left_out_gain(scores, others, resamples)
+    def gain(scores: Scores, all_sets: Sequence[Scores]) -> Difference | None:
+        others = [one for one in all_sets if family(one.name) != family(scores.name)]
+        return left_out_gain(scores, others, resamples) if others else None
 
     return _gains([*passages, *gold], combinations(passages, gold), gain)
+
+
+def family(name: str) -> str:
+    """Return what sets with the same claims have in common: the name up to its first hyphen."""
+    return name.partition("-")[0]
 
 
 def _gains(
     sets: Sequence[Studied],
     what: Iterator[tuple[str, Sequence[Scores]]],
-    gain: Callable[[Scores, Sequence[Scores]], Difference],
+    gain: Callable[[Scores, Sequence[Scores]], Difference | None],
 ) -> list[list[str]]:
     titles = {one.public.name: one.public.title for one in sets}
     head = ["combined", "set", "n", "best single one", "its AUROC", "combination"]
     rows = [[*head, "gain", "p, corrected"]]
-    found = [(name, one, gain(one, group)) for name, group in what for one in group]
+    found = [
+        (name, one, gained) for name, group in what for one in group if (gained := gain(one, group))
+    ]
     texts = adjusted([difference for *_, difference in found])
     for (name, scores, one), p in zip(found, texts, strict=True):
         chosen = max(one.chosen, key=lambda column: one.chosen[column])
@@ -265,7 +276,7 @@ def together_table(passages: Sequence[Studied], gold: Sequence[Studied]) -> list
     head = ["set", "scores", "wrong answers", "accepted by all", "right answers", "by none"]
     rows = [head]
     for sets, columns in (
-        (passages, ("faithfulness.support", "words", "cosine")),
+        (passages, ALONE),
         (gold, ("reference", "judge-entailer", "fewl-agreement")),
     ):
         for one in sets:
@@ -276,6 +287,34 @@ def together_table(passages: Sequence[Studied], gold: Sequence[Studied]) -> list
             cells = [f"{wrong:,}", share(accepted, wrong), f"{right:,}", share(refused, right)]
             rows.append([one.public.title, ", ".join(map(title, columns)), *cells])
     return rows
+
+
+def kinds_table(sets: Sequence[Studied], resamples: int) -> list[list[str]]:
+    """Return how well the right answers are told from each kind of wrong ones."""
+    rows = [["set", "wrong answers", "n", *map(title, ALONE)]]
+    for one in sets:
+        scores, kinds = one.scores, np.array(one.kinds)
+        wrong = Counter(kinds[(scores.labels == 0) & (kinds != "")].tolist())
+        named = [kind for kind, n in wrong.most_common() if n >= FEWEST_OF_KIND]
+        for kind in named if len(named) > 1 else []:
+            here = (scores.labels > 0) | (kinds == kind)
+            cells = []
+            for name in ALONE:
+                part = scores._replace(
+                    table=scores.table[here],
+                    labels=scores.labels[here],
+                    questions=scores.questions[here],
+                ).only([name])
+                found = auroc_with_interval(
+                    part.table[:, 0], part.labels, part.questions, resamples
+                )
+                cells.append(told(Estimate(found[0], len(part.labels), _interval(found[1]))))
+            rows.append([one.public.title, kind, f"{wrong[kind]:,}", *cells])
+    return rows
+
+
+def _interval(found: Interval | str) -> Interval | None:
+    return None if isinstance(found, str) else found
 
 
 def share(part: int, whole: int) -> str:
