@@ -72,7 +72,7 @@ def kind(row: Mapping[str, Any]) -> str | None:
     """Return what is wrong with an answer, as its annotators called it; ``None`` if not told."""
     edits = row.get("edit_types")
     if edits:
-        return str(edits[0]) if len(edits) == 1 else "several edits"
+        return str(edits[0]).replace("_", " ") if len(edits) == 1 else "several edits"
     told = None if row.get("source") == "q2_wow" else row.get("orig_label")  # there: a file's name
     return str(told).replace("_", " ").lower() if told else None
 
@@ -129,6 +129,12 @@ def expertqa() -> Iterator[Row]:
                 }
                 right = int(row["label"] == "supported")
                 yield Row(row["question"], row["question"], renumbered(row), right, fields)
+
+
+def expertqa_sentences() -> Iterator[Row]:
+    for name in ("train", "dev", "test"):
+        for row in lines(f"expertqa/{name}"):
+            yield claim(row, row["doc"], [row["premise"]])._replace(question=row["question"])
 
 
 def renumbered(row: Mapping[str, Any]) -> str:
@@ -269,6 +275,14 @@ SETS = (
         "an expert found every sentence completely supported",
         expertqa,
         (*PASSAGES, "grounding"),
+    ),
+    PublicSet(
+        "expertqa-sentences",
+        "ExpertQA, sentences",
+        "single sentences of these answers with the passages that they cite",
+        "an expert found the sentence completely supported",
+        expertqa_sentences,
+        PASSAGES,
     ),
     PublicSet(
         "xsum",

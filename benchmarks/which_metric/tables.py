@@ -31,6 +31,7 @@ PASSAGE_COLUMNS = {
     "words": "words",
     "cosine": "cosine",
     "length": "length",
+    "source": "system",
 }
 GOLD_COLUMNS = {
     "reference": "`reference` (`token_recall`)",
