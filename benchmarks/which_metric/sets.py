@@ -287,7 +287,7 @@ SETS = (
     PublicSet(
         "xsum",
         "XSum",
-        "one-sentence summaries of news by five systems, with the article",
+        "one-sentence summaries of news by four systems and by the paper itself, with the article",
         "at most one of three people marked anything in it",
         summaries("xsum-hallucination/test"),
         PASSAGES,
