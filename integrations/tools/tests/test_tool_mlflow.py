@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("mlflow")
+pytest.importorskip("mlflow", reason="needs mlflow: make integrations")
 
 import mlflow
 import tutorials
@@ -220,10 +220,10 @@ def test_stored_traces_are_scored(experiment: None) -> None:
 
 def test_many_rows_at_once(experiment: None, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    data = [row(inputs={"question": f"{i}: when?"}) for i in range(30)]
+    data = [row(inputs={"question": f"{i}: when?"}) for i in range(12)]
     one = trust_scorer("faithfulness", entailer="lexical", out=out)
     assert mlflow.genai.evaluate(data=data, scorers=[one]).metrics["faithfulness/mean"] == 1.0
-    assert len((out / "samples.jsonl").read_text().splitlines()) == 30
+    assert len((out / "samples.jsonl").read_text().splitlines()) == 12
 
 
 def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
