@@ -306,7 +306,7 @@ def test_watch_without_a_provider_begins_nothing(
     result = CliRunner().invoke(app, [*words, "--metric", "grounding", "--once", "--opentelemetry"])
     assert result.exit_code == 2
     assert "opentelemetry-instrument" in result.output
-    assert not (tmp_path / "run" / "run.json").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_example_of_the_documentation_prints_what_it_says(

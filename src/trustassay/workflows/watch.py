@@ -131,10 +131,11 @@ async def watch(
     if found := packed or other_than_text(start):
         raise InputError(f"{source}: {found}")
     check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
+    events = EvaluationEvents.of(options.opentelemetry)
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:
-        return await _Watch(source, metric, backends, folder, options, tell).run()
+        return await _Watch(source, metric, backends, folder, options, events, tell).run()
     finally:
         folder.unlock()
 
@@ -147,12 +148,13 @@ class _Watch:
         backends: Backends,
         folder: RunFolder,
         options: WatchOptions,
+        events: EvaluationEvents | None,
         tell: Callable[[str], None],
     ) -> None:
         self._source, self._backends = source, backends
         self._metric = metric
         self._folder, self._options, self._tell = folder, options, tell
-        self._events = EvaluationEvents.of(options.opentelemetry)
+        self._events = events
         self._found = Watched()
         self._ids = HashSet()
         self._file = GrowingFile(source, tell, once=options.once, idle_s=options.idle_s)
