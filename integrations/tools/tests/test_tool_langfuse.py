@@ -21,6 +21,9 @@ from trustassay import scorer
 from trustassay.integrations.langfuse import TrustEvaluator
 
 PASSAGE = "The stone bridge over the river was opened in 1911."
+DEEP: dict[str, Any] = {}
+for _ in range(50_000):
+    DEEP = {"answer": DEEP}
 OUTPUT = {"answer": PASSAGE, "documents": [PASSAGE]}
 
 
@@ -72,8 +75,11 @@ def test_items_of_every_form(item: dict[str, Any]) -> None:
         ({"input": "[1, 2]", "output": "{"}, "documents: is missing"),
         ({"input": "When?", "output": {"answer": 3, "documents": 7}}, "documents"),
         ({"input": "When?", "output": object()}, "response"),
+        ({"input": "When?", "output": DEEP}, "nested too deeply"),
+        ({"input": "[" * 50_000, "output": "In 1911."}, "documents: is missing"),
         ({}, "question: is missing"),
     ],
+    ids=lambda one: one if isinstance(one, str) else "",
 )
 def test_an_item_that_cannot_be_scored_is_counted_and_is_no_0(
     item: dict[str, Any], words: str
@@ -119,7 +125,7 @@ def test_an_experiment_without_a_server(tmp_path: Path) -> None:
     langfuse = Langfuse(public_key="pk-lf-off", secret_key="sk-lf-off", tracing_enabled=False)
     evaluator = TrustEvaluator("faithfulness", entailer="lexical", out=tmp_path / "run")
     result = langfuse.run_experiment(
-        name="bridge", data=items(30), task=answer, evaluators=[evaluator]
+        name="bridge", data=items(50), task=answer, evaluators=[evaluator]
     )
     found = {
         one.item["input"]["number"]: [(each.name, each.value) for each in one.evaluations]
@@ -127,9 +133,9 @@ def test_an_experiment_without_a_server(tmp_path: Path) -> None:
     }
     assert found[2] == [("faithfulness not scored", "failed")]
     assert {number: values for number, values in found.items() if number != 2} == {
-        number: [("faithfulness", 1.0)] for number in (0, *range(3, 30))
+        number: [("faithfulness", 1.0)] for number in (0, *range(3, 50))
     }
-    assert len((tmp_path / "run" / "samples.jsonl").read_text().splitlines()) == 28
+    assert len((tmp_path / "run" / "samples.jsonl").read_text().splitlines()) == 48
 
 
 class Server:

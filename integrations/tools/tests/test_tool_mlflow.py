@@ -18,6 +18,9 @@ from mlflow.entities import Feedback, SpanType
 from trustassay import scorer
 from trustassay.integrations.mlflow import NOT_SCORED, trust_scorer
 
+DEEP: dict[str, Any] = {}
+for _ in range(50_000):
+    DEEP = {"answer": DEEP}
 PASSAGE = "The stone bridge over the river was opened in 1911."
 
 
@@ -80,10 +83,12 @@ def test_a_feedback_has_the_score_the_reason_and_the_verdict() -> None:
         ({"inputs": {"x": 3}, "outputs": "In 1911."}, "question: is missing"),
         (row(outputs="In 1911."), "documents: is missing"),
         (row(outputs=object()), "response"),
+        (row(outputs=DEEP), "nested too deeply"),
         ({"outputs": {}}, "question: is missing"),
         ({}, "question: is missing"),
         (row(expectations="not a mapping", outputs=None), "response: is missing"),
     ],
+    ids=lambda one: one if isinstance(one, str) else "",
 )
 def test_a_record_that_cannot_be_scored_has_an_error_and_no_value(
     given: dict[str, Any], words: str
@@ -220,10 +225,10 @@ def test_stored_traces_are_scored(experiment: None) -> None:
 
 def test_many_rows_at_once(experiment: None, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    data = [row(inputs={"question": f"{i}: when?"}) for i in range(12)]
+    data = [row(inputs={"question": f"{i}: when?"}) for i in range(50)]
     one = trust_scorer("faithfulness", entailer="lexical", out=out)
     assert mlflow.genai.evaluate(data=data, scorers=[one]).metrics["faithfulness/mean"] == 1.0
-    assert len((out / "samples.jsonl").read_text().splitlines()) == 12
+    assert len((out / "samples.jsonl").read_text().splitlines()) == 50
 
 
 def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
