@@ -58,6 +58,7 @@ from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
 from trustassay.runs.shards import Shards, split
 from trustassay.workflows.choosing import choose_metric, some_unanswered
+from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
 from trustassay.workflows.scorer import Scorer, open_scorer
 from trustassay.workflows.scorer_doors import OpenScorer
 from trustassay.workflows.watch import Watched, WatchOptions
@@ -325,6 +326,7 @@ def scorer(
     *,
     metrics: Metrics,
     out: str | os.PathLike[str] | None = None,
+    opentelemetry: EventsChoice = False,
     **options: Unpack[ScorerOptions],
 ) -> OpenScorer:
     """Open a scorer that scores single samples as they come, with models that are loaded once.
@@ -338,6 +340,9 @@ def scorer(
         out: a folder to which all samples and assessments are added; it is a run like any other
             when the block ends, and the same call continues it. Without it nothing is kept but
             the shared file of calls.
+        opentelemetry: send each assessment as an event ``gen_ai.evaluation.result`` to the logger
+            provider of OpenTelemetry that is configured, a child of the caller's current span;
+            ``"explanations"``: with its reason, which may quote the sample.
         options: backends, and ``fields``, ``seed``, ``concurrency`` (samples in progress at once),
             ``report``, ``cache``, ``prices``, ``budget``, ``at_once``, as of :func:`score`. Samples
             come complete: nothing is requested to fill missing fields.
@@ -346,6 +351,7 @@ def scorer(
         ValueError: a metric looks at all samples together, or an option is about files of samples;
             at once. All others when the block begins:
         UnknownNameError, ValueError, BackendError, RunFolderError: as of :func:`score`.
+        BackendError: OpenTelemetry is asked for and not installed or configured.
     """
     chosen = _built(metrics)
     named, others = _split(options, chosen)
@@ -356,7 +362,9 @@ def scorer(
 
     @asynccontextmanager
     async def door() -> AsyncIterator[Scorer]:
-        async with open_scorer(chosen, await settle(chosen, named), folder, settings) as found:
+        events = EvaluationEvents.of(opentelemetry)
+        backends = await settle(chosen, named)
+        async with open_scorer(chosen, backends, folder, settings, events) as found:
             yield found
 
     return OpenScorer(door)

@@ -29,7 +29,12 @@ def closed() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("module", "tool", "package"),
-    [("inspect_ai", "inspect_ai", "inspect-ai"), ("deepeval", "deepeval", "deepeval")],
+    [
+        ("inspect_ai", "inspect_ai", "inspect-ai"),
+        ("deepeval", "deepeval", "deepeval"),
+        ("mlflow", "mlflow", "mlflow"),
+        ("langfuse", "langfuse", "langfuse"),
+    ],
 )
 def test_a_door_without_its_tool_says_what_to_install(
     module: str, tool: str, package: str, monkeypatch: pytest.MonkeyPatch

@@ -18,6 +18,7 @@ os.environ |= {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
     "DEEPEVAL_DISABLE_DOTENV": "1",
     "LANGSMITH_TRACING": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
 WANTED: list[Any] = []

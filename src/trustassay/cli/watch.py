@@ -47,6 +47,21 @@ def watch(  # noqa: PLR0913 - one argument an option
     seed: common.Seed = 0,
     concurrency: common.Concurrency = None,
     field: common.Fields = [],  # noqa: B006 - typer copies it
+    opentelemetry: Annotated[
+        bool,
+        typer.Option(
+            "--opentelemetry",
+            help="Send each score as an event to OpenTelemetry, as it is configured by "
+            "opentelemetry-instrument (see docs/opentelemetry.md).",
+        ),
+    ] = False,
+    explanations: Annotated[
+        bool,
+        typer.Option(
+            "--opentelemetry-explanations",
+            help="As --opentelemetry, with the reason of each score, which may quote the answer.",
+        ),
+    ] = False,
     spending: Spending,
 ) -> None:
     """Score a growing file of questions and answers as they arrive.
@@ -59,6 +74,8 @@ def watch(  # noqa: PLR0913 - one argument an option
         --out runs/live
     trustassay watch log.jsonl --metric grounding --threshold 0.5 --share 0.1 \\
         --out runs/live
+    opentelemetry-instrument -- trustassay watch log.jsonl --threshold 0.3 \\
+        --out runs/live --opentelemetry
     """
     with errors_for_people():
         from trustassay import api
@@ -74,6 +91,7 @@ def watch(  # noqa: PLR0913 - one argument an option
             common.pairs(field, "--field"),
             seed,
             concurrency,
+            "explanations" if explanations else opentelemetry,
             spending.read(),
         )
         found = api.watch(

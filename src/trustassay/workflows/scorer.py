@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import dataclasses
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from trustassay.runs.run import SAMPLES
 from trustassay.runs.settling import check_run_keys, check_served
 from trustassay.sample import Problem, Sample, SampleError
 from trustassay.together import all_of
+from trustassay.workflows.evaluation_events import EvaluationEvents
 
 __all__ = ["Assay", "Scorer", "ScorerClosedError", "open_scorer"]
 
@@ -54,12 +56,17 @@ class Assay:
 
 @asynccontextmanager
 async def open_scorer(
-    metrics: Sequence[Metric], backends: Backends, folder: RunFolder | None, options: RunOptions
+    metrics: Sequence[Metric],
+    backends: Backends,
+    folder: RunFolder | None,
+    options: RunOptions,
+    events: EvaluationEvents | None = None,
 ) -> AsyncIterator[Scorer]:
     """Open a scorer; at the end of the block it finishes what it accepted.
 
     With a folder, all samples and assessments are added to the run in it, and its results are
     written at the end. What an earlier process accepted there and did not score is scored as well.
+    With ``events`` each assessment is sent to them.
 
     Raises:
         ValueError: a metric looks at all samples together.
@@ -81,7 +88,7 @@ async def open_scorer(
     calls = dataclasses.replace(options.calls, again_after_s=AGAIN_AFTER_S)
     try:
         async with open_calls(backends, calls, own) as gatherers:
-            scorer = Scorer(metrics, backends, gatherers, run, options)
+            scorer = Scorer(metrics, backends, gatherers, run, options, events)
             scorer.take_up(waiting)
             try:
                 yield scorer
@@ -111,9 +118,11 @@ class Scorer:
         gatherers: Gatherers,
         run: GrowingRun | None,
         options: RunOptions,
+        events: EvaluationEvents | None,
     ) -> None:
         self._metrics, self._backends = metrics, backends
         self._gatherers, self._run, self._options = gatherers, run, options
+        self._events = events
         at_once = samples_at_once(options.concurrency, SAMPLES, backends.endpoints())
         self._free = asyncio.Semaphore(at_once)
         self._tasks: set[asyncio.Task[Assay]] = set()
@@ -201,7 +210,7 @@ class Scorer:
     def take_up(self, waiting: Sequence[Sample]) -> None:
         """Score what an earlier process accepted; nobody waits for it but :meth:`close`."""
         for sample in waiting:
-            self._start(sample)
+            self._start(sample, contextvars.Context())  # the span of the opener is not its caller's
 
     async def close(self) -> None:
         """Accept nothing more, and wait for what was accepted; cancelled, give that up."""
@@ -214,8 +223,11 @@ class Scorer:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _start(self, sample: Sample) -> asyncio.Task[Assay]:
-        task = asyncio.create_task(self._assay(sample), name=sample.id)
+    def _start(
+        self, sample: Sample, context: contextvars.Context | None = None
+    ) -> asyncio.Task[Assay]:
+        """Begin to score a sample, in a copy of the caller's context unless another is given."""
+        task = asyncio.create_task(self._assay(sample), name=sample.id, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -236,7 +248,9 @@ class Scorer:
             if self._run:
                 self._run.note(found, line)
         except DiskFullError as error:
-            return _failed(sample, metric, error)
+            found = _failed(sample, metric, error)
+        if self._events:
+            self._events.send(sample, found)
         return found
 
     def _settled_for(self, sample: Sample) -> Sequence[Metric]:

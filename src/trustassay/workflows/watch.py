@@ -35,6 +35,7 @@ from trustassay.runs.outputs import write_outputs
 from trustassay.runs.settling import check_run_keys
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Problem, Sample
+from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
 from trustassay.workflows.following import POLL_S, GrowingFile, Place
 
 __all__ = ["WatchOptions", "Watched", "watch"]
@@ -56,7 +57,8 @@ class WatchOptions:
 
     threshold: a score beyond it, on the metric's bad side, counts. share: of the last ``window``
     scored answers that may count; more end the watch. idle_s: end after so long without a record;
-    ``None`` never. once: end with the file as it is now.
+    ``None`` never. once: end with the file as it is now. opentelemetry: whether each assessment is
+    sent as an event, or with "explanations".
     """
 
     threshold: float
@@ -67,6 +69,7 @@ class WatchOptions:
     fields: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     concurrency: int | None = None
+    opentelemetry: EventsChoice = False
     calls: CallOptions = field(default_factory=CallOptions)
 
     def __post_init__(self) -> None:
@@ -114,7 +117,7 @@ async def watch(
     Raises:
         InputError: there is no such file.
         RunFolderError: the folder holds another run, or another process works in it.
-        BackendError: a key is needed and not set.
+        BackendError: a key is needed and not set; OpenTelemetry is asked for and not configured.
     """
     if is_standard_input(source):
         raise InputError("standard input cannot be watched; expected a file that grows")
@@ -128,10 +131,11 @@ async def watch(
     if found := packed or other_than_text(start):
         raise InputError(f"{source}: {found}")
     check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
+    events = EvaluationEvents.of(options.opentelemetry)
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:
-        return await _Watch(source, metric, backends, folder, options, tell).run()
+        return await _Watch(source, metric, backends, folder, options, events, tell).run()
     finally:
         folder.unlock()
 
@@ -144,11 +148,13 @@ class _Watch:
         backends: Backends,
         folder: RunFolder,
         options: WatchOptions,
+        events: EvaluationEvents | None,
         tell: Callable[[str], None],
     ) -> None:
         self._source, self._backends = source, backends
         self._metric = metric
         self._folder, self._options, self._tell = folder, options, tell
+        self._events = events
         self._found = Watched()
         self._ids = HashSet()
         self._file = GrowingFile(source, tell, once=options.once, idle_s=options.idle_s)
@@ -329,6 +335,8 @@ class _Watch:
     async def _score(self, sample: Sample, gatherers: Gatherers, writer: Appender) -> None:
         seed = self._options.seed
         found = await assess_one(self._metric, sample, gatherers, writer, None, seed)
+        if self._events:
+            self._events.send(sample, found)
         if found.score is None:
             self._found.failed += found.error is not None
             self._found.scoreless += found.error is None
