@@ -79,7 +79,8 @@ ALLOWED: dict[str, set[str]] = {
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "report"}
     | {"retrieval", "runs", "service", "workflows"},
-    "service": {"errors", "event_loop", "metric", "report", "runs", "sample", "workflows"},
+    "service": {"backends", "data", "errors", "event_loop", "metric", "report", "runs", "sample"}
+    | {"workflows"},
     "__main__": {"cli"},
     "pytest_plugin": {"api", "calls", "metric", "registry", "runs", "sample"},
 }

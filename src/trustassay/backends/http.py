@@ -29,7 +29,14 @@ from trustassay.sample import clean
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Address", "HttpEndpoint", "RefusalError", "worded"]
+__all__ = [
+    "Address",
+    "HttpEndpoint",
+    "RefusalError",
+    "checked_base",
+    "environment_proxy",
+    "worded",
+]
 
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -98,7 +105,7 @@ class Address:
             raise BackendError(f"{scheme}: needs a model, as in {scheme}:MODEL[@BASE_URL]")
         if not own and _HOST_AT_END.search(model):
             raise BackendError(f"{scheme}:MODEL@BASE_URL needs http:// or https:// after the @")
-        base = _checked_base(own or base)
+        base = checked_base(own or base)
         limits: dict[str, Any] = {}
         query, body = {}, {}
         for name, value in parse_qsl(options, keep_blank_values=True):
@@ -130,7 +137,12 @@ class Address:
         return f"{self.scheme}:{self.model}@{self.base}" + ("?" + "&".join(others)) * bool(others)
 
 
-def _checked_base(base: str) -> str:
+def checked_base(base: str) -> str:
+    """Return an ``http://`` or ``https://`` address without the slash at its end.
+
+    Raises:
+        BackendError: it is none, or contains a password.
+    """
     if "@" in base.partition("://")[2].partition("/")[0]:
         raise BackendError(
             "the address contains a password; put the key in an environment variable"
@@ -292,7 +304,7 @@ class HttpEndpoint:
             self._key = os.environ.get(self.address.key, "").strip()
             if not (self._key.isascii() and self._key.isprintable()):
                 raise self._error(f"{self.address.key} is not a valid API key", "closed")
-            self._proxy = _proxy(self.address.base)
+            self._proxy = environment_proxy(self.address.base)
             headers = {
                 "Content-Type": "application/json",
                 "Accept-Encoding": ACCEPTED,
@@ -379,7 +391,7 @@ def _retry_after(headers: Mapping[str, str], text: str) -> float | None:
         return None
 
 
-def _proxy(url: str) -> str | None:
+def environment_proxy(url: str) -> str | None:
     """Return the proxy that the environment names for an address; this machine needs none."""
     parts = urlsplit(url)
     if parts.hostname in LOOPBACK or urllib.request.proxy_bypass(parts.hostname or ""):

@@ -26,6 +26,7 @@ from trustassay.cli import (
     generate,
     isotropy,
     label,
+    mcp,
     merge,
     models,
     rank,
@@ -83,12 +84,13 @@ app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)
 app.command("serve")(serve.serve)
+app.command("mcp")(mcp.mcp)
 app.command("models")(models.models)
 app.command("entailers")(entailers.entailers)
 app.command("demo")(demo.demo)
 app.command("completion")(completion.completion)
 
-ANSWERING_AT_ONCE = {"annotate", "serve", "models", "entailers", "completion"}
+ANSWERING_AT_ONCE = {"annotate", "serve", "mcp", "models", "entailers", "completion"}
 """Commands whose lines are their result, so that there is nothing to leave out."""
 for group in (app, dataset.app, select.app, experiment.app):
     for one in group.registered_commands:

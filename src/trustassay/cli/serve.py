@@ -9,6 +9,7 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
+from trustassay.cli.integrations import Integrations
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import Backends, Spending, with_options
 from trustassay.cli.streams import say
@@ -55,6 +56,7 @@ def serve(  # noqa: PLR0913 - one argument an option
         float,
         typer.Option(help="Seconds in which a client must have sent a request.", min=0.1),
     ] = 10.0,
+    integrations: Integrations,
     seed: common.Seed = 0,
     concurrency: common.Concurrency = None,
     field: common.Fields = [],  # noqa: B006
@@ -62,7 +64,8 @@ def serve(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Score answers over HTTP: POST /v1/score takes one sample or many.
 
-    Also /health, /metrics for Prometheus, and /openapi.json. With TRUSTASSAY_SERVE_TOKEN set, each
+    Also /health, /metrics for Prometheus, and /openapi.json. With --upstream, --guardrail and --mcp
+    answers are judged between a program and its model. With TRUSTASSAY_SERVE_TOKEN set, each
     request needs the token (several, with commas); --host other than this machine needs it set.
     SIGTERM or Ctrl-C ends when everything accepted is answered. With --out, what was accepted and
     not scored when the process was killed is scored at the next start.
@@ -71,6 +74,8 @@ def serve(  # noqa: PLR0913 - one argument an option
     trustassay serve
     trustassay serve --metric faithfulness --metric grounding --out runs/live
     trustassay serve --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
+    trustassay serve --upstream https://api.openai.com/v1 \\
+        --block-below faithfulness=0.5
     TRUSTASSAY_SERVE_TOKEN=... trustassay serve --host 0.0.0.0
     """
     with errors_for_people():
@@ -87,6 +92,7 @@ def serve(  # noqa: PLR0913 - one argument an option
                 f"--host {host}: other machines could send requests; set a token for them in "
                 f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
             )
+        parts = integrations.parts(metric, tokens)
         settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
         door = api.scorer(
             metrics=metric,
@@ -100,7 +106,7 @@ def serve(  # noqa: PLR0913 - one argument an option
         with listening(host, port) as at:
             if not is_loopback(host):
                 say("warning: nothing is encrypted; put a proxy that speaks TLS before it")
-            finished = serve_at(door, settings, at, say)
+            finished = serve_at(door, settings, at, say, parts)
         if out is not None and finished:
             say(f"run:    {out}")
     if not finished:

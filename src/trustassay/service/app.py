@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,11 +31,15 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class Part:
-    """Routes, and what ``/openapi.json`` says of them: its ``paths`` and ``schemas``."""
+    """Routes, and what ``/openapi.json`` says of them: its ``paths`` and ``schemas``.
+
+    running: opens what they need while the application serves.
+    """
 
     routes: Sequence[BaseRoute]
     paths: Mapping[str, Any] = field(default_factory=dict)
     schemas: Mapping[str, Any] = field(default_factory=dict)
+    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
 
 
 def create_app(

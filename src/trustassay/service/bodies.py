@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from trustassay.service.replies import RequestError
 
-__all__ = ["Records", "read_json", "read_records"]
+__all__ = ["Records", "parse_json", "read_json", "read_records"]
 
 JSON = "application/json"
 JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
@@ -36,13 +36,13 @@ async def read_records(request: Request, most: int) -> Records:
     kind = _kind(request, (JSON, *JSON_LINES))
     body = await request.body()
     if kind == JSON:
-        content = _parsed(body, "the body")
+        content = parse_json(body, "the body")
         found = Records(content, True) if isinstance(content, list) else Records([content], False)
         _bound(len(found.records), most)
         return found
     lines = [(n, line) for n, line in enumerate(body.split(b"\n"), 1) if line.strip()]
     _bound(len(lines), most)
-    return Records([_parsed(line, f"line {n}") for n, line in lines], True)
+    return Records([parse_json(line, f"line {n}") for n, line in lines], True)
 
 
 async def read_json(request: Request) -> Any:
@@ -52,7 +52,7 @@ async def read_json(request: Request) -> Any:
         RequestError: as :func:`read_records`.
     """
     _kind(request, (JSON,))
-    return _parsed(await request.body(), "the body")
+    return parse_json(await request.body(), "the body")
 
 
 def _bound(records: int, most: int) -> None:
@@ -76,7 +76,12 @@ def _kind(request: Request, known: Sequence[str]) -> str:
     return kind
 
 
-def _parsed(text: bytes, where: str) -> Any:
+def parse_json(text: bytes, where: str) -> Any:
+    """Return what JSON in UTF-8 holds.
+
+    Raises:
+        RequestError: it is not that, or not as deep and finite as can be written again.
+    """
     try:
         found = json.loads(text.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite)
     except UnicodeDecodeError as error:

@@ -89,11 +89,12 @@ class Guarded:
 
     def _token(self, headers: Headers) -> str | None:
         """Return the digest of a request's token if it is valid; the time tells nothing."""
-        values = headers.getlist("authorization")
-        scheme, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
-        digest = _digest(token.strip())
-        found = [hmac.compare_digest(digest, one) for one in self._tokens]
-        return digest if any(found) and scheme.lower() == "bearer" else None
+        valid = None
+        for given in _given(headers):
+            digest = _digest(given)
+            same = [hmac.compare_digest(digest, one) for one in self._tokens]
+            valid = digest if any(same) else valid
+        return valid
 
 
 class Limited:
@@ -148,6 +149,16 @@ class Limited:
             await self._app(scope, receiving, send)
         finally:
             self._held -= own
+
+
+def _given(headers: Headers) -> list[str]:
+    """Return what may be a token: of ``Authorization: Bearer``, and of ``x-api-key``, which leaves
+    the other to a key for an upstream. A header that comes twice is none.
+    """
+    bearers, keys = headers.getlist("authorization"), headers.getlist("x-api-key")
+    scheme, _, token = bearers[0].partition(" ") if len(bearers) == 1 else ("", "", "")
+    found = [token.strip()] if scheme.lower() == "bearer" else []
+    return found + (keys if len(keys) == 1 else [])
 
 
 def _digest(token: str) -> str:

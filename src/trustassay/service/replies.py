@@ -28,7 +28,9 @@ KINDS = {
     422: "invalid_sample",
     429: "busy",
     500: "failed",
+    502: "upstream_failed",
     503: "closing",
+    504: "upstream_too_slow",
 }
 """The ``type`` of an error by its status."""
 

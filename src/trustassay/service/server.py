@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import h11
@@ -57,9 +57,11 @@ def serve(
 
     async def run() -> bool:
         asyncio.get_running_loop().set_exception_handler(lambda _, found: tell(_words(found)))
-        async with door as scorer:
+        async with door as scorer, AsyncExitStack() as stack:
             service = Service(scorer, settings, meter.note)
             every = [scoring(service), meter.part(service), *(part(service) for part in parts)]
+            for part in every:
+                await stack.enter_async_context(part.running())
             app = create_app(service, settings, every, tell, meter.count)
             ended = await _until_signalled(_Server(_config(app, settings, most)), at, service, tell)
             if not ended:

@@ -85,15 +85,17 @@ class Service:
         """
         return self._scorer.check(record)
 
-    async def score(self, record: Sample | Mapping[str, Any]) -> Assay:
+    async def score(self, record: Sample | Mapping[str, Any], *, late: bool = False) -> Assay:
         """Return what the metrics find in one sample; their failures are values in it.
+
+        ``late``: also while closing, for a request that began before.
 
         Raises:
             SampleError: see :meth:`check`.
             BusyError, ClosingError, ScorerClosedError: it was not accepted.
         """
         sample = self._scorer.check(record)
-        self._admit(1)
+        self._admit(1, late=late)
         return await self._scorer.finished(self._begin(sample))
 
     def begin(self, samples: Sequence[Sample]) -> list[asyncio.Task[Assay] | SampleError]:
@@ -153,9 +155,14 @@ class Service:
         task.add_done_callback(ended)
         return task
 
-    def _admit(self, samples: int) -> None:
+    def refuse_if_closing(self) -> None:
+        """Raise ClosingError if it takes nothing more."""
         if self._closing:
             raise ClosingError("the service is closing; send this again later")
+
+    def _admit(self, samples: int, *, late: bool = False) -> None:
+        if not late:
+            self.refuse_if_closing()
         capacity = self.settings.capacity
         if self._scorer.in_progress + samples > capacity:
             raise BusyError(

@@ -1,0 +1,149 @@
+"""The guardrail that LiteLLM's proxy calls: its "generic guardrail API".
+
+LiteLLM sends the conversation before it asks the model, and the answer alone afterwards, both
+under the id of the call. So a conversation is remembered until its answer comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from trustassay.service.app import Part
+from trustassay.service.bodies import read_json
+from trustassay.service.conversation import conversation_record
+from trustassay.service.described_chats import GUARDRAIL_PATHS, GUARDRAIL_SCHEMAS
+from trustassay.service.replies import RequestError, encoded, reply
+from trustassay.service.service import Service
+from trustassay.service.verdicts import Blocking, Verdict, verdict_on
+
+__all__ = ["Conversations", "GuardrailSettings", "guardrail_part"]
+
+PATH = "/beta/litellm_basic_guardrail_api"
+PARAMETERS = "additional_provider_specific_params"
+MOST_TEXTS = 128
+
+
+@dataclass(frozen=True)
+class GuardrailSettings:
+    """How answers are judged; see :class:`~trustassay.service.proxy.ProxySettings`."""
+
+    documents_in: Collection[str] = ("tool",)
+    blocking: Blocking = field(default_factory=Blocking)
+    verdict_s: float = 60.0
+
+
+class _Kept(NamedTuple):
+    record: Mapping[str, Any]
+    size: int
+    since: float
+
+
+class Conversations:
+    """Conversations that wait for their answers, by the id of the call; the oldest are dropped.
+
+    An answer may be judged more than once, as it grows, so that one is kept after its answer.
+    """
+
+    def __init__(self, most: int = 10_000, most_bytes: int = 64 * 1024**2, age_s: float = 3600):
+        self._most, self._most_bytes, self._age_s = most, most_bytes, age_s
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._bytes = 0
+
+    def keep(self, call: str, record: Mapping[str, Any], now: float) -> None:
+        """Remember what was asked in a call."""
+        self._drop(call)
+        self._kept[call] = _Kept(record, len(encoded(record)), now)
+        self._bytes += self._kept[call].size
+        while self._kept:
+            oldest = next(iter(self._kept))
+            old = now - self._kept[oldest].since > self._age_s
+            if not old and len(self._kept) <= self._most and self._bytes <= self._most_bytes:
+                break
+            self._drop(oldest)
+
+    def of(self, call: str) -> Mapping[str, Any] | None:
+        """Return what was asked in a call, if it is remembered."""
+        kept = self._kept.get(call)
+        return kept.record if kept else None
+
+    def _drop(self, call: str) -> None:
+        if kept := self._kept.pop(call, None):
+            self._bytes -= kept.size
+
+
+def guardrail_part(service: Service, settings: GuardrailSettings) -> Part:
+    """Return the route that LiteLLM calls."""
+    conversations = Conversations()
+
+    async def guardrail(request: Request) -> Response:
+        service.refuse_if_closing()
+        asked = _checked(await read_json(request))
+        record = _record(asked, settings.documents_in)
+        if asked["input_type"] == "request":
+            if not asked.get("litellm_call_id"):
+                raise RequestError(422, "litellm_call_id: expected the id of the call")
+            conversations.keep(asked["litellm_call_id"], record, time.monotonic())
+            return reply({"action": "NONE"})
+        earlier = conversations.of(asked.get("litellm_call_id") or "")
+        if earlier is None and "question" not in record:
+            words = "no conversation of this litellm_call_id came before its answer"
+            raise RequestError(422, f"{words}; set the guardrail's mode to [pre_call, post_call]")
+        record = {**(earlier or {}), **record}
+        texts = [text for text in asked["texts"] if text]
+        return reply(_told(await asyncio.gather(*(judged(text, record) for text in texts))))
+
+    async def judged(answer: str, record: Mapping[str, Any]) -> Verdict:
+        whole = {**record, "response": answer}
+        return await verdict_on(service, whole, settings.blocking, settings.verdict_s)
+
+    route = Route(PATH, guardrail, methods=["POST"])
+    return Part([route], GUARDRAIL_PATHS, GUARDRAIL_SCHEMAS)
+
+
+def _checked(asked: Any) -> dict[str, Any]:
+    """Return a request whose fields have the types that LiteLLM gives them.
+
+    Raises:
+        RequestError: they have others (422).
+    """
+    if not isinstance(asked, dict):
+        raise RequestError(422, "the body: expected an object")
+    if asked.get("input_type") not in ("request", "response"):
+        raise RequestError(422, "input_type: expected request or response")
+    texts = asked.get("texts") or []
+    if not (isinstance(texts, list) and all(isinstance(one, str) for one in texts)):
+        raise RequestError(422, "texts: expected a list of texts")
+    if len(texts) > MOST_TEXTS and asked["input_type"] == "response":
+        raise RequestError(422, f"texts: expected {MOST_TEXTS} answers or fewer")
+    if not isinstance(asked.get("litellm_call_id"), str | None):
+        raise RequestError(422, "litellm_call_id: expected a text")
+    if not isinstance(asked.get(PARAMETERS), dict | None):
+        raise RequestError(422, f"{PARAMETERS}: expected an object")
+    return {**asked, "texts": texts}
+
+
+def _record(asked: Mapping[str, Any], documents_in: Collection[str]) -> dict[str, Any]:
+    """Return what a request says of the conversation; of an answer usually nothing."""
+    documents = (asked.get(PARAMETERS) or {}).get("documents")
+    if not isinstance(documents, str | list | None):
+        raise RequestError(422, f"{PARAMETERS}.documents: expected a list of passages, or one text")
+    messages = asked.get("structured_messages")
+    return conversation_record(messages, documents, documents_in, asked.get("model"))
+
+
+def _told(verdicts: list[Verdict]) -> dict[str, Any]:
+    """Return the decision; LiteLLM reads no more than ``action`` and ``blocked_reason``."""
+    blocked = [why for one in verdicts for why in one.blocked]
+    told: dict[str, Any] = {"action": "BLOCKED" if blocked else "NONE"}
+    if blocked:
+        told["blocked_reason"] = "; ".join(dict.fromkeys(blocked))
+    return {**told, "trustassay": {"verdicts": [one.to_dict() for one in verdicts]}}

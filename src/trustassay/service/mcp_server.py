@@ -1,0 +1,101 @@
+"""``check_answer`` for clients of the Model Context Protocol.
+
+Importing it raises BackendError if the package ``mcp`` is not installed.
+"""
+# The annotations of the tool are read by mcp, so they are not postponed here.
+
+import logging
+import sys
+from importlib.metadata import version
+from typing import Annotated, Any
+
+from trustassay.errors import BackendError, did_you_mean
+from trustassay.event_loop import run_anywhere
+from trustassay.sample import SampleError
+from trustassay.service.app import Part
+from trustassay.service.service import BusyError, ClosingError, Service
+from trustassay.service.settings import ServiceSettings
+from trustassay.workflows.scorer import ScorerClosedError
+from trustassay.workflows.scorer_doors import OpenScorer
+
+try:
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.transport_security import TransportSecuritySettings
+    from mcp_types import ToolAnnotations
+    from pydantic import Field
+except ImportError:
+    needed = "MCP needs the package mcp, version 2.3 or later"
+    raise BackendError(f"{needed}: pip install 'trustassay[mcp]'") from None
+
+__all__ = ["mcp_part", "mcp_server", "serve_stdio"]
+
+DESCRIPTION = (
+    "Check how far an answer can be trusted: is each sentence of it supported by the passages that "
+    "it was made from? Returns for each metric a score, a verdict, and the reason for it."
+)
+
+
+def mcp_server(service: Service) -> MCPServer[Any]:
+    """Return a server with the tool ``check_answer``; it logs nothing that may quote a text."""
+    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
+    server = MCPServer("trustassay", version=version("trustassay"), log_level="CRITICAL")
+
+    async def check_answer(
+        question: Annotated[str, Field(description="What was asked.")],
+        response: Annotated[str, Field(description="The answer to check.")],
+        documents: Annotated[
+            list[str | dict[str, Any]] | None,
+            Field(
+                description="The passages that the answer was made from: texts, or objects with "
+                "`text` and maybe `title`."
+            ),
+        ] = None,
+        metrics: Annotated[
+            list[str] | None,
+            Field(description="Return these alone. Default: all that the server was started with."),
+        ] = None,
+    ) -> dict[str, Any]:
+        record: dict[str, Any] = {"question": question, "response": response}
+        if documents is not None:
+            record["documents"] = documents
+        try:
+            found = service.verdict_of(await service.score(record))
+        except (SampleError, BusyError, ClosingError, ScorerClosedError) as error:
+            raise ToolError(str(error)) from None
+        known = found["metrics"]
+        for name in metrics or ():
+            if name not in known:
+                raise ToolError(did_you_mean("metric", name, list(known)))
+        return found | {"metrics": {name: known[name] for name in metrics or known}}
+
+    about = ToolAnnotations(title="Check an answer", read_only_hint=True, open_world_hint=False)
+    server.add_tool(check_answer, description=DESCRIPTION, annotations=about)
+    return server
+
+
+def mcp_part(service: Service) -> Part:
+    """Return the route ``/mcp``, at which clients reach the tool over HTTP."""
+    server = mcp_server(service)
+    found = server.streamable_http_app(
+        stateless_http=True,
+        json_response=True,
+        # bodies and hosts are checked for all routes, see guarding.py
+        max_request_body_size=sys.maxsize,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    return Part(found.routes, running=server.session_manager.run)
+
+
+def serve_stdio(door: OpenScorer) -> None:
+    """Serve a client over standard input and output until it closes them.
+
+    Raises:
+        As opening the scorer does.
+    """
+
+    async def run() -> None:
+        async with door as scorer:
+            await mcp_server(Service(scorer, ServiceSettings())).run_stdio_async()
+
+    run_anywhere(run)

@@ -1,0 +1,375 @@
+"""An OpenAI-compatible proxy: passes a chat on, judges the answer, and adds the verdict.
+
+``documents`` of a request's body are the passages; they are not passed on. All else is, unchanged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from trustassay.backends.body import AT_ONCE, BodyError, OversizedError, read_body
+from trustassay.service.app import Part
+from trustassay.service.bodies import parse_json, read_json
+from trustassay.service.chunks import (
+    DONE,
+    FIELD,
+    Event,
+    OversizedStreamError,
+    StreamedAnswers,
+    empty_chunk,
+    event_of,
+    events,
+    has_text,
+    without_choices,
+)
+from trustassay.service.conversation import answer_of, conversation_record
+from trustassay.service.described_chats import PROXY_PATHS
+from trustassay.service.replies import RequestError, encoded
+from trustassay.service.service import Service
+from trustassay.service.upstream import Upstream, UpstreamError, passed_back
+from trustassay.service.verdicts import (
+    BLOCKED,
+    NOT_SCORED,
+    SCORED,
+    Blocking,
+    Verdict,
+    no_verdict,
+    verdict_on,
+)
+
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = ["ProxySettings", "proxy_part"]
+
+STATUS, SCORES = "x-trustassay-status", "x-trustassay-scores"
+IN_STREAM = "in-stream"
+"""The status of an answer whose verdict is in the last chunk."""
+EVENT_STREAM = "text/event-stream"
+
+
+@dataclass(frozen=True)
+class ProxySettings:
+    """How answers are judged.
+
+    documents_in: whose messages are passages as well, names of
+    :data:`~trustassay.service.conversation.DOCUMENT_ROLES`. timeout_s: for a whole answer of the
+    upstream; verdict_s: for the verdict on it. reply_bytes: a larger answer is not passed on.
+    """
+
+    documents_in: Collection[str] = ("tool",)
+    blocking: Blocking = field(default_factory=Blocking)
+    timeout_s: float = 600.0
+    verdict_s: float = 60.0
+    reply_bytes: int = 16_000_000
+
+
+def proxy_part(service: Service, upstream: Upstream, settings: ProxySettings) -> Part:
+    """Return the routes ``/v1/chat/completions`` and ``/v1/models``."""
+    proxy = _Proxy(service, upstream, settings)
+    return Part(
+        [
+            Route("/v1/chat/completions", proxy.chat, methods=["POST"]),
+            Route("/v1/models", proxy.models, methods=["GET"]),
+        ],
+        PROXY_PATHS,
+        running=upstream.running,
+    )
+
+
+class _Proxy:
+    def __init__(self, service: Service, upstream: Upstream, settings: ProxySettings) -> None:
+        self._service, self._upstream, self._settings = service, upstream, settings
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def models(self, request: Request) -> Response:
+        """Pass the list of models on."""
+        response = await self._sent(request, "/models", None)
+        try:
+            return await self._unchanged(response)
+        finally:
+            response.close()
+
+    async def chat(self, request: Request) -> Response:
+        """Pass a chat on, and its answer back with the verdict."""
+        self._service.refuse_if_closing()
+        asked = await read_json(request)
+        if not isinstance(asked, dict):
+            raise RequestError(400, "the body: expected an object")
+        documents = asked.pop("documents", None)
+        if not (documents is None or isinstance(documents, str | list)):
+            raise RequestError(400, "documents: expected a list of passages, or one text")
+        record = conversation_record(
+            asked.get("messages"), documents, self._settings.documents_in, asked.get("model")
+        )
+        return await _unless_gone(request, self._answered(request, _ascii(asked), record))
+
+    async def _answered(self, request: Request, body: bytes, record: Mapping[str, Any]) -> Response:
+        response = await self._sent(request, "/chat/completions", body)
+        async with AsyncExitStack() as stack:
+            stack.callback(response.close)
+            if not 200 <= response.status < 300:
+                return await self._unchanged(response)
+            if response.content_type != EVENT_STREAM:
+                return await self._whole(response, record)
+            if self._settings.blocking:
+                return await self._held_back(response, record)
+            return _Streamed(self._as_it_comes(response, record), response, stack.pop_all())
+
+    async def _sent(
+        self, request: Request, path: str, body: bytes | None
+    ) -> aiohttp.ClientResponse:
+        try:
+            return await self._upstream.send(
+                request.method,
+                path,
+                request.scope["query_string"],
+                request.headers.raw,
+                body,
+                self._settings.timeout_s,
+            )
+        except UpstreamError as error:
+            raise RequestError(error.status, str(error)) from None
+
+    async def _unchanged(self, response: aiohttp.ClientResponse) -> Response:
+        body = self._upstream.redacted(await self._read(response))
+        return Response(body, response.status, passed_back(response.headers))
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        import aiohttp
+
+        most = self._settings.reply_bytes
+        try:
+            return await read_body(response, most, self._room)
+        except OversizedError:
+            raise RequestError(502, f"the upstream's reply has more than {most:,} bytes") from None
+        except BodyError as error:
+            raise RequestError(502, f"the upstream's reply is {error}") from None
+        except TimeoutError:
+            raise RequestError(504, "the upstream did not reply in time") from None
+        except (aiohttp.ClientError, OSError):
+            raise RequestError(502, "the upstream's reply broke off") from None
+
+    async def _whole(self, response: aiohttp.ClientResponse, record: Mapping[str, Any]) -> Response:
+        """Return a completion that came as one JSON object, with its verdict."""
+        body = await self._read(response)
+        headers = passed_back(response.headers)
+        found = _completion(body)
+        choices = found["choices"]
+        verdicts = await self._verdicts([answer_of(one.get("message")) for one in choices], record)
+        said = {"role": "assistant", "content": self._settings.blocking.message}
+        withheld = {"message": said, "finish_reason": "content_filter", "logprobs": None}
+        found["choices"] = [
+            {"index": choice.get("index", place), **withheld} if verdict.blocked else choice
+            for place, (choice, verdict) in enumerate(zip(choices, verdicts, strict=True))
+        ]
+        found[FIELD] = _told(verdicts)
+        return Response(encoded(found), response.status, headers | _headers(verdicts))
+
+    async def _as_it_comes(
+        self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
+    ) -> AsyncIterator[bytes]:
+        """Yield the events of a stream at once, but for the last, which gets the verdict.
+
+        A chunk without text is kept until the next one is here: it may be the last.
+        """
+        answers, kept, done = StreamedAnswers(), None, b""
+        try:
+            async for event in self._events(response):
+                answers.add(event)
+                if event.data == DONE:
+                    done = event.raw
+                    continue
+                if kept and event.data is not None:
+                    yield kept.raw
+                    kept = None
+                if _may_be_last(event):
+                    kept = event
+                else:
+                    yield event.raw
+        except UpstreamError as error:
+            if kept:
+                yield kept.raw
+            told = {"message": str(error), "type": "upstream_error", "code": error.status}
+            yield event_of({"error": told})
+            return
+        response.close()
+        answers.finish()
+        yield self._last(kept, answers, list((await self._judged(answers, record)).values()))
+        yield done
+
+    async def _held_back(
+        self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
+    ) -> Response:
+        """Return a stream that was read to its end and judged before its first part is sent."""
+        answers, came, done = StreamedAnswers(), [], b""
+        try:
+            async for event in self._events(response):
+                answers.add(event)
+                if event.data == DONE:
+                    done = event.raw
+                else:
+                    came.append(event)
+        except UpstreamError as error:
+            raise RequestError(error.status, str(error)) from None
+        answers.finish()
+        verdicts = await self._judged(answers, record)
+        blocked = [index for index, verdict in verdicts.items() if verdict.blocked]
+        if blocked and answers.error:  # nobody knows what else is in it
+            came = []
+        left = [event for event in (without_choices(one, blocked) for one in came) if event]
+        kept = left.pop() if left and _may_be_last(left[-1]) else None
+        parts = [event.raw for event in left]
+        parts += [self._refusal(answers, index) for index in blocked]
+        told = list(verdicts.values())
+        parts += [self._last(kept, answers, told), done]
+        headers = passed_back(response.headers) | _headers(told)
+        return Response(b"".join(parts), response.status, headers)
+
+    async def _events(self, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
+        """Yield the events of a response.
+
+        Raises:
+            UpstreamError: it broke off, took too long, or is too large.
+        """
+        import aiohttp
+
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise UpstreamError("the upstream's stream is packed, which was not requested")
+        try:
+            async for event in events(response.content.iter_any(), self._settings.reply_bytes):
+                yield event
+        except OversizedStreamError as error:
+            raise UpstreamError(f"the upstream's stream is too large: {error}") from None
+        except TimeoutError:
+            raise UpstreamError("the upstream did not finish its answer in time", 504) from None
+        except (aiohttp.ClientError, OSError):
+            raise UpstreamError("the upstream's answer broke off") from None
+
+    def _refusal(self, answers: StreamedAnswers, index: int) -> bytes:
+        """Return the events of what is said in place of an answer."""
+        said, ended = empty_chunk(answers.last, index), empty_chunk(answers.last, index)
+        message = self._settings.blocking.message
+        said["choices"][0]["delta"] = {"role": "assistant", "content": message}
+        ended["choices"][0]["finish_reason"] = "content_filter"
+        return event_of(said) + event_of(ended)
+
+    def _last(
+        self, kept: Event | None, answers: StreamedAnswers, verdicts: Sequence[Verdict]
+    ) -> bytes:
+        chunk = kept.chunk if kept and kept.chunk else empty_chunk(answers.last)
+        return event_of({**chunk, FIELD: _told(verdicts)})
+
+    async def _judged(
+        self, answers: StreamedAnswers, record: Mapping[str, Any]
+    ) -> dict[int, Verdict]:
+        texts = answers.texts() or {0: None}
+        if answers.error:
+            told = no_verdict(answers.error, "unreadable")
+            verdict = Verdict(told, self._settings.blocking.reasons(told))
+            return dict.fromkeys(texts, verdict)
+        verdicts = await self._verdicts(list(texts.values()), record)
+        return dict(zip(texts, verdicts, strict=True))
+
+    async def _verdicts(
+        self, answers: Sequence[str | None], record: Mapping[str, Any]
+    ) -> list[Verdict]:
+        return await asyncio.gather(*(self._verdict(answer, record) for answer in answers))
+
+    async def _verdict(self, answer: str | None, record: Mapping[str, Any]) -> Verdict:
+        blocking = self._settings.blocking
+        if answer is None:
+            return Verdict(no_verdict("the answer has no text", "no_text"))
+        whole = {**record, "response": answer}
+        return await verdict_on(self._service, whole, blocking, self._settings.verdict_s)
+
+
+class _Streamed(StreamingResponse):
+    """Passes a stream on; the upstream's connection is closed whatever becomes of the client."""
+
+    def __init__(
+        self,
+        parts: AsyncIterator[bytes],
+        response: aiohttp.ClientResponse,
+        stack: AsyncExitStack,
+    ) -> None:
+        headers = passed_back(response.headers) | {STATUS: IN_STREAM}
+        super().__init__(parts, response.status, headers)
+        self._stack = stack
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._stack:
+            await super().__call__(scope, receive, send)
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> Response:
+    """Return the response that ``work`` makes; if the client goes away, it is given up."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.create_task(work), asyncio.create_task(gone())
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return await working
+        return Response(status_code=400)  # nobody reads it
+    finally:
+        leaving.cancel()
+        working.cancel()
+        await asyncio.gather(leaving, working, return_exceptions=True)
+
+
+def _ascii(content: Mapping[str, Any]) -> bytes:
+    """Return JSON of what was read; half of a surrogate pair stays one."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _completion(body: bytes) -> dict[str, Any]:
+    """Return the completion in a reply, whose choices are objects.
+
+    Raises:
+        RequestError: it is none (502).
+    """
+    try:
+        found = parse_json(body, "the reply")
+    except RequestError:
+        found = None
+    choices = found.get("choices") if isinstance(found, dict) else None
+    if not (isinstance(choices, list) and all(isinstance(one, dict) for one in choices)):
+        raise RequestError(502, "the upstream's reply is not a chat completion")
+    return dict(found)
+
+
+def _may_be_last(event: Event) -> bool:
+    return event.chunk is not None and not event.chunk.get("error") and not has_text(event.chunk)
+
+
+def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    return {"status": _status(verdicts), "verdicts": [one.to_dict() for one in verdicts]}
+
+
+def _status(verdicts: Sequence[Verdict]) -> str:
+    statuses = {one.status for one in verdicts} or {NOT_SCORED}
+    return next(one for one in (BLOCKED, NOT_SCORED, SCORED) if one in statuses)
+
+
+def _headers(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """Return the verdict as headers: the status of all choices, the scores of the first."""
+    metrics = verdicts[0].told.get("metrics", {}) if verdicts else {}
+    scores = [
+        f"{name}={one['score']:.4g}" for name, one in metrics.items() if one["score"] is not None
+    ]
+    found = {STATUS: _status(verdicts)}
+    return found | ({SCORES: ", ".join(scores)} if scores else {})

@@ -1,0 +1,150 @@
+"""The verdict on an answer that passes through, and whether it is to be withheld."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from trustassay.metric import Metric
+from trustassay.sample import Sample, SampleError
+from trustassay.service.replies import KINDS, problems_json
+from trustassay.service.service import BusyError, Service
+from trustassay.workflows.scorer import ScorerClosedError
+
+__all__ = [
+    "BLOCKED",
+    "NOT_SCORED",
+    "SCORED",
+    "Blocking",
+    "Threshold",
+    "Verdict",
+    "no_verdict",
+    "read_thresholds",
+    "verdict_on",
+]
+
+SCORED, NOT_SCORED, BLOCKED = "scored", "not_scored", "blocked"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Answers whose score of a metric is below ``limit``, or above it, are withheld."""
+
+    metric: str
+    limit: float
+    side: Literal["below", "above"] = "below"
+
+    def why(self, score: float) -> str | None:
+        """Return why an answer with this score is withheld; ``None`` if it is not."""
+        beyond = score < self.limit if self.side == "below" else score > self.limit
+        return f"{self.metric} {score:.4g} is {self.side} {self.limit:g}" if beyond else None
+
+
+def read_thresholds(
+    given: Mapping[str, float], side: Literal["below", "above"], metrics: Sequence[Metric]
+) -> list[Threshold]:
+    """Return the thresholds of ``METRIC=NUMBER``.
+
+    Raises:
+        ValueError: no such metric is scored, or scores on this side are its better ones.
+    """
+    known = {metric.name: metric for metric in metrics}
+    for name in given:
+        if name not in known:
+            words = f"expected a metric that is scored ({', '.join(known)})"
+            raise ValueError(f"--block-{side}: {words}, got {name!r}")
+        if known[name].lower_is_better is (side == "below"):
+            other = "above" if side == "below" else "below"
+            raise ValueError(f"--block-{side} {name}: these scores are good; use --block-{other}")
+    return [Threshold(name, limit, side) for name, limit in given.items()]
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """Which answers are withheld: those beyond a threshold, and with ``unscored`` those without a
+    verdict. ``message`` is what is said in their place.
+    """
+
+    thresholds: Sequence[Threshold] = ()
+    unscored: bool = False
+    message: str = "This answer was withheld: it did not pass a check of how far it can be trusted."
+
+    def __bool__(self) -> bool:
+        return bool(self.thresholds) or self.unscored
+
+    def reasons(self, told: Mapping[str, Any]) -> list[str]:
+        """Return why an answer with this verdict is withheld; empty if it is not."""
+        metrics = told.get("metrics", {})
+        found = []
+        for one in self.thresholds:
+            score = metrics.get(one.metric, {}).get("score")
+            if score is not None and (why := one.why(score)):
+                found.append(why)
+        if self.unscored and not found and _unscored(told):
+            found.append("there is no verdict on it")
+        return found
+
+
+class Verdict(NamedTuple):
+    """What was found in one answer (``told``, a JSON object), and why it is withheld."""
+
+    told: Mapping[str, Any]
+    blocked: Sequence[str] = ()
+
+    @property
+    def status(self) -> str:
+        """``blocked``, ``not_scored`` if it or a metric failed, else ``scored``."""
+        if self.blocked:
+            return BLOCKED
+        return NOT_SCORED if _unscored(self.told) else SCORED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form; of an answer that is withheld nothing that may quote it."""
+        if not self.blocked:
+            return {"status": self.status, **self.told}
+        metrics = {
+            name: {key: one[key] for key in ("score", "verdict")}
+            for name, one in self.told.get("metrics", {}).items()
+        }
+        return {"status": BLOCKED, "blocked": list(self.blocked), "metrics": metrics}
+
+
+def no_verdict(message: str, kind: str = "not_scored", **others: Any) -> dict[str, Any]:
+    """Return what is told in place of a verdict."""
+    return {"error": {"type": kind, "message": message, **others}}
+
+
+async def verdict_on(
+    service: Service, record: Mapping[str, Any], blocking: Blocking, patience_s: float
+) -> Verdict:
+    """Return the verdict on one answer; why there is none is in it. A busy service is asked again
+    until ``patience_s`` seconds have passed.
+    """
+    told: Mapping[str, Any]
+    try:
+        async with asyncio.timeout(patience_s):
+            told = await _told(service, record)
+    except TimeoutError:
+        told = no_verdict(f"there was no verdict within {patience_s:g} seconds", "timeout")
+    except SampleError as error:
+        problems = problems_json(error.problems)
+        told = no_verdict("the sample cannot be scored", KINDS[422], problems=problems)
+    except ScorerClosedError as error:
+        told = no_verdict(str(error), KINDS[503])
+    return Verdict(told, blocking.reasons(told))
+
+
+async def _told(service: Service, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    sample = Sample.parse(record)
+    while True:
+        try:
+            return service.verdict_of(await service.score(sample, late=True))
+        except BusyError as error:
+            await asyncio.sleep(min(error.retry_after_s, 1))
+
+
+def _unscored(told: Mapping[str, Any]) -> bool:
+    """Whether there is no verdict, or a metric failed."""
+    return "error" in told or any(one["error"] for one in told["metrics"].values())
