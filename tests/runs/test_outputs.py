@@ -13,7 +13,7 @@ from trustassay import Sample, score
 from trustassay.capabilities import Models
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
-from trustassay.runs import outputs
+from trustassay.runs import table
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import write_report
 
@@ -49,8 +49,8 @@ def test_the_table_holds_what_the_lines_hold(tmp_path: Path) -> None:
 
     score(records(3), metrics=METRICS, entailer=Recorder(judge), out=tmp_path / "run")
     rows = lines(tmp_path / "run" / "assessments.jsonl")
-    table = arro3.io.read_parquet(str(tmp_path / "run" / "assessments.parquet")).read_all()
-    columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    found = arro3.io.read_parquet(str(tmp_path / "run" / "assessments.parquet")).read_all()
+    columns = {name: found.column(name).to_pylist() for name in found.column_names}
     for name in ("id", "metric", "score", "verdict", "reason", "error"):
         assert columns[name] == [row[name] for row in rows]
     assert [json.loads(e) for e in columns["evidence"]] == [row["evidence"] for row in rows]
@@ -59,7 +59,7 @@ def test_the_table_holds_what_the_lines_hold(tmp_path: Path) -> None:
 
 
 def test_a_table_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outputs, "ROWS", 7)
+    monkeypatch.setattr(table, "ROWS", 7)
     run = score(records(20), metrics=METRICS, entailer="lexical")
     assert run.to_pandas()["id"].tolist() == [f"q{i}" for i in range(20)]
 
