@@ -13,7 +13,7 @@ from trustassay import Sample, score
 from trustassay.capabilities import Models
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
-from trustassay.runs import table
+from trustassay.runs import outputs, table
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import write_report
 
