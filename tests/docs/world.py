@@ -66,9 +66,9 @@ def scripted(line: str) -> str:
     """Return a command with a scripted model in place of each endpoint; nothing is opened."""
     words = shlex.split(line)
     for place, word in enumerate(words):
-        model = "python:scripted:" + re.sub(r"\W", "_", word.rpartition("=")[2])
+        model = "python:page_models:" + re.sub(r"\W", "_", word.rpartition("=")[2])
         if words[place - 1] == "--entailer" or word.startswith("entailer="):
-            model = "python:scripted:entails"
+            model = "python:page_models:entails"
         elif words[place - 1] == "--embedder":
             model = "embedded"
         words[place] = _ENDPOINT.sub(model, word, count=1)
@@ -125,14 +125,14 @@ def build(folder: Path) -> None:
     page = (ROOT / "docs/judge.md").read_text(encoding="utf-8")
     rubric = next(block.body for block in blocks(page) if block.language == "yaml")
     _text(folder / "tone.yaml", [rubric])
-    _text(folder / "scripted.py", [SCRIPTED])
+    _text(folder / "page_models.py", [SCRIPTED])
     (folder / "src").symlink_to(ROOT / "src")
     shutil.copytree(ROOT / "docs/examples", folder / "docs/examples")
     with inside(folder):
         run_command("trustassay score answers.jsonl --entailer lexical --out runs/one")
         run_command("trustassay score answers.jsonl --metric fewl:form=agreement --out runs/fewl")
         run_command("trustassay score answers.jsonl --metric harmonicity --out runs/tuesday")
-        judged = "--metric judge:repeats=3 --judge python:scripted:judge --out runs/judged"
+        judged = "--metric judge:repeats=3 --judge python:page_models:judge --out runs/judged"
         run_command(f"trustassay score answers.jsonl {judged}")
         for name in ("march", "april", "a", "b"):
             shutil.copytree("runs/one", f"runs/{name}")

@@ -33,7 +33,7 @@ STEPS = [
 
 PROGRAM = """
 import sys, time
-from trustassay.runs import {module}, outputs
+from trustassay.runs import {module}, table
 
 owner, name = {module}{owner}, "{name}"
 quick = getattr(owner, name)
@@ -49,7 +49,7 @@ def slow(*arguments, **options):
     return quick(*arguments, **options)
 
 setattr(owner, name, slow)
-outputs.ROWS = 16
+table.ROWS = 16
 sys.argv = ["trustassay", "score", "in.jsonl", "--entailer", "lexical", "--out", "run"]
 from trustassay.cli.main import main
 main()
