@@ -192,5 +192,7 @@ def test_the_python_of_a_page_runs(page: Path, files: Path, tmp_path: Path) -> N
     }
     with inside(folder):
         for body in code(page):
-            text = re.sub(r'"(?:openai|anthropic|gemini):[^"]*"', '"python:page_models:model"', body)
+            text = re.sub(
+                r'"(?:openai|anthropic|gemini):[^"]*"', '"python:page_models:model"', body
+            )
             exec(compile(text, page.name, "exec"), names)
