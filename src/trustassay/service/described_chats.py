@@ -71,7 +71,7 @@ GUARDRAIL_SCHEMAS: Json = {
         "required": ["input_type"],
         "properties": {
             "input_type": {"enum": ["request", "response"]},
-            "litellm_call_id": {"type": ["string", "null"]},
+            "litellm_call_id": {"type": ["string", "null"], "minLength": 1},
             "texts": {"type": ["array", "null"], "items": TEXT},
             "structured_messages": {"type": ["array", "null"], "items": {"type": "object"}},
             "additional_provider_specific_params": {
