@@ -1,8 +1,8 @@
-"""The weighted mean of a trunk's weights and of the run that went on from it.
+"""The weighted mean of a trunk's weights and of the run that went on from it, or of two such runs.
 
 ``python -m training.average TRUNK RUN OUT --share 0.75``. The trunk knows dialogue answers better,
-the run edited facts and long passages; between both most of either is kept. Means only make
-sense between runs that share their beginning.
+the run edited facts and long passages; between both most of either is kept. Two runs of two seeds
+have their common part in their mean. Means only make sense between runs that share their beginning.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ __all__ = ["average"]
 
 
 def average(trunk: Path, run: Path, out: Path, share: float) -> None:
-    """Write (1 - share) trunk + share run; ValueError when the run did not start at the trunk."""
+    """Write (1 - share) trunk + share run.
+
+    ValueError when the run neither started at the trunk nor where the trunk itself did.
+    """
     notes = [json.loads((folder / "run.json").read_text()) for folder in (trunk, run)]
-    if Path(notes[1]["options"]["start"]).name != trunk.name:
-        raise ValueError(f"{run} did not start at {trunk}")
+    beginnings = [Path(note["options"]["start"]).name for note in notes]
+    if beginnings[1] not in {trunk.name, beginnings[0] or None}:
+        raise ValueError(f"{run} started neither at {trunk} nor where that did")
     first, second = (load_file(folder / "model.safetensors") for folder in (trunk, run))
     out.mkdir(parents=True, exist_ok=True)
     # lerp leaves what is equal in both (the frozen word embeddings) as it is, to the bit.

@@ -2,7 +2,8 @@
 
 For each seed: a trunk on the rows as they are, the rows it has not seen with augmented ones, the
 weighted mean of both (version 3 ends here); then the sets of hard kinds, then all of it with
-made-up worlds, and the mean of these two; export, fit, figures. What is finished is not done again,
+made-up worlds, and the mean of these two (version 4); then three stages of two runs each, of which
+the mean goes on: more worlds, and twice the written pairs; export, fit, figures. What is finished is not done again,
 and a run that was stopped goes on from its last save; ``--work`` names the folder for all of that.
 ``--scale 0.01`` tries the whole way out with a hundredth of the pairs and 100 rows of each
 development set.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +42,22 @@ ALL_RATES = ("--rate", 1e-4, "--head-rate", 3e-4)
 """What goes on from that: the same with made-up worlds, every layer."""
 ALL_WEIGHT = 0.6
 """Weight of the last run in the mean with the one it went on from."""
+STAGES = {
+    "worlds": (
+        "worlds=20000,rows=17000,augmented=3000,gap=2000,conjnli=4000,hans=1500,med=1500,"
+        "megaveridicality=1500,negation=900,fm2=880,faithdial=400,fib=1200,xsum=90,diasumfact=250"
+    ),
+    "written": (
+        "written=22000,rows=8000,worlds=4000,gap=800,conjnli=1500,hans=500,med=500,"
+        "megaveridicality=500,negation=400,fm2=400,faithdial=400,fib=700,xsum=90,diasumfact=120"
+    ),
+    "copies": (
+        "written=26000,near=5000,rows=7500,worlds=2000,gap=500,conjnli=1000,hans=300,med=300,"
+        "megaveridicality=400,negation=300,fm2=400,faithdial=400,fib=700,xsum=90,diasumfact=120"
+    ),
+}
+"""What goes on from version 4, one after another: the mixture that two runs of two seeds read."""
+STAGE_RATES = ("--rate", 1.2e-4, "--head-rate", 3e-4)
 ARM_PAIRS = 3_200
 ARM_RATE = 5e-5
 ARMS = ("", "long", "extract", "change", "merge", "title", "chat")
@@ -97,14 +115,28 @@ class Build:
                            "--mixture", self.mixture(SETS), *SETS_RATES)  # fmt: skip
         last = self.train(f"all-{seed}", 0, "--start", kinds, "--seed", seed + 42,
                           "--mixture", self.mixture(ALL), *ALL_RATES)  # fmt: skip
+        begin = self.work / f"four-{seed}"
+        if not (begin / "run.json").exists():
+            self.module("average", kinds, last, begin, "--share", ALL_WEIGHT)
+        for number, (name, text) in enumerate(STAGES.items()):
+            begin = self.stage(f"{name}-{seed}", begin, seed + 61 + 10 * number, text)
         shipped = self.work / f"shipped-{seed}"
-        if not (shipped / "run.json").exists():
-            self.module("average", kinds, last, shipped, "--share", ALL_WEIGHT)
+        if not shipped.exists():
+            shutil.copytree(begin, shipped)
         for part in (trunk, shipped) if seed == 0 else (shipped,):
             target = self.exported(part)
             if not (target / "entailer.json").exists():
                 self.module("export", part, target)
                 self.module("combine", part, target)
+
+    def stage(self, name: str, begin: Path, seed: int, text: str) -> Path:
+        """Train two runs from the same weights; return the folder of their mean."""
+        options = ("--start", begin, "--mixture", self.mixture(text), *STAGE_RATES)
+        runs = [self.train(f"{name}-{i}", 0, "--seed", seed + i, *options) for i in (0, 1)]
+        mean = self.work / name
+        if not (mean / "run.json").exists():
+            self.module("average", *runs, mean)
+        return mean
 
     def exported(self, run: Path) -> Path:
         """Return where a run's files go: the first seed's into ``out``."""

@@ -200,18 +200,29 @@ def apply(combination: dict[str, Any], readings: Sequence[Reading], name: str) -
 
 
 def licences(note: Mapping[str, Any]) -> dict[str, dict[str, object]]:
-    """Return how many pairs of each source a run's mixtures have, with the source's licence.
+    """Return how many pairs of each source all mixtures of a run have, with the source's licence.
 
-    note: content of a ``run.json``, of one run or of the mean of several.
+    note: content of a ``run.json``, of one run or of the mean of several, with the runs that it
+    began with.
     """
-    ours = {"rows": "as above", "augmented": "as above", "worlds": "made here"}
+    ours = dict.fromkeys(("rows", "augmented"), "as above") | dict.fromkeys(
+        ("worlds", "written", "near"), "made here"
+    )
     counts: Counter[str] = Counter()
-    for one in note.get("mean of", [note]):
-        counts.update(mixture.parse(one["options"].get("mixture", "")))
+    for text in set(_mixtures(note)):
+        counts.update(mixture.parse(json.loads(text).get("mixture", "")))
     return {
         name: {"pairs": count, "licence": ours.get(name) or sets.SOURCES[name].licence}
         for name, count in counts.items()
     }
+
+
+def _mixtures(note: Mapping[str, Any]) -> list[str]:
+    """Return the options of each run behind a note, as text; a run may be there several times."""
+    found = [] if "mean of" in note else [json.dumps(note["options"], sort_keys=True)]
+    for one in (*note.get("mean of", ()), *filter(None, [note.get("began with")])):
+        found += _mixtures(one)
+    return found
 
 
 def card(

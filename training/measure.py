@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from training import data, sets
+from training import data, sets, written
 from training.evaluate import auc, interval, resamples
 from training.probes import entailer
 from trustassay.backends import lexical
@@ -34,7 +34,7 @@ Pairs = Sequence[tuple[str, str]]
 NLI = ("vitaminc", "fever_symmetric", "snli", "mnli")
 ATTRIBUTION = ("begin_wow_dev", "begin_cmu_dev", "begin_tc_dev", "wice_oracle_dev", "healthver_dev")
 HELD = tuple(f"{name}_held" for name, source in sets.SOURCES.items() if source.held_out)
-SETS = (*sets.DEV, *HELD, *NLI, *ATTRIBUTION)
+SETS = (*sets.DEV, *HELD, "written_held", *NLI, *ATTRIBUTION)
 TESTS = {path.split("/", 1)[1] if path.startswith("attribution/") else path.replace("/", "_"): path
          for path in sets.TEST}  # fmt: skip
 """Test files by name."""
@@ -49,6 +49,8 @@ def items(name: str, rows: int) -> list[sets.Item]:
             sets.Item(row.premise, row.hypothesis, 0 if row.supported else 1, row.claim)
             for row in data.attribution(name)
         ]
+    elif name == "written_held":
+        found = [sets.Item(*row[:3], row.premise) for row in written.held_out()]
     else:
         found = list(sets.test(TESTS[name]) if name in TESTS else sets.dev(name))
     order = np.random.default_rng([0, 9, *name.encode()]).permutation(len(found))

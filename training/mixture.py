@@ -1,8 +1,9 @@
 """What one run reads: so many pairs of each source, half of them supported where there are enough.
 
 A mixture is written ``rows=4000,augmented=1000,gap=1200``: ``rows`` are the training rows of
-version 3, ``augmented`` pairs made from them, ``worlds`` pairs of made-up worlds, the rest sources
-of ``training.sets``.
+version 3, ``augmented`` pairs made from them, ``worlds`` pairs of made-up worlds, ``written`` the pairs
+of ``training/written``, several times over when the count is above theirs, ``near`` sentences of
+their passages as they stand, the rest sources of ``training.sets``.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from training import augment, data, sets
+from training import augment, data, sets, written
 from training.worlds import pairs as worlds
 
-__all__ = ["draw", "halves", "parse"]
+__all__ = ["draw", "halves", "parse", "repeated"]
 
-NAMES = ("rows", "augmented", "worlds", *sets.SOURCES)
+NAMES = ("rows", "augmented", "worlds", "written", "near", *sets.SOURCES)
 AUGMENTED = ("long", "extract", "merge", "title", "chat")
 
 
@@ -41,6 +42,14 @@ def halves(rows: Sequence[data.Pair], count: int, rng: np.random.Generator) -> l
     return supported[:first] + others[: count - first]
 
 
+def repeated(rows: Sequence[data.Pair], count: int, rng: np.random.Generator) -> list[data.Pair]:
+    """Return ``count`` rows: each once in a drawn order, then each once more, and so on."""
+    order: list[int] = []
+    while len(order) < count:
+        order += rng.permutation(len(rows)).tolist()
+    return [rows[i] for i in order[:count]]
+
+
 def draw(mixture: Mapping[str, int], seed: int) -> list[data.Pair]:
     """Return the pairs of a mixture; the same seed gives the same pairs."""
     made: list[data.Pair] = []
@@ -48,6 +57,10 @@ def draw(mixture: Mapping[str, int], seed: int) -> list[data.Pair]:
         rng = np.random.default_rng([seed, 7, *name.encode()])
         if name == "worlds":
             made += worlds.build(count, seed)
+        elif name == "written":
+            made += repeated(written.rows(), count, rng)
+        elif name == "near":
+            made += repeated(written.near_copies(written.rows(), seed), count, rng)
         elif name in {"rows", "augmented"}:
             train, _ = data.split(data.training_rows())
             made += (

@@ -21,7 +21,7 @@ from transformers import BertModel
 
 __all__ = ["MAX_TOKENS", "CrossEncoder", "encode", "folder", "kinds", "tokenizer"]
 
-MAX_TOKENS = 192
+MAX_TOKENS = 256
 PREMISE, HYPOTHESIS, UNMATCHED = 0, 1, 2
 Encoded = tuple[list[int], list[int]]
 

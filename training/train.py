@@ -149,6 +149,9 @@ class Run:
             save_file({k: v.cpu().contiguous() for k, v in tensors.items()}, part)
             part.replace(self.folder / f"{name}.safetensors")
         note = {"step": self.step, "steps": self.steps, "options": asdict(self.options)}
+        start = Path(self.options.start) / "run.json"
+        if self.options.start and start.exists():
+            note["began with"] = json.loads(start.read_text())
         (self.folder / "run.json").write_text(json.dumps(note, indent=1) + "\n")
 
     def resume(self) -> None:

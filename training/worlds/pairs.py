@@ -23,9 +23,9 @@ from training.worlds.truth import CONTRADICTED, SUPPORTED, judge
 
 __all__ = ["Made", "build", "make"]
 
-OTHERS = 4
+OTHERS = 3
 """Most unrelated facts in a passage; ``LONG_SHARE`` of the passages have up to three times that."""
-LONG_SHARE = 0.15
+LONG_SHARE = 0.1
 UNDIRECTED = frozenset({"roles", "coreference", "swapped_entity", "attribution"})
 """Kinds whose near copies people call contradicted as often as not stated."""
 
