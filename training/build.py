@@ -2,8 +2,8 @@
 
 For each seed: a trunk on the rows as they are, the rows it has not seen with augmented ones, the
 weighted mean of both (version 3 ends here); then the sets of hard kinds, then all of it with
-made-up worlds, and the mean of these two (version 4); then three stages of two runs each, of which
-the mean goes on: more worlds, and twice the written pairs; export, fit, figures. What is finished is not done again,
+made-up worlds, and the mean of these two (version 4); then four stages of two runs each, of which
+the mean goes on: more worlds, then the written pairs; export, fit, figures. What is finished is not done again,
 and a run that was stopped goes on from its last save; ``--work`` names the folder for all of that.
 ``--scale 0.01`` tries the whole way out with a hundredth of the pairs and 100 rows of each
 development set.
@@ -51,9 +51,11 @@ STAGES = {
         "written=22000,rows=8000,worlds=4000,gap=800,conjnli=1500,hans=500,med=500,"
         "megaveridicality=500,negation=400,fm2=400,faithdial=400,fib=700,xsum=90,diasumfact=120"
     ),
-    "copies": (
-        "written=26000,near=5000,rows=7500,worlds=2000,gap=500,conjnli=1000,hans=300,med=300,"
-        "megaveridicality=400,negation=300,fm2=400,faithdial=400,fib=700,xsum=90,diasumfact=120"
+    "more": "written=12000,near=3000,rows=2000",
+    "last": (
+        "written=25000,near=3000,rows=5500,augmented=700,worlds=600,gap=400,conjnli=700,hans=250,"
+        "med=250,megaveridicality=300,negation=300,fm2=400,faithdial=400,fib=700,xsum=90,"
+        "diasumfact=150"
     ),
 }
 """What goes on from version 4, one after another: the mixture that two runs of two seeds read."""
