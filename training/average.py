@@ -9,27 +9,38 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from safetensors.torch import load_file, save_file
 
 __all__ = ["average"]
 
 
+def beginnings(note: Mapping[str, Any]) -> set[str]:
+    """Return the names of the runs that a run, or a mean of runs, goes back to."""
+    found = {Path(note["options"].get("start", "")).name} - {""}
+    for one in (*note.get("mean of", ()), *filter(None, [note.get("began with")])):
+        found |= beginnings(one)
+    return found
+
+
 def average(trunk: Path, run: Path, out: Path, share: float) -> None:
     """Write (1 - share) trunk + share run.
 
-    ValueError when the run neither started at the trunk nor where the trunk itself did.
+    ValueError when the run neither goes back to the trunk nor to where the trunk itself began.
     """
     notes = [json.loads((folder / "run.json").read_text()) for folder in (trunk, run)]
-    beginnings = [Path(note["options"]["start"]).name for note in notes]
-    if beginnings[1] not in {trunk.name, beginnings[0] or None}:
-        raise ValueError(f"{run} started neither at {trunk} nor where that did")
+    if not beginnings(notes[1]) & ({trunk.name} | beginnings(notes[0])):
+        raise ValueError(f"{run} goes back neither to {trunk} nor to where that began")
     first, second = (load_file(folder / "model.safetensors") for folder in (trunk, run))
     out.mkdir(parents=True, exist_ok=True)
     # lerp leaves what is equal in both (the frozen word embeddings) as it is, to the bit.
     mean = {name: first[name].lerp(second[name], share).contiguous() for name in first}
     save_file(mean, out / "model.safetensors")
+    if notes[0].get("began with") == notes[1].get("began with"):
+        notes[1].pop("began with", None)  # said once
     note = {"mean of": notes, "share of the second": share, "options": notes[1]["options"]}
     (out / "run.json").write_text(json.dumps(note, indent=1) + "\n")
 

@@ -1,8 +1,9 @@
 """Fits the two logistic combinations of encoder and lexical features, and writes entailer.json.
 
 ``python -m training.combine RUN OUT`` reads the exported files in OUT. Entailment is fitted on the
-attribution development files (BEGIN three domains, WiCE oracle packs) and on the held-out 5 % of
-the training rows, by kind of source; contradiction among what is not entailed on those of these
+attribution development files (BEGIN three domains, WiCE oracle packs, edited summaries, dialogue,
+claims), on written pairs held out and on the held-out 5 % of the training rows, by kind of source;
+contradiction among what is not entailed on those of these
 rows, and of other development files, that tell it from what is not stated. Every set weighs the
 same. HealthVer has no licence and is fitted on nowhere.
 """
@@ -22,13 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from training import data, mixture, sets
+from training import data, mixture, sets, written
 from training.infer import Encoder, Reading
 
 __all__ = ["FEATURES", "WINDOWS", "Rows", "apply", "fit", "items", "logistic", "readings"]
 
 Floats = NDArray[np.float64]
-VERSION = "4"
+VERSION = "5"
 """Part of the name under which replies are stored: raise it with every new set of files."""
 FEATURES = (
     "entailment",
@@ -42,8 +43,11 @@ HELD_OUT = {
     "held_out_genres": ("mnli",),
 }
 """Sets of held-out rows, each with the sources it is drawn from."""
-FIT = ("begin_wow_dev", "begin_cmu_dev", "begin_tc_dev", "wice_oracle_dev", *HELD_OUT)
-TELLS = (*HELD_OUT, "conjnli_dev", "megaveridicality_dev")
+FIT = (
+    "begin_wow_dev", "begin_cmu_dev", "begin_tc_dev", "wice_oracle_dev", *HELD_OUT, "fib_dev",
+    "xsum_dev", "diasumfact_dev", "fm2_held", "faithdial_held", "written_held",
+)  # fmt: skip
+TELLS = (*HELD_OUT, "conjnli_dev", "megaveridicality_dev", "written_held")
 """Sets whose labels tell contradiction from what is not stated."""
 CONTRADICTION = ("contradiction_odds",)
 WINDOWS = (80, 50)
@@ -64,7 +68,7 @@ class Rows(NamedTuple):
 @cache
 def items(name: str) -> Rows:
     """Return a set by name; those of HELD_OUT are rows held out of training."""
-    if name in {*data.DEV, *sets.DEV, "sick", "anli", *HELD_OUT}:
+    if name in {*data.DEV, *sets.DEV, "sick", "anli", *HELD_OUT} or name.endswith("_held"):
         rows = labelled(name)[: data.ROWS]
         labels = np.array([row.label for row in rows])
         pairs = [(row.premise, row.hypothesis) for row in rows]
@@ -82,7 +86,10 @@ def labelled(name: str) -> Sequence[data.Pair | sets.Item]:
     """Return the rows of a set that has more labels than supported and not."""
     if name in HELD_OUT:
         return held_out(name)
-    return sets.dev(name) if name in sets.DEV else data.nli(name)
+    if name == "written_held":
+        return written.held_out()
+    named = name in sets.DEV or name.endswith("_held")
+    return sets.dev(name) if named else data.nli(name)
 
 
 def held_out(name: str) -> list[data.Pair]:
@@ -110,8 +117,8 @@ def readings(folder: Path, name: str, window: tuple[int, int] | None) -> list[Re
     """Return the readings of a set, from the cache when it is younger than the graph."""
     tag = f"{window[0]}-{window[1]}" if window else "whole"
     path = folder / "cache" / f"{name}.{tag}.npz"
-    written = (folder / "entailer.onnx").stat().st_mtime
-    if path.exists() and path.stat().st_mtime > written:
+    made_at = (folder / "entailer.onnx").stat().st_mtime
+    if path.exists() and path.stat().st_mtime > made_at:
         kept = np.load(path)
         return [Reading(x) for x in np.split(kept["logits"], kept["ends"][:-1])]
     made = read_set(encoder(folder), name, window)

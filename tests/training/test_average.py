@@ -27,5 +27,5 @@ def test_means_of_trunk_and_run_and_of_two_runs(tmp_path: Path) -> None:
         assert found.tolist() == [expected] * 2
     alone = _run(tmp_path / "alone", 1.0, "")
     for first, second in ((trunk, alone), (alone, _run(tmp_path / "other", 1.0, "x"))):
-        with pytest.raises(ValueError, match="started neither at"):
+        with pytest.raises(ValueError, match="goes back neither to"):
             average(first, second, tmp_path / "out", 0.5)
