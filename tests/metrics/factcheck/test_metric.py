@@ -237,7 +237,7 @@ def test_the_embedded_entailer_tells_support_from_contradiction(tmp_path: Path) 
     asked = {"question": "Who wrote Hamlet?", "documents": [passage]}
     rows = [
         {"id": "s", "response": "William Shakespeare", **asked},
-        {"id": "c", "response": "Christopher Marlowe", **asked},
+        {"id": "c", "response": "Hamlet was written by Christopher Marlowe.", **asked},
         {"id": "n", **asked, "response": "William Shakespeare", "documents": ["The Globe burnt."]},
     ]
     run = score(rows, metrics=FactCheck(), cache=None)
