@@ -3,10 +3,10 @@
 For each seed: a trunk on the rows as they are, the rows it has not seen with augmented ones, the
 weighted mean of both (version 3 ends here); then the sets of hard kinds, then all of it with
 made-up worlds, and the mean of these two (version 4); then four stages of two runs each, of which
-the mean goes on: more worlds, then the written pairs; the mean of version 4 and the last; export, fit, figures. What is finished is not done again,
-and a run that was stopped goes on from its last save; ``--work`` names the folder for all of that.
-``--scale 0.01`` tries the whole way out with a hundredth of the pairs and 100 rows of each
-development set.
+the mean goes on: more worlds, then the written pairs; the mean of version 4 and the last; export,
+fit, figures. What is finished is not done again, and a run that was stopped goes on from its last
+save; ``--work`` names the folder for all of that. ``--scale 0.01`` tries the whole way out with a
+hundredth of the pairs and 100 rows of each development set.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 ``python -m training.combine RUN OUT`` reads the exported files in OUT. Entailment is fitted on the
 attribution development files (BEGIN three domains, WiCE oracle packs, edited summaries, dialogue,
 claims), on written pairs held out and on the held-out 5 % of the training rows, by kind of source;
-contradiction among what is not entailed on those of these
-rows, and of other development files, that tell it from what is not stated. Every set weighs the
-same. HealthVer has no licence and is fitted on nowhere.
+contradiction among what is not entailed on those of these rows, and of other development files,
+that tell it from what is not stated. Every set weighs the same. HealthVer has no licence and is
+fitted on nowhere.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What one run reads: so many pairs of each source, half of them supported where there are enough.
 
 A mixture is written ``rows=4000,augmented=1000,gap=1200``: ``rows`` are the training rows of
-version 3, ``augmented`` pairs made from them, ``worlds`` pairs of made-up worlds, ``written`` the pairs
-of ``training/written``, several times over when the count is above theirs, ``near`` sentences of
-their passages as they stand, the rest sources of ``training.sets``.
+version 3, ``augmented`` pairs made from them, ``worlds`` pairs of made-up worlds, ``written`` the
+pairs of ``training/written``, several times over when the count is above theirs, ``near`` sentences
+of their passages as they stand, the rest sources of ``training.sets``.
 """
 
 from __future__ import annotations

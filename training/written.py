@@ -1,9 +1,9 @@
-"""Labelled statements about passages, written for the training: ``python -m training.written`` counts them.
+"""Labelled statements written for the training: ``python -m training.written`` counts them.
 
-A file of ``training/written`` holds groups with a blank line between them: ``#>`` and a kind, ``P>`` and
-a passage of one line or more, then a statement on each line, which the passage supports (``+>``),
-contradicts (``->``) or does not tell (``?>``). True statements there are said in other words more often
-than false ones are; ``near_copies`` are true statements in the passage's own words.
+A file of ``training/written`` holds groups with a blank line between them: ``#>`` and a kind,
+``P>`` and a passage of one line or more, then a statement on each line, which the passage supports
+(``+>``), contradicts (``->``) or does not tell (``?>``). True statements there are said in other
+words more often than false ones are; ``near_copies`` are true ones in the passage's own words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _ALONE = re.compile(
     r"Then|Here|Such|So|But|And|Or|Otherwise|However|Instead|One|Another|Others?|We|You|I|If)\b)"
     r"[A-Z][^\n]*\.$"
 )
-_UNFIT = re.compile(r"[:\"“”‘|?]|\b(?:I|we|you|my|our|your|that one|the other|the former|the latter)\b")
+_UNFIT = re.compile(
+    r"[:\"“”‘|?]|\b(?:I|we|you|my|our|your|that one|the other|the former|the latter)\b"
+)
 _LAST = re.compile(
     r"(?:, (?:which|who|whose|where|while|as|because|since|although)\b|;| because\b).*\.$"
 )
@@ -87,7 +89,7 @@ def held_out() -> list[Pair]:
 
 
 def near_copies(pairs: Sequence[Pair], seed: int) -> list[Pair]:
-    """Return for each passage, in drawn order, a sentence of it, half of them without a last clause.
+    """Return a sentence of each passage, in drawn order, half of them without a last clause.
 
     Passages of which no sentence stands by itself (pronouns, speech, tables) are left out.
     """

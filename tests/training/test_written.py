@@ -1,14 +1,15 @@
-"""Pairs written for the training: the form of the files, what is held out, and the probes kept apart."""
+"""Written pairs: the form of the files, what is held out, and the probes kept apart."""
 
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from training import written
 from training.data import Pair
 from training.mixture import repeated
 from training.probes import probes
+
+from training import written
 
 GROUP = """#> units
 P> The crate holds 2 kg.
@@ -81,3 +82,15 @@ def test_every_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(GROUP)
     (tmp_path / "b.txt").write_text(GROUP + "-> Ada learnt from Ben.\n")
     assert len(written.every(tmp_path)) == 5
+
+
+def test_near_copies_stand_in_their_passage() -> None:
+    passage = (
+        "The mill burnt down in May, which ended the feud. He left. She said: go away now then."
+    )
+    rows = [Pair(passage, "x", 0, "written:k"), Pair("It is the one they all want.", "x", 0, "k")]
+    found = {row.hypothesis for seed in range(20) for row in written.near_copies(rows, seed)}
+    assert found == {
+        "The mill burnt down in May, which ended the feud.",
+        "The mill burnt down in May.",
+    }
