@@ -53,7 +53,7 @@ class WordVectors(BaseEmbedding):
 
 
 PASSAGES = {
-    "The bridge": "The stone bridge over the river was opened in 1911. It has seven arches.",
+    "The bridge": "The stone bridge was opened in 1911. It crosses the river on seven arches.",
     "The mill": "The paper mill closed in 1984. Its chimney is 40 metres high.",
     "The market": "The market is held on Saturdays. Farmers sell cheese and apples there.",
 }
