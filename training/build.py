@@ -24,6 +24,22 @@ from training import data, mixture
 
 __all__ = ["ARMS", "MIX_PAIRS", "TRUNK_PAIRS", "main"]
 
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A mixture that some runs read, each with a seed of its own; the mean of them goes on.
+
+    order: weight of the loss of wrong order within a premise. weight: of the stage in its mean
+    with what it went on from.
+    """
+
+    mixture: str
+    runs: int = 2
+    order: float = 0.0
+    weight: float = 1.0
+
+
 TRUNK_PAIRS = 60_000
 MIX_PAIRS = 66_000
 MIX = ("--kinds", "long,extract,merge,title,chat", "--share", 0.3333, "--rate", 8e-5,
@@ -42,22 +58,33 @@ ALL_RATES = ("--rate", 1e-4, "--head-rate", 3e-4)
 ALL_WEIGHT = 0.6
 """Weight of the last run in the mean with the one it went on from."""
 STAGES = {
-    "worlds": (
+    "worlds": Stage(
         "worlds=20000,rows=17000,augmented=3000,gap=2000,conjnli=4000,hans=1500,med=1500,"
         "megaveridicality=1500,negation=900,fm2=880,faithdial=400,fib=1200,xsum=90,diasumfact=250"
     ),
-    "written": (
+    "written": Stage(
         "written=22000,rows=8000,worlds=4000,gap=800,conjnli=1500,hans=500,med=500,"
         "megaveridicality=500,negation=400,fm2=400,faithdial=400,fib=700,xsum=90,diasumfact=120"
     ),
-    "more": "written=12000,near=3000,rows=2000",
-    "last": (
+    "more": Stage("written=12000,near=3000,rows=2000"),
+    "last": Stage(
         "written=25000,near=3000,rows=5500,augmented=700,worlds=600,gap=400,conjnli=700,hans=250,"
         "med=250,megaveridicality=300,negation=300,fm2=400,faithdial=400,fib=700,xsum=90,"
         "diasumfact=150"
     ),
-}
-"""What goes on from version 4, one after another: the mixture that two runs of two seeds read."""
+    "again": Stage(
+        "rows=22000,worlds=3500,written=10000,near=1000,conjnli=1000,gap=700,fm2=700,faithdial=400,"
+        "fib=600,hans=300,med=300,megaveridicality=300,negation=400,xsum=90,diasumfact=150",
+        runs=1, order=0.3, weight=0.5,
+    ),
+    "twins": Stage(
+        "twins=22000,written=6000,rows=8000,near=1000,worlds=1500,conjnli=700,gap=500,fm2=500,"
+        "faithdial=400,fib=500,hans=200,med=200,megaveridicality=200,negation=300,xsum=90,"
+        "diasumfact=100",
+        order=0.3,
+    ),
+}  # fmt: skip
+"""What goes on from version 4, one after another. Version 5 is made of the first four."""
 LAST_WEIGHT = 0.75
 """Weight of the last stage in its mean with version 4."""
 STAGE_RATES = ("--rate", 1.2e-4, "--head-rate", 3e-4)
@@ -111,35 +138,37 @@ class Build:
         order = ("--row-seed", seed, "--skip", self.pairs(TRUNK_PAIRS))
         more = ("--start", trunk, "--seed", seed + 10, *order)
         mix = self.train(f"mix-{seed}", MIX_PAIRS, *more, *MIX)
-        mean = self.work / f"mean-{seed}"
-        if not (mean / "run.json").exists():
-            self.module("average", trunk, mix, mean, "--share", MIX_WEIGHT)
+        mean = self.mean(trunk, mix, f"mean-{seed}", MIX_WEIGHT)
         kinds = self.train(f"sets-{seed}", 0, "--start", mean, "--seed", seed + 40,
                            "--mixture", self.mixture(SETS), *SETS_RATES)  # fmt: skip
         last = self.train(f"all-{seed}", 0, "--start", kinds, "--seed", seed + 42,
                           "--mixture", self.mixture(ALL), *ALL_RATES)  # fmt: skip
-        four = begin = self.work / f"four-{seed}"
-        if not (four / "run.json").exists():
-            self.module("average", kinds, last, four, "--share", ALL_WEIGHT)
-        for number, (name, text) in enumerate(STAGES.items()):
-            begin = self.stage(f"{name}-{seed}", begin, seed + 61 + 10 * number, text)
-        shipped = self.work / f"shipped-{seed}"
-        if not (shipped / "run.json").exists():
-            self.module("average", four, begin, shipped, "--share", LAST_WEIGHT)
+        four = begin = self.mean(kinds, last, f"four-{seed}", ALL_WEIGHT)
+        for number, (name, stage) in enumerate(STAGES.items()):
+            begin = self.stage(f"{name}-{seed}", begin, seed + 61 + 10 * number, stage)
+        shipped = self.mean(four, begin, f"shipped-{seed}", LAST_WEIGHT)
         for part in (trunk, shipped) if seed == 0 else (shipped,):
             target = self.exported(part)
             if not (target / "entailer.json").exists():
                 self.module("export", part, target)
                 self.module("combine", part, target)
 
-    def stage(self, name: str, begin: Path, seed: int, text: str) -> Path:
-        """Train two runs from the same weights; return the folder of their mean."""
-        options = ("--start", begin, "--mixture", self.mixture(text), *STAGE_RATES)
-        runs = [self.train(f"{name}-{i}", 0, "--seed", seed + i, *options) for i in (0, 1)]
-        mean = self.work / name
-        if not (mean / "run.json").exists():
-            self.module("average", *runs, mean)
-        return mean
+    def stage(self, name: str, begin: Path, seed: int, stage: Stage) -> Path:
+        """Train the runs of a stage from the same weights; return the folder of what goes on."""
+        options = ("--start", begin, "--mixture", self.mixture(stage.mixture), *STAGE_RATES,
+                   "--order", stage.order)  # fmt: skip
+        runs = [
+            self.train(f"{name}-{i}", 0, "--seed", seed + i, *options) for i in range(stage.runs)
+        ]
+        mean = runs[0] if stage.runs == 1 else self.mean(*runs, name)
+        return mean if stage.weight == 1 else self.mean(begin, mean, f"{name}-mean", stage.weight)
+
+    def mean(self, first: Path, second: Path, name: str, share: float = 0.5) -> Path:
+        """Return the folder of the mean of two runs' weights, made unless it is there."""
+        folder = self.work / name
+        if not (folder / "run.json").exists():
+            self.module("average", first, second, folder, "--share", share)
+        return folder
 
     def exported(self, run: Path) -> Path:
         """Return where a run's files go: the first seed's into ``out``."""

@@ -29,11 +29,12 @@ from training.infer import Encoder, Reading
 __all__ = ["FEATURES", "WINDOWS", "Rows", "apply", "fit", "items", "logistic", "readings"]
 
 Floats = NDArray[np.float64]
-VERSION = "5"
+VERSION = "6"
 """Part of the name under which replies are stored: raise it with every new set of files."""
 FEATURES = (
     "entailment",
     "several_windows",
+    "entailment_across",
     "containment_across",
     "containment_unless_contradicted",
 )
@@ -213,7 +214,7 @@ def licences(note: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     began with.
     """
     ours = dict.fromkeys(("rows", "augmented"), "as above") | dict.fromkeys(
-        ("worlds", "written", "near"), "made here"
+        ("worlds", "written", *mixture.PARTS, "near"), "made here"
     )
     counts: Counter[str] = Counter()
     for text in set(_mixtures(note)):

@@ -17,11 +17,10 @@ import numpy as np
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.quantization.shape_inference import quant_pre_process
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import BertModel
 
-from training.model import CrossEncoder, folder, pooled
+from training.model import CrossEncoder, folder, load, pooled
 
 __all__ = ["export", "load_run"]
 
@@ -88,10 +87,7 @@ class EmbedderGraph(Graph):
 def load_run(run: Path) -> CrossEncoder:
     """Return a trained cross-encoder."""
     options = json.loads((run / "run.json").read_text())["options"]
-    model = CrossEncoder(options["head"])
-    model.load_state_dict(load_file(run / "model.safetensors"))
-    model.eval()
-    return model
+    return load(run, options["head"]).eval()
 
 
 def write(graph: Graph, inputs: dict[str, Tensor], target: Path, quantise: bool = True) -> None:

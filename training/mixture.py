@@ -2,8 +2,9 @@
 
 A mixture is written ``rows=4000,augmented=1000,gap=1200``: ``rows`` are the training rows of
 version 3, ``augmented`` pairs made from them, ``worlds`` pairs of made-up worlds, ``written`` the
-pairs of ``training/written``, several times over when the count is above theirs, ``near`` sentences
-of their passages as they stand, the rest sources of ``training.sets``.
+pairs of ``training/written``, several times over when the count is above theirs, ``twins`` and
+``texts`` some of its files, ``near`` sentences of their passages as they stand, the rest sources of
+``training.sets``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from training.worlds import pairs as worlds
 
 __all__ = ["draw", "halves", "parse", "repeated"]
 
-NAMES = ("rows", "augmented", "worlds", "written", "near", *sets.SOURCES)
+PARTS = {"twins": "twin_*.txt", "texts": "text_*.txt"}
+"""Names of files of ``training/written``, by the part of a mixture that reads them alone."""
+NAMES = ("rows", "augmented", "worlds", "written", *PARTS, "near", *sets.SOURCES)
 AUGMENTED = ("long", "extract", "merge", "title", "chat")
 
 
@@ -43,11 +46,14 @@ def halves(rows: Sequence[data.Pair], count: int, rng: np.random.Generator) -> l
 
 
 def repeated(rows: Sequence[data.Pair], count: int, rng: np.random.Generator) -> list[data.Pair]:
-    """Return ``count`` rows: each once in a drawn order, then each once more, and so on."""
-    order: list[int] = []
-    while len(order) < count:
-        order += rng.permutation(len(rows)).tolist()
-    return [rows[i] for i in order[:count]]
+    """Return ``count`` rows, premise by premise in a drawn order; when all are read, once more."""
+    premises: dict[str, list[data.Pair]] = {}
+    for row in rows:
+        premises.setdefault(row.premise, []).append(row)
+    parts, made = list(premises.values()), []
+    while len(made) < count:
+        made += [row for i in rng.permutation(len(parts)) for row in parts[i]]
+    return made[:count]
 
 
 def draw(mixture: Mapping[str, int], seed: int) -> list[data.Pair]:
@@ -59,6 +65,8 @@ def draw(mixture: Mapping[str, int], seed: int) -> list[data.Pair]:
             made += worlds.build(count, seed)
         elif name == "written":
             made += repeated(written.rows(), count, rng)
+        elif name in PARTS:
+            made += repeated(written.rows(PARTS[name]), count, rng)
         elif name == "near":
             made += repeated(written.near_copies(written.rows(), seed), count, rng)
         elif name in {"rows", "augmented"}:

@@ -1,4 +1,4 @@
-"""The cross-encoder: a six-layer sentence encoder with a head over both segments.
+"""The cross-encoder: a sentence encoder of six layers or more with a head over both segments.
 
 Premise and hypothesis are read in one pass. The kind of a token says where it stands and whether
 the other text has the same word piece: 0 premise, 1 hypothesis, 2 hypothesis and not in the
@@ -9,19 +9,23 @@ training starts from similarity and not from nothing.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import BertModel
 
-__all__ = ["MAX_TOKENS", "CrossEncoder", "encode", "folder", "kinds", "tokenizer"]
+__all__ = ["MAX_TOKENS", "CrossEncoder", "encode", "folder", "kinds", "load", "tokenizer"]
 
 MAX_TOKENS = 256
+LAYERS = 6
+"""Layers of the sentence encoder; ``training.grow`` adds some."""
 PREMISE, HYPOTHESIS, UNMATCHED = 0, 1, 2
 Encoded = tuple[list[int], list[int]]
 
@@ -76,7 +80,7 @@ def collate(rows: list[Encoded]) -> tuple[Tensor, Tensor, Tensor]:
 class CrossEncoder(nn.Module):  # type: ignore[misc]
     """(ids, kinds, mask) -> shape (n, 3): logits of entailment, neutral, contradiction."""
 
-    def __init__(self, head: str = "segments") -> None:
+    def __init__(self, head: str = "segments", layers: int = LAYERS) -> None:
         super().__init__()
         self.bert = BertModel.from_pretrained(
             folder(),
@@ -85,6 +89,9 @@ class CrossEncoder(nn.Module):  # type: ignore[misc]
             hidden_dropout_prob=0.0,
             attention_probs_dropout_prob=0.0,
         )
+        for _ in range(layers - LAYERS):
+            self.bert.encoder.layer.append(deepcopy(self.bert.encoder.layer[-1]))
+        self.bert.config.num_hidden_layers = layers
         embeddings = self.bert.embeddings
         embeddings.word_embeddings.weight.requires_grad_(False)
         width = self.bert.config.hidden_size
@@ -123,3 +130,12 @@ def pooled(states: Tensor, kind: Tensor, mask: Tensor) -> Tensor:
     )
     # The product of two means is small; 10 brings it to the scale of the others.
     return torch.cat([states[:, 0], u, v, (u - v).abs(), u * v * 10], 1)
+
+
+def load(run: Path, head: str = "segments") -> CrossEncoder:
+    """Return the cross-encoder of a run, with as many layers as its weights have."""
+    state = load_file(run / "model.safetensors")
+    layers = {name.split(".")[3] for name in state if name.startswith("bert.encoder.layer.")}
+    model = CrossEncoder(head, len(layers))
+    model.load_state_dict(state)
+    return model

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from safetensors.torch import save_file
 
-from training.model import CrossEncoder
+from training.model import LAYERS, CrossEncoder
 
 __all__ = ["thaw"]
 
@@ -38,21 +38,21 @@ def thaw(folder: Path) -> CrossEncoder:
     """Return the cross-encoder of ``folder``/entailer.onnx; ValueError when a weight is missing."""
     graph = onnx.load(str(folder / "entailer.onnx")).graph
     found = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
-    model = CrossEncoder()
-    state = model.state_dict()
-    known = {name: value for name, value in found.items() if name in state}
-    known |= _named(found, state)
     numbers = sorted(
         int(match.group(1))
         for name in found
         if (match := re.fullmatch(r"onnx::MatMul_(\d+)_quantized", name))
     )
-    layers = model.bert.config.num_hidden_layers
+    layers, left = divmod(len(numbers), len(LAYER))
+    model = CrossEncoder(layers=max(layers, LAYERS))
+    state = model.state_dict()
+    known = {name: value for name, value in found.items() if name in state}
+    known |= _named(found, state)
     for place, number in enumerate(numbers):
         name = f"bert.encoder.layer.{place // len(LAYER)}.{LAYER[place % len(LAYER)]}.weight"
         known[name] = _floats(found, f"onnx::MatMul_{number}").T
     missing = set(state) - set(known) - {"bert.embeddings.word_embeddings.weight"}
-    if missing or len(numbers) != layers * len(LAYER):
+    if missing or left or layers < LAYERS:
         raise ValueError(f"{folder} has no weights for {sorted(missing)[:5]}")
     for name, value in known.items():
         state[name] = torch.tensor(np.ascontiguousarray(value), dtype=torch.float32)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,11 +19,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from training import augment, data, mixture
-from training.model import CrossEncoder, collate, encode
+from training.batches import alone, batches, groups
+from training.model import CrossEncoder, collate, encode, load
 
-BATCH = 32
-CHUNK = 64
-"""Batches sorted by length together."""
 BF16 = torch.cpu.get_capabilities().get("avx512_bf16", False)
 """Whether this processor has bf16 arithmetic; emulated it is twenty times slower than fp32."""
 SAVE_EVERY = 400
@@ -49,6 +46,7 @@ class Options:
     skip: int = 0
     mixture: str = ""
     frozen: int = 0
+    order: float = 0.0
 
 
 def examples(options: Options) -> list[data.Pair]:
@@ -71,23 +69,24 @@ def examples(options: Options) -> list[data.Pair]:
     return plain + augment.build(rows, options.kinds, made, options.seed)
 
 
-def batches(lengths: Sequence[int], seed: int) -> list[list[int]]:
-    """Return batches of indices: shuffled, sorted by length within chunks, shuffled again."""
-    rng = np.random.default_rng([seed, 2])
-    order = rng.permutation(len(lengths))
-    made = []
-    for start in range(0, len(order), CHUNK * BATCH):
-        chunk = sorted(order[start : start + CHUNK * BATCH].tolist(), key=lengths.__getitem__)
-        part = [chunk[i : i + BATCH] for i in range(0, len(chunk), BATCH)]
-        made += [part[i] for i in rng.permutation(len(part))]
-    return made
-
-
 def loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean negative log-likelihood; NOT_ENTAILMENT is neutral or contradiction."""
     log = torch.log_softmax(logits.float(), 1)
     either = torch.logsumexp(log[:, 1:], 1, keepdim=True)
     return -torch.cat([log, either], 1).gather(1, labels[:, None]).mean()
+
+
+def order_loss(logits: Tensor, labels: Tensor, premises: Tensor) -> Tensor:
+    """Return how wrongly the supported statements of a premise stand among its others.
+
+    The mean over all (supported, other) of one premise of log(1 + exp(other - supported)), of
+    their log-odds of entailment; 0 where a batch has none.
+    """
+    value = logits.float()
+    odds = value[:, 0] - torch.logsumexp(value[:, 1:], 1)
+    both = (premises[:, None] == premises[None]) & (labels == 0)[:, None] & (labels != 0)[None]
+    wrong = torch.nn.functional.softplus(odds[None] - odds[:, None])
+    return (wrong * both).sum() / both.sum().clamp(min=1)
 
 
 class Run:
@@ -98,9 +97,10 @@ class Run:
         self.arithmetic = BF16 if device == "cpu" else torch.cuda.is_bf16_supported()
         self.folder, self.options, self.steps, self.step = folder, options, steps, 0
         torch.manual_seed(options.seed)
-        self.model = CrossEncoder(options.head)
         if options.start:
-            self.model.load_state_dict(load_file(Path(options.start) / "model.safetensors"))
+            self.model = load(Path(options.start), options.head)
+        else:
+            self.model = CrossEncoder(options.head)
         self.model.to(device)
         if options.frozen:
             self.model.bert.embeddings.requires_grad_(False)
@@ -123,12 +123,19 @@ class Run:
         for group, peak in zip(self.optimiser.param_groups, self.peaks, strict=True):
             group["lr"] = peak * factor
 
-    def learn(self, inputs: tuple[Tensor, Tensor, Tensor], labels: Tensor) -> float:
+    def learn(
+        self, inputs: tuple[Tensor, Tensor, Tensor], labels: Tensor, premises: Tensor
+    ) -> float:
         """Take one step; return the loss before it."""
         self._schedule()
         ids, kind, mask = (part.to(self.device) for part in inputs)
         with torch.autocast(self.device, torch.bfloat16, enabled=self.arithmetic):
-            value = loss(self.model(ids, kind, mask), labels.to(self.device))
+            logits, labels = self.model(ids, kind, mask), labels.to(self.device)
+            value = loss(logits, labels)
+            if self.options.order:
+                value = value + self.options.order * order_loss(
+                    logits, labels, premises.to(self.device)
+                )
         value.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimiser.step()
@@ -172,14 +179,22 @@ def train(folder: Path, options: Options, resume: bool = False, device: str = "c
     rows = examples(options)
     encoded = encode([(r.premise, r.hypothesis) for r in rows], options.match)
     labels = np.array([r.label for r in rows])
-    plan = batches([len(ids) for ids, _ in encoded], options.seed)
+    lengths = [len(ids) for ids, _ in encoded]
+    together = groups(rows) if options.order else alone(len(rows))
+    plan = batches(lengths, options.seed, together)
+    number = {premise: n for n, premise in enumerate(dict.fromkeys(r.premise for r in rows))}
+    premises = np.array([number[r.premise] for r in rows])
     run = Run(folder, options, len(plan), device)
     every = max(1, min(SAVE_EVERY, len(plan) // 5))
     if resume and (folder / "run.json").exists():
         run.resume()
     begun, seen, mean = time.monotonic(), 0, 0.0
     for picks in plan[run.step :]:
-        value = run.learn(collate([encoded[i] for i in picks]), torch.from_numpy(labels[picks]))
+        value = run.learn(
+            collate([encoded[i] for i in picks]),
+            torch.from_numpy(labels[picks]),
+            torch.from_numpy(premises[picks]),
+        )
         seen += len(picks)
         mean = value if not mean else 0.98 * mean + 0.02 * value
         if run.step % 100 == 0:
@@ -200,17 +215,18 @@ def main() -> None:
     parser.add_argument("--no-match", dest="match", action="store_false")
     for name, kind in (
         ("seed", int), ("pairs", int), ("share", float), ("rate", float), ("head_rate", float),
-        ("row_seed", int), ("skip", int), ("frozen", int),
+        ("row_seed", int), ("skip", int), ("frozen", int), ("order", float),
     ):  # fmt: skip
         parser.add_argument(
             f"--{name.replace('_', '-')}", type=kind, default=getattr(Options, name)
         )
     for name in ("head", "start", "mixture"):
         parser.add_argument(f"--{name}", default=getattr(Options, name))
+    parser.add_argument("--threads", type=int, default=1)
     given = vars(parser.parse_args())
     folder, resume, device = (given.pop(name) for name in ("folder", "resume", "device"))
+    torch.set_num_threads(given.pop("threads"))
     given["kinds"] = tuple(k for k in given["kinds"].split(",") if k)
-    torch.set_num_threads(1)
     train(folder, Options(**given), resume, device)
 
 

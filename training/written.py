@@ -63,11 +63,11 @@ def parse(text: str, name: str) -> list[Pair]:
 
 
 @cache
-def every(folder: Path = FOLDER) -> tuple[Pair, ...]:
-    """Return all pairs, file by file, each once."""
+def every(folder: Path = FOLDER, pattern: str = "*.txt") -> tuple[Pair, ...]:
+    """Return all pairs of the files with such a name, file by file, each once."""
     found = [
         pair
-        for path in sorted(folder.glob("*.txt"))
+        for path in sorted(folder.glob(pattern))
         for pair in parse(path.read_text(encoding="utf-8"), path.name)
     ]
     return tuple(dict.fromkeys(found))
@@ -78,9 +78,9 @@ def _held_out(pair: Pair) -> bool:
     return int.from_bytes(digest[:4], "big") % 100 < HELD_OUT_PERCENT
 
 
-def rows() -> list[Pair]:
-    """Return the pairs to train on."""
-    return [pair for pair in every() if not _held_out(pair)]
+def rows(pattern: str = "*.txt") -> list[Pair]:
+    """Return the pairs to train on, of the files with such a name."""
+    return [pair for pair in every(FOLDER, pattern) if not _held_out(pair)]
 
 
 def held_out() -> list[Pair]:

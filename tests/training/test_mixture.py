@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from training.data import Pair
-from training.mixture import draw, halves, parse
+from training.mixture import draw, halves, parse, repeated
 
 ROWS = [Pair(f"p{n}", "h", 0 if n < 3 else 1, "x") for n in range(20)]
 
@@ -35,3 +35,12 @@ def test_the_other_half_is_filled_as_well() -> None:
 def test_a_draw_follows_from_its_seed() -> None:
     assert draw({"worlds": 10}, 1) == draw({"worlds": 10}, 1) != draw({"worlds": 10}, 2)
     assert len(draw({"worlds": 11}, 1)) == 11
+
+
+def test_written_pairs_come_premise_by_premise() -> None:
+    rows = [Pair(f"p{n // 4}", f"h{n}", 0, "x") for n in range(20)]
+    found = repeated(rows, 46, np.random.default_rng(0))
+    assert len(found) == 46
+    for start in (0, 20):
+        assert sorted(found[start : start + 20]) == sorted(rows)
+        assert all(len({r.premise for r in found[i : i + 4]}) == 1 for i in range(start, 20, 4))
