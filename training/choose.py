@@ -40,9 +40,7 @@ def items(name: str, rows: int) -> list[sets.Item]:
             for p in probes()
         ]
     if name in combine.HELD_OUT:
-        found = [
-            sets.Item(*row[:3], f"{name} {i}") for i, row in enumerate(combine.held_out(name))
-        ]
+        found = [sets.Item(*row[:3], f"{name} {i}") for i, row in enumerate(combine.held_out(name))]
         order = np.random.default_rng([0, 9, *name.encode()]).permutation(len(found))
         return [found[i] for i in order[: rows or len(found)]]
     return measure.items(name, rows)
@@ -63,9 +61,7 @@ def readings(folder: Path, name: str, found: Sequence[sets.Item]) -> list[Readin
 
 def design(read: Sequence[Reading], found: Sequence[sets.Item], features: Sequence[str]) -> Floats:
     """Return shape (n, features)."""
-    rows = [
-        r.inputs(item.premise, item.hypothesis) for r, item in zip(read, found, strict=True)
-    ]
+    rows = [r.inputs(item.premise, item.hypothesis) for r, item in zip(read, found, strict=True)]
     return np.array([[row[feature] for feature in features] for row in rows])
 
 

