@@ -100,7 +100,7 @@ def main() -> None:
     names = ["probes", *dict.fromkeys((*combine.FIT, *measure.SETS))]
     found = {name: items(name, args.rows) for name in names}
     truth = {name: np.array([i.label == 0 for i in rows]) for name, rows in found.items()}
-    choices = {"": combine.FEATURES}
+    choices: dict[str, Sequence[str]] = {"": combine.FEATURES}
     if args.without:
         left = set(args.without.split(","))
         choices[" without"] = tuple(f for f in combine.FEATURES if f not in left)

@@ -50,7 +50,8 @@ def repeated(rows: Sequence[data.Pair], count: int, rng: np.random.Generator) ->
     premises: dict[str, list[data.Pair]] = {}
     for row in rows:
         premises.setdefault(row.premise, []).append(row)
-    parts, made = list(premises.values()), []
+    parts = list(premises.values())
+    made: list[data.Pair] = []
     while len(made) < count:
         made += [row for i in rng.permutation(len(parts)) for row in parts[i]]
     return made[:count]
