@@ -10,6 +10,8 @@ kept in the folder's ``cache``.
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,15 +50,13 @@ def items(name: str, rows: int) -> list[sets.Item]:
 
 def readings(folder: Path, name: str, found: Sequence[sets.Item]) -> list[Reading]:
     """Return the encoder's reading of each pair, from the cache when it is there."""
-    path = folder / "cache" / f"{name}.choose-{len(found)}.npz"
-    if not path.exists():
-        pairs = [(item.premise, item.hypothesis) for item in found]
-        logits = Encoder(folder).windowed(pairs, *combine.WINDOWS)
-        path.parent.mkdir(exist_ok=True)
-        ends = np.cumsum([len(part) for part in logits])
-        np.savez(path, logits=np.concatenate(logits), ends=ends)
-    kept = np.load(path)
-    return [Reading(part) for part in np.split(kept["logits"], kept["ends"][:-1])]
+    pairs = [(item.premise, item.hypothesis) for item in found]
+    digest = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()[:12]
+    return combine.kept(
+        folder,
+        f"{name}.{digest}",
+        lambda: [Reading(x) for x in Encoder(folder).windowed(pairs, *combine.WINDOWS)],
+    )
 
 
 def design(read: Sequence[Reading], found: Sequence[sets.Item], features: Sequence[str]) -> Floats:
@@ -71,16 +71,12 @@ def judged(
     """Return P(entailment) of each set by the combination fitted on the other sets of the fit."""
     made = {}
     for name, x in inputs.items():
-        xs, ys, weights = [], [], []
-        for other in combine.FIT:
-            if other == name:
-                continue
-            right = truth[other]
-            even = np.where(right, 0.5 / right.sum(), 0.5 / (~right).sum())
-            xs.append(inputs[other])
-            ys.append(right)
-            weights.append(balance * even + (1 - balance) / len(right))
-        beta = combine.logistic(np.concatenate(xs), np.concatenate(ys), np.concatenate(weights))
+        others = [other for other in combine.FIT if other != name]
+        beta = combine.logistic(
+            np.concatenate([inputs[other] for other in others]),
+            np.concatenate([truth[other] for other in others]),
+            np.concatenate([combine.weigh(truth[other], balance) for other in others]),
+        )
         made[name] = 1 / (1 + np.exp(-(beta[0] + x @ beta[1:])))
     return made
 

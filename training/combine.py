@@ -112,19 +112,24 @@ def encoder(folder: Path) -> Encoder:
     return Encoder(folder)
 
 
-def readings(folder: Path, name: str, window: tuple[int, int] | None) -> list[Reading]:
-    """Return the readings of a set, from the cache when it is younger than the graph."""
-    tag = f"{window[0]}-{window[1]}" if window else "whole"
-    path = folder / "cache" / f"{name}.{tag}.npz"
+def kept(folder: Path, tag: str, read: Callable[[], list[Reading]]) -> list[Reading]:
+    """Return what ``read`` gives, from the folder's cache when it is younger than the graph."""
+    path = folder / "cache" / f"{tag}.npz"
     made_at = (folder / "entailer.onnx").stat().st_mtime
     if path.exists() and path.stat().st_mtime > made_at:
-        kept = np.load(path)
-        return [Reading(x) for x in np.split(kept["logits"], kept["ends"][:-1])]
-    made = read_set(encoder(folder), name, window)
+        found = np.load(path)
+        return [Reading(x) for x in np.split(found["logits"], found["ends"][:-1])]
+    made = read()
     path.parent.mkdir(exist_ok=True)
     ends = np.cumsum([len(r.logits) for r in made])
     np.savez(path, logits=np.concatenate([r.logits for r in made]), ends=ends)
     return made
+
+
+def readings(folder: Path, name: str, window: tuple[int, int] | None) -> list[Reading]:
+    """Return the readings of a set, from the cache when it is younger than the graph."""
+    tag = f"{name}.{window[0]}-{window[1]}" if window else f"{name}.whole"
+    return kept(folder, tag, lambda: read_set(encoder(folder), name, window))
 
 
 def design(readings: Sequence[Reading], name: str, features: Sequence[str]) -> Floats:
@@ -149,6 +154,12 @@ def logistic(x: Floats, y: NDArray[np.bool_], weights: Floats, ridge: float = SM
         curvature = (full * (weights * p * (1 - p))[:, None]).T @ full + penalty
         beta += np.linalg.solve(curvature, gradient)
     return beta
+
+
+def weigh(truth: NDArray[np.bool_], balance: float) -> Floats:
+    """Return weights of a set's rows with sum 1; ``balance`` as ``fit`` has it."""
+    even = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum())
+    return np.asarray(balance * even + (1 - balance) / len(truth))
 
 
 def fit(
@@ -190,8 +201,7 @@ def _fit(
         truth = positive(name)[kept]
         xs.append(design(readings[name], name, features)[kept])
         ys.append(truth)
-        even = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum())
-        weights.append(balance * even + (1 - balance) / len(truth))
+        weights.append(weigh(truth, balance))
     beta = logistic(np.concatenate(xs), np.concatenate(ys), np.concatenate(weights))
     named = {f: round(float(w), 4) for f, w in zip(features, beta[1:], strict=True)}
     return {"bias": round(float(beta[0]), 4), "weights": named}

@@ -222,11 +222,10 @@ def main() -> None:
         )
     for name in ("head", "start", "mixture"):
         parser.add_argument(f"--{name}", default=getattr(Options, name))
-    parser.add_argument("--threads", type=int, default=1)
     given = vars(parser.parse_args())
     folder, resume, device = (given.pop(name) for name in ("folder", "resume", "device"))
-    torch.set_num_threads(given.pop("threads"))
     given["kinds"] = tuple(k for k in given["kinds"].split(",") if k)
+    torch.set_num_threads(1)
     train(folder, Options(**given), resume, device)
 
 

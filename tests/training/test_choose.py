@@ -1,8 +1,12 @@
 """Candidates are judged by combinations that have not seen the set."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from training.choose import falls, items, judged
+from training.infer import Reading
 
 from training import combine
 
@@ -33,3 +37,15 @@ def test_rows_of_a_set() -> None:
     assert len(items("probes", 10)) == 600
     assert len(items("written_held", 10)) == 10
     assert items("written_held", 10) == items("written_held", 12)[:10]
+
+
+def test_readings_of_an_older_graph_are_not_used(tmp_path: Path) -> None:
+    graph = tmp_path / "entailer.onnx"
+    graph.write_bytes(b"")
+    os.utime(graph, (1, 1))
+    first = combine.kept(tmp_path, "x", lambda: [Reading(np.zeros((2, 3)))])
+    again = combine.kept(tmp_path, "x", lambda: [Reading(np.ones((1, 3)))])
+    assert np.array_equal(first[0].logits, again[0].logits)
+    os.utime(graph, (2**33, 2**33))
+    anew = combine.kept(tmp_path, "x", lambda: [Reading(np.ones((1, 3)))])
+    assert np.array_equal(anew[0].logits, np.ones((1, 3)))
