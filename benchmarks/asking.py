@@ -114,7 +114,7 @@ async def ours(work: Work, *, cache: bool = True) -> list[str]:
     chat = trustassay.chat(
         f"openai:test@{work.base_url}",
         cache=work.folder / "cache" if cache else False,
-        concurrency=work.at_once,
+        calls_at_once=work.at_once,
     )
     replies = await asyncio.to_thread(chat.ask, work.prompts, strict=True)
     return [reply.text for reply in replies]
@@ -131,7 +131,7 @@ async def generated(work: Work) -> list[str]:
 
     out = work.folder / "answers.jsonl"
     options = GenerateOptions(
-        calls=CallOptions(cache=work.folder / "cache"), concurrency=work.at_once
+        calls=CallOptions(cache=work.folder / "cache", calls_at_once=work.at_once)
     )
     model = f"openai:test@{work.base_url}"
     done = await asyncio.to_thread(generate, work.questions, model, out, options)
@@ -300,7 +300,9 @@ def fault_row(seed: int, folder: Path) -> str:
     from trustassay.errors import BackendError
 
     with LlmServer(latency_ms=LATENCY_MS, reply="echo", seed=seed, **FAULTS) as server:
-        chat = trustassay.chat(f"openai:test@{server.base_url}", cache=folder, concurrency=AT_ONCE)
+        chat = trustassay.chat(
+            f"openai:test@{server.base_url}", cache=folder, calls_at_once=AT_ONCE
+        )
         asked = prompts(CALLS, "fault")
         began = time.perf_counter()
         replies: list[Any] = []

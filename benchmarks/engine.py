@@ -128,7 +128,7 @@ def main() -> None:
         begun = time.perf_counter()
         asyncio.run(bare(slow, prompts))
         loop.append(time.perf_counter() - begun)
-        ours.append(measured(CALLS, OneCall("chat"), model=slow, concurrency=AT_ONCE)[0])
+        ours.append(measured(CALLS, OneCall("chat"), model=slow, samples_at_once=AT_ONCE)[0])
     print(
         f"{CALLS:,} calls of {CALL_S} s, {AT_ONCE} at a time: {min(ours):.2f} s as a whole run,"
         f" {min(loop):.2f} s by a bare loop ({min(ours) / min(loop):.2f} times)"

@@ -23,6 +23,7 @@ from trustassay import score
 from trustassay.backends.resolve import embedder, entailer
 from trustassay.capabilities import BatchLimits
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
+from trustassay.metrics.harmonicity.options import PAPER
 from trustassay.statistics.bootstrap import percentile_interval
 
 Floats = NDArray[np.float64]
@@ -164,7 +165,9 @@ class Bench:
     def run(self, *metrics: Any) -> Found:
         """Score all questions."""
         samples = [{"id": str(i), "question": item.question} for i, item in enumerate(self.items)]
-        run = score(samples, metrics=metrics, model=self._model, cache=None, **self._backends)
+        both = any(isinstance(metric, SemanticHarmonicity) for metric in metrics)
+        used = {name: one for name, one in self._backends.items() if both or name == "embedder"}
+        run = score(samples, metrics=metrics, model=self._model, cache=None, **used)
         scores: dict[str, list[float]] = {}
         asked = []
         for found in run.assessments:
@@ -231,6 +234,7 @@ def adaptive(bench: Bench) -> None:
     print("| --- | --- | --- | --- | --- | --- | --- |")
     rows: list[dict[str, Any]] = [{"perturbations": n} for n in (3, 5, 10, 30)]
     rows += [{"perturbations": n, "decided": "yes"} for n in (10, 30)]
+    rows += [{**one, "stable_below": PAPER} for one in rows[-2:]]
     rows += [
         {"perturbations": 30, "precision": precision, "first": first}
         for first in (3, 5)

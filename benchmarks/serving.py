@@ -15,6 +15,10 @@ With `--kill N`: the service, with a folder, is killed N times (SIGKILL) while 6
 start takes up the folder. A client without a reply sends again. Told are the replies, what was
 sent again, and whether every sample is in the folder once with the score that its client has.
 
+With `--long 10`: ten requests at once whose answer is 600,000 times "[1]", and then ten whose
+answer is as long as is assessed (99,000 characters, 900 sentences that cite), to the service and
+through its proxy, while `/health` is asked again and again. Writes `results/long-answers.json`.
+
 With `--slow N`: N connections send a byte of a request's head each second, while 8 clients send.
 """
 
@@ -22,21 +26,27 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import http.client
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import Manager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import numpy as np
 
+from benchmarks.results import write_result
 from benchmarks.scorer import METRIC, Stopwatch, samples
 from trustassay import scorer
 
@@ -46,8 +56,8 @@ COME_AGAIN = (429, 503)
 
 
 @asynccontextmanager
-async def serving(*arguments: str) -> AsyncIterator[subprocess.Popen[bytes]]:
-    words = ["serve", "--metric", METRIC, "--port", str(PORT), "--per-minute", "1000000"]
+async def serving(*arguments: str, metric: str = METRIC) -> AsyncIterator[subprocess.Popen[bytes]]:
+    words = ["serve", "--metric", metric, "--port", str(PORT), "--per-minute", "1000000"]
     process = subprocess.Popen(
         [sys.executable, "-m", "trustassay", *words, *arguments], stderr=subprocess.DEVNULL
     )
@@ -227,6 +237,112 @@ async def slowed(n: int, entailer: str, slow: int) -> None:
     print(f"\nthe slow ones were open for {min(lasted):.1f} to {max(lasted):.1f} s")
 
 
+SENTENCE = (
+    "The tower on the left bank of the river was built from iron in the spring of the year 1889, "
+    "they say [1]. "
+)
+LONG = {"600,000 times [1]": "[1]" * 600_000, "99,000 characters": (SENTENCE * 1000)[:99_000]}
+PASSAGE = "The tower was built from iron. It stands on the left bank of the river. " * 20
+
+
+class Upstream(BaseHTTPRequestHandler):
+    """A model whose answer is what the user said."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        message = {"role": "assistant", "content": LONG[asked["messages"][0]["content"]]}
+        body = json.dumps({"choices": [{"index": 0, "message": message}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def healths(ended: Any) -> list[float]:
+    """Ask for `/health` until it is enough; return the seconds that each reply took."""
+    found = []
+    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=600)
+    while not ended.is_set():
+        began = time.perf_counter()
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        found.append(time.perf_counter() - began)
+        time.sleep(0.005)
+    return found
+
+
+def post(path: str, content: str) -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=600)
+    connection.request("POST", path, content, {"Content-Type": "application/json"})
+    return json.loads(connection.getresponse().read())
+
+
+async def of_long_answers(n: int, entailer: str) -> None:
+    upstream = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
+    threading.Thread(target=upstream.serve_forever, daemon=True).start()
+    at = f"http://127.0.0.1:{upstream.server_port}/v1"
+    figures: dict[str, Any] = {}
+    print(
+        "| requests | seconds | replies of /health | ms: median | 99 % | longest | idle | outcome |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for metric in ("faithfulness", "grounding"):
+        async with serving("--entailer", entailer, "--upstream", at, metric=metric):
+            await asyncio.to_thread(
+                post, "/v1/score", json.dumps(samples(1, 10**6)[0])
+            )  # loads the model
+            for name, answer in LONG.items():
+                sample = {"question": "When?", "response": answer, "documents": [PASSAGE]}
+                chat = {"messages": [{"role": "user", "content": name}], "documents": [PASSAGE]}
+                for way, path, body in (
+                    ("serve", "/v1/score", sample),
+                    ("proxy", "/v1/chat/completions", chat),
+                ):
+                    what = f"{metric}, {way}, {n} x {name}"
+                    figures[what] = found = await asyncio.to_thread(beside, n, path, body)
+                    print(f"| {what} | " + " | ".join(map(str, found.values())) + " |", flush=True)
+    upstream.shutdown()
+    command = f"python -m benchmarks.serving --long {n} --entailer {entailer}"
+    data = f"made-up answers; two cores, load average of other work {os.getloadavg()[1]:.0f}"
+    write_result("long-answers", command, data, figures)
+
+
+def beside(n: int, path: str, body: Any) -> dict[str, Any]:
+    """Send n requests at once; return how long `/health` took meanwhile."""
+    sent = json.dumps(body)
+    with Manager() as manager, ProcessPoolExecutor(1) as other, ThreadPoolExecutor(n) as threads:
+        idle = manager.Event()
+        asking = other.submit(healths, idle)
+        time.sleep(2)
+        idle.set()
+        alone = max(asking.result()) * 1000
+        ended = manager.Event()
+        asking = other.submit(healths, ended)
+        began = time.perf_counter()
+        replies = list(threads.map(lambda _: post(path, sent), range(n)))
+        taken = time.perf_counter() - began
+        ended.set()
+        waits = np.array(asking.result()) * 1000
+    told = [one.get("trustassay", {}).get("verdicts", [one])[0] for one in replies]
+    outcomes = Counter(
+        "too long" if one["error"] else "scored" for row in told for one in row["metrics"].values()
+    )
+    middle, late = np.percentile(waits, [50, 99])
+    return {
+        "seconds": round(taken, 2),
+        "healths": len(waits),
+        "median_ms": round(float(middle), 1),
+        "late_ms": round(float(late), 1),
+        "longest_ms": round(float(waits.max()), 1),
+        "longest_idle_ms": round(alone, 1),
+        "outcomes": ", ".join(f"{count} {name}" for name, count in outcomes.items()),
+    }
+
+
 def rows(path: Path) -> list[dict[str, Any]]:
     """Return the whole lines of a file."""
     text = path.with_suffix(".jsonl").read_text()
@@ -239,8 +355,11 @@ def main() -> None:
     parser.add_argument("--entailer", default="lexical")
     parser.add_argument("--kill", type=int, default=0, metavar="N")
     parser.add_argument("--slow", type=int, default=0, metavar="N")
+    parser.add_argument("--long", type=int, default=0, metavar="N")
     options = parser.parse_args()
-    if options.slow:
+    if options.long:
+        asyncio.run(of_long_answers(options.long, options.entailer))
+    elif options.slow:
         asyncio.run(slowed(options.requests, options.entailer, options.slow))
     elif options.kill:
         asyncio.run(killed(options.requests, options.entailer, options.kill))

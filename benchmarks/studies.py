@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.statistics.clusters import cluster_weights, holm, interval_of, paired_test
-from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, auroc, value_of
+from trustassay.statistics.auroc import auroc_difference, auroc_interval
+from trustassay.statistics.clusters import cluster_weights, holm, interval_of
+from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, value_of
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -91,19 +92,22 @@ GRADED: Mapping[str, Population] = {
 }
 
 
-def intervals(made: Made, measures: Sequence[str], rng: np.random.Generator) -> dict[str, object]:
+def intervals(
+    made: Made, measures: Sequence[str], rng: np.random.Generator
+) -> Mapping[str, object]:
     """Return the interval of each measure, or why there is none, as ``study`` does."""
     questions = np.repeat(np.arange(len(made.scores)), made.scores.shape[1])
     x, y = made.scores.ravel(), made.labels.ravel()
-    figures = {name: MEASURES[name](x, y) for name in measures}
-    drawn: dict[str, list[Floats]] = {name: [] for name in measures}
+    figures = {name: MEASURES[name](x, y) for name in measures if name != "auroc"}
+    drawn: dict[str, list[Floats]] = {name: [] for name in figures}
     for weights in cluster_weights(questions, rng, REPLICATES):
         for name, figure in figures.items():
             drawn[name].append(figure(weights))
     ones = np.ones((1, len(x)))
     two = set(np.unique(y)) <= {0.0, 1.0}
     rarer = int(min(y.sum(), len(y) - y.sum())) if two else None
-    return {
+    own = {"auroc": auroc_interval(x, y, questions)} if "auroc" in measures else {}
+    return own | {
         name: interval_of(
             np.concatenate(d),
             len(made.scores),
@@ -189,22 +193,10 @@ def rivals(rng: np.random.Generator, n: int, of: Rivals, scores: int) -> tuple[F
     return np.stack(found), labels.ravel()
 
 
-def p_values(scores: Floats, labels: Floats, questions: Places, rng: np.random.Generator) -> Floats:
+def p_values(scores: Floats, labels: Floats, questions: Places) -> Floats:
     """Return the p-value of every two scores' difference in AUROC, as ``study`` does; NaN: none."""
-    figures = [auroc(one, labels) for one in scores]
-    drawn = np.concatenate(
-        [
-            np.stack([figure(weights) for figure in figures], axis=1)
-            for weights in cluster_weights(questions, rng, REPLICATES)
-        ]
-    )
-    ones = np.ones((1, len(labels)))
-    values = [float(figure(ones)[0]) for figure in figures]
-    found = []
-    for a, b in itertools.combinations(range(len(scores)), 2):
-        told = paired_test(values[a] - values[b], drawn[:, a] - drawn[:, b], questions.max() + 1)
-        found.append(np.nan if told.p is None else told.p)
-    return np.array(found)
+    tests = [auroc_difference(*two, labels, questions) for two in itertools.combinations(scores, 2)]
+    return np.array([np.nan if test.p is None else test.p for test in tests])
 
 
 def alarms(part: float) -> None:
@@ -221,7 +213,7 @@ def alarms(part: float) -> None:
                     rng = np.random.default_rng([n, draw, scores])
                     x, y = rivals(rng, n, of, scores)
                     questions = np.repeat(np.arange(n), of.answers)
-                    p = p_values(x, y, questions, rng)
+                    p = p_values(x, y, questions)
                     p = p[~np.isnan(p)]
                     there += bool(len(p))
                     raised += bool(len(p)) and min(holm(p.tolist())) < 0.05

@@ -18,7 +18,17 @@ import numpy as np
 import pytest
 
 import trustassay
-from tests.support import ROOT, YES, Probe, Recorder, jsonl, record, records, results, summary_of
+from tests.support import (
+    ROOT,
+    YES,
+    Probe,
+    Recorder,
+    jsonl,
+    record,
+    records,
+    results,
+    summary_of,
+)
 from trustassay import Sample, ascore, score
 from trustassay.api import rescore
 from trustassay.backends.chat_entailer import ChatEntailer, Judging
@@ -70,6 +80,26 @@ def test_a_table_of_everything(probe_installed: Path) -> None:
     assert table["score"].tolist() == [1.0] * 6
     assert table["parts.statements"].tolist()[0] == 2.0
     assert math.isnan(table["parts.statements"].tolist()[1])
+    assert list(table.columns)[:3] == ["id", "question", "response"]
+    assert table["response"].tolist()[::2] == [one["response"] for one in records(3)]
+
+
+def test_the_table_of_a_frame_has_its_index(probe_installed: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(records(5), index=list("abcde"))
+    frame.loc["b", "question"] = ""
+    options: dict[str, Any] = {"metrics": [Grounding(), Probe()], "entailer": Recorder()}
+    run = score(frame, skip_bad=True, limit=4, **options)
+    table = run.to_pandas()
+    assert table.index.tolist() == ["a", "a", "c", "c", "d", "d"]
+    assert frame["question"][table.index].tolist() == table["question"].tolist()
+
+
+def test_the_worst_show_the_answer() -> None:
+    found = score(records(1), metrics=METRICS, entailer=Recorder(lambda *_: (0.0, 1.0, 0.0))).worst(
+        1
+    )
+    assert records(1)[0]["response"][:40] in repr(found)
 
 
 def test_a_report_is_made_when_it_is_asked_for(tmp_path: Path) -> None:
@@ -240,7 +270,7 @@ def test_a_cancelled_run_stops_and_goes_on_later(tmp_path: Path) -> None:
     async def impatient() -> None:
         await asyncio.wait_for(
             ascore(
-                records(60), metrics=METRICS, entailer=slow, out=tmp_path / "run", concurrency=2
+                records(60), metrics=METRICS, entailer=slow, out=tmp_path / "run", samples_at_once=2
             ),
             0.5,
         )
@@ -266,7 +296,7 @@ def slow(premise, hypothesis):
     return True
 
 async def cell():
-    score(records(1000), metrics=["grounding"], entailer=slow, concurrency=2)
+    score(records(1000), metrics=["grounding"], entailer=slow, samples_at_once=2)
 
 try:
     asyncio.new_event_loop().run_until_complete(cell())  # as Jupyter does

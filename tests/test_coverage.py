@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks import coverage, ratings
-from benchmarks.coverage import Study, covered, grounding, harmonicity
+from benchmarks.coverage import counting, ratings, summaries
+from benchmarks.coverage.__main__ import fewest
+from benchmarks.coverage.counting import Study, covered
+from benchmarks.coverage.summaries import grounding, harmonicity
 from benchmarks.populations import ANSWERS
 
 from trustassay.metric import Assessment
@@ -20,7 +22,8 @@ DRAWS = 150
 
 @pytest.fixture(autouse=True)
 def small_population(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coverage, "POPULATION", 20_000)
+    for module in (counting, summaries):
+        monkeypatch.setattr(module, "POPULATION", 20_000)
 
 
 def shares(study: Study, n: int) -> dict[str, float]:
@@ -47,8 +50,8 @@ def test_headline_figures_of_20_and_40_scores_are_held() -> None:
 def test_a_draw_has_the_intervals_of_its_summary() -> None:
     """What the benchmark looks at is what a run of the same answers writes."""
     study = grounding("good", "em")
-    places = np.random.default_rng(0).integers(0, coverage.POPULATION, 30)
-    parts = ANSWERS["good"](np.random.default_rng(1), coverage.POPULATION)
+    places = np.random.default_rng(0).integers(0, counting.POPULATION, 30)
+    parts = ANSWERS["good"](np.random.default_rng(1), counting.POPULATION)
     answers = [
         Assessment(f"{n}", "grounding", 0.0, parts={key: col[i] for key, col in parts.items()})
         for n, i in enumerate(places)
@@ -62,21 +65,20 @@ def test_fewer_than_20_have_no_interval_unless_the_benchmark_asks_what_they_woul
     study = grounding("middling", "em")
     places = np.arange(10)
     assert set(study.draw(places).values()) == {None}
-    with coverage.fewest(2):
+    with fewest(2):
         assert None not in study.draw(places).values()
 
 
 @pytest.mark.slow
 def test_shares_of_the_variance_of_40_answers_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ratings, "POPULATION", 20_000)
-    monkeypatch.setattr(ratings, "REPLICATES", 100)
     found = shares(ratings.variance("a fifth missing"), 40)
-    assert found.keys() == {"answer", "rater", "answer x rater", "repeat"}
+    names = {"answer", "rater", "answer x rater", "repeat"}
+    assert found.keys() == names | {f"{name}, sd" for name in names}
     assert min(found.values()) > 0.87  # 0.93 less two and a half standard errors
 
 
 @pytest.mark.slow
 def test_they_are_not_of_other_raters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three raters say little of how much raters differ, however many answers they rate."""
-    monkeypatch.setattr(ratings, "REPLICATES", 50)
     assert shares(ratings.other_raters("agree somewhat", 3), 150)["rater"] < 0.6

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import inspect
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 
 import trustassay
 from tests.support import Recorder, records
-from trustassay import UnknownNameError, ascore, plan, rescore, score, watch
+from trustassay import (
+    UnknownNameError,
+    UsageError,
+    WatchOptions,
+    ascore,
+    plan,
+    rescore,
+    score,
+    watch,
+)
 from trustassay.keywords import CLUSTER, ScoreOptions
 from trustassay.workflows.chat import chat
 
@@ -74,3 +85,59 @@ def test_a_frame_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"pip install 'trustassay\[pandas\]'"):
         run.to_pandas()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"metric": "grounding"}, "unknown keyword 'metric'; did you mean metrics"),
+        ({"ot": "folder"}, "unknown keyword 'ot'; did you mean out"),
+        ({"limit": "5"}, r"limit: expected a whole number or None, got '5'"),
+        (
+            {"seed": 1.5, "skip_bad": 1},
+            r"seed: .* got 1.5; skip_bad: expected True or False, got 1",
+        ),
+        ({"report": "no", "fields": "answer"}, "report: expected True .*; fields: expected a map"),
+    ],
+)
+def test_what_people_mistype_is_refused_in_their_own_frame(
+    given: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        score(records(1), **given)
+    frames = [Path(frame.path).name for frame in error.traceback]
+    assert frames == ["test_keywords.py", "errors.py"]  # of ours the door alone
+    assert error.value.__suppress_context__
+
+
+def test_a_door_stays_a_coroutine() -> None:
+    assert inspect.iscoroutinefunction(ascore)
+    with pytest.raises(UsageError, match="limit") as error:
+        asyncio.run(ascore(records(1), limit="5"))  # type: ignore[arg-type]
+    assert Path(error.traceback[-1].path).name == "errors.py"
+
+
+def test_earlier_names_of_keywords_warn(tmp_path: Path) -> None:
+    with pytest.warns(FutureWarning, match="concurrency is now called samples_at_once") as told:
+        score(records(1), metrics="grounding", entailer=Recorder(), concurrency=1)  # type: ignore[call-arg]
+    assert Path(told[0].filename).name == "test_keywords.py"
+    with pytest.warns(FutureWarning, match="concurrency is now called calls_at_once"):
+        chat(lambda prompt: "Yes.", cache=False, concurrency=1)  # type: ignore[call-arg]
+    with pytest.warns(FutureWarning, match="concurrency is now called samples_at_once"):
+        assert WatchOptions(0.5, concurrency=3).samples_at_once == 3  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("study", {"labels": ["correct"]}),
+        ("calibrate", {"label": "correct"}),
+        ("label", {"plan": "p.jsonl"}),
+    ],
+)
+def test_what_reads_runs_refuses_in_the_callers_frame(
+    name: str, given: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as error:
+        getattr(trustassay, name)(tmp_path / "none", **given)
+    assert len(error.traceback) == 2

@@ -53,6 +53,20 @@ def test_a_bound_is_needed(check: AssertTrust) -> None:
         check(GOOD, "faithfulness")
 
 
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"at_least": 90}, "at_least=90: faithfulness scores from 0 to 1, .*; 90 % of .* is 0.9"),
+        ({"at_most": -0.1}, "at_most=-0.1: faithfulness scores from 0 to 1, .* decides nothing$"),
+    ],
+)
+def test_a_bound_outside_the_range_is_refused(
+    check: AssertTrust, bounds: dict[str, float], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        check(GOOD, "faithfulness", **bounds)
+
+
 def test_a_model_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[LexicalEntailer] = []
 

@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 PACKAGE = SOURCE / "trustassay"
 
 VALUES = {"errors", "sample", "capabilities", "prompts", "files", "progress", "event_loop"}
+VALUES |= {"tracebacks"}
 METRIC = {"metric", "registry", "summaries", "views", "differences", "statistics"}
 
 ALLOWED: dict[str, set[str]] = {
@@ -20,24 +21,27 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "files": set(),
     "event_loop": set(),
+    "tracebacks": set(),
     "differences": set(),
     "measured": set(),
     "views": set(),
     "statistics": set(),
     "together": set(),
-    "sample": set(),
+    "sample": {"errors"},
+    "texts": {"errors", "sample"},
     "progress": set(),
-    "prompts": set(),
+    "prompts": {"errors"},
     "token_matching": set(),
-    "verdicts": set(),
+    "prose": set(),
+    "verdicts": {"prose"},
     "words": set(),
-    "languages": {"words"},
+    "languages": set(),
     "capabilities": {"errors", "sample"},
     "summaries": {"statistics"},
-    "metric": {"capabilities", "sample", "summaries", "views"},
+    "metric": {"capabilities", "languages", "sample", "summaries", "texts", "views"},
     "registry": {"errors", "metric"},
     # what stands side by side
-    "data": {"errors", "files", "sample"},
+    "data": {"errors", "files", "progress", "sample"},
     "retrieval": {"capabilities", "data", "errors", "files", "progress", "sample"},
     "backends": {
         "capabilities",
@@ -47,29 +51,31 @@ ALLOWED: dict[str, set[str]] = {
         "retrieval",
         "sample",
         "token_matching",
+        "tracebacks",
         "verdicts",
         "words",
     },
-    "answering": {"capabilities", "errors", "prompts", "sample"},
-    "distractors": {"capabilities", "errors", "prompts", "sample", "statistics", "together"},
+    "answering": {"capabilities", "errors", "prompts", "prose", "sample"},
+    "distractors": {"capabilities", "errors", "prompts", "sample", "statistics", "texts"}
+    | {"together"},
     "metrics": METRIC
     | {"capabilities", "distractors", "errors", "languages", "prompts", "sample", "together"}
-    | {"token_matching", "verdicts", "words"},
+    | {"prose", "texts", "token_matching", "verdicts", "words"},
     "report": {"differences", "files", "measured", "metric", "sample", "statistics", "views"},
     # what stands on them
-    "calls": {"backends", "capabilities", "errors", "files", "sample", "together"},
+    "calls": {"backends", "capabilities", "errors", "files", "prose", "sample", "together"},
     "runs": VALUES
-    | {"answering", "backends", "calls", "data", "measured", "metric", "registry", "report"}
-    | {"statistics"},
+    | {"answering", "backends", "calls", "data", "languages", "measured", "metric", "registry"}
+    | {"report", "statistics", "texts"},
     "cluster": VALUES | {"backends", "calls", "metric", "registry", "runs"},
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
-    | {"runs", "together", "words"},
+    | {"prose", "runs", "texts", "together", "words"},
     "keywords": {"answering", "backends", "calls", "capabilities", "errors", "metric"},
     "api": VALUES
     | METRIC
-    | {"backends", "calls", "cluster", "keywords", "report"}
+    | {"backends", "calls", "cluster", "data", "keywords", "report"}
     | {"runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
     | {"workflows"},
@@ -78,11 +84,11 @@ ALLOWED: dict[str, set[str]] = {
     "cli": VALUES
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "report"}
-    | {"retrieval", "runs", "service", "workflows"},
-    "service": {"backends", "data", "errors", "event_loop", "metric", "report", "runs", "sample"}
-    | {"workflows"},
+    | {"retrieval", "runs", "service", "texts", "workflows"},
+    "service": {"backends", "data", "errors", "event_loop", "metric", "registry", "report", "runs"}
+    | {"sample", "texts", "tracebacks", "workflows"},
     "__main__": {"cli"},
-    "pytest_plugin": {"api", "calls", "metric", "registry", "runs", "sample"},
+    "pytest_plugin": {"api", "calls", "errors", "metric", "registry", "runs", "sample"},
 }
 """Each room and the rooms that it may import; a new one is put in here, or it fails."""
 
@@ -143,6 +149,13 @@ def test_no_module_is_part_of_a_circle() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize(("module", "path"), list(modules()))
+def test_what_reads_options_tells_users_by_an_error_of_their_own(module: str, path: Path) -> None:
+    """Any other ``ValueError`` is an internal error, with exit status 70."""
+    if room(module) in {"answering", "api", "cli", "keywords", "registry"}:
+        assert "raise ValueError" not in path.read_text(encoding="utf-8")
 
 
 def test_nothing_heavy_is_imported_for_help() -> None:

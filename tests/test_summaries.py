@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,46 @@ def test_a_figure_of_no_answer_is_undefined() -> None:
     found = WeightedColumns.of(STATISTICS, assessments()).figures(np.zeros((1, 30)))
     assert all(np.isnan(found[key][0]) for key in STATISTICS if key != "sum")
     assert found["sum"][0] == 0.0
+
+
+def questions(n: int, answers: int, likely: float = 0.7) -> list[Assessment]:
+    """Return answers of n questions; those of one question are all good, or all bad."""
+    good = np.random.default_rng(0).random(n) < likely
+    return [
+        Assessment(f"{q}-{a}", "m", float(good[q]), "good" if good[q] else "bad", unit=q)
+        for q in range(n)
+        for a in range(answers)
+    ]
+
+
+def test_intervals_are_over_units_and_not_over_answers() -> None:
+    """Ten equal answers to each question tell what one of each tells."""
+    statistics: dict[str, Statistic]
+    statistics = {"mean": Mean(), "good": Share("good"), "median": Quantile(0.5)}
+    one, ten = (summarised(statistics, questions(50, answers)) for answers in (1, 10))
+    assert one.values == ten.values
+    assert ten.intervals["mean"] == pytest.approx(one.intervals["mean"])
+    assert ten.intervals["good"] == pytest.approx(one.intervals["good"])
+    assert ten.support["mean"] == 500
+    assert ten.units == {"mean": 50, "good": 50, "median": 50}
+    assert one.units == {}
+
+
+def test_the_least_number_counts_units() -> None:
+    statistics: dict[str, Statistic] = {"mean": Mean(), "good": Share("good"), "p90": Quantile(0.9)}
+    found = summarised(statistics, questions(12, 10))
+    reason = "too few independent units (of equal size): 12; at least 40 are needed"
+    assert found.intervals == {}
+    assert found.without_interval["mean"] == reason
+    of_quantile = summarised(statistics, questions(60, 2)).without_interval["p90"]
+    assert "only a median" in of_quantile
+
+
+def test_units_of_a_figure_are_those_of_the_answers_behind_it() -> None:
+    """Of each question one of two answers has no score."""
+    rows = [replace(one, score=None) if n % 2 else one for n, one in enumerate(questions(45, 2))]
+    found = summarised({"mean": Mean()}, rows)
+    assert found.support["mean"] == 45
+    assert found.units == {}
+    alone = summarised({"mean": Mean()}, [replace(one, unit=None) for one in rows])
+    assert found.intervals == alone.intervals

@@ -128,7 +128,12 @@ def check(
     ways += [Variant("eq1", weights, penalised) for weights in weightings]
     ways += [OWN._replace(penalty=penalised)] if "agreement" in weightings else []
     for number, way in enumerate(ways):
-        metric = Fewl(form=way.form, weights=way.weights, penalty=penalty)  # type: ignore[arg-type]
+        metric = Fewl(
+            form=way.form,
+            weights=way.weights,  # type: ignore[arg-type]
+            penalty=penalty,
+            declined="drop",
+        )
         out = work / f"{number}" if number else first
         if number:
             run = rescore(first, metrics=metric, out=out, **options)

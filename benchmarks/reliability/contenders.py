@@ -72,7 +72,7 @@ class Work:
         model = f"openai:test@{self.url}{options}"
         return [
             *("--model", model, "--prompt", str(self.prompt)),
-            *("--concurrency", str(self.at_once), "--cache", str(self.cache)),
+            *("--calls-at-once", str(self.at_once), "--cache", str(self.cache)),
         ]
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         RunFolderError,
         UnknownNameError,
         UnparsedError,
+        UsageError,
     )
     from trustassay.metric import Assessment, Metric, Summary
     from trustassay.runs.intake import BadInputError
@@ -59,6 +60,7 @@ __all__ = [
     "UnansweredError",
     "UnknownNameError",
     "UnparsedError",
+    "UsageError",
     "WatchOptions",
     "WorstAnswer",
     "ascore",
@@ -101,6 +103,7 @@ _HOMES = {
     "ScorerClosedError": "workflows.scorer",
     "UnknownNameError": "errors",
     "UnparsedError": "errors",
+    "UsageError": "errors",
     "WatchOptions": "workflows.watch",
     "WorstAnswer": "runs.looks",
     "ascore": "api",

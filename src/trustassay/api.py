@@ -19,11 +19,13 @@ from trustassay.calls.backends import MODEL
 from trustassay.calls.keys import has_replies, shared_file
 from trustassay.calls.spending import Prices
 from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
+from trustassay.data.reading import Files
 from trustassay.errors import (
     BackendError,
     CallError,
     RunFolderError,
     UnknownNameError,
+    UsageError,
     did_you_mean,
 )
 from trustassay.event_loop import run_anywhere
@@ -46,18 +48,19 @@ from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.calibrator_file import read_calibrator
 from trustassay.runs.ending import Steps, run_in_thread
 from trustassay.runs.folder import RunFolder, StoredAssessments
-from trustassay.runs.intake import Source
+from trustassay.runs.intake import Source, row_index
 from trustassay.runs.looks import Looks, WorstAnswer, looks_of, short
 from trustassay.runs.merging import merge_runs
-from trustassay.runs.options import run_options
-from trustassay.runs.outputs import apply_calibrator, write_report
+from trustassay.runs.options import RunOptions, run_options
+from trustassay.runs.outputs import apply_calibrator, judge_of, write_report
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.preparation import POOL
 from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
 from trustassay.runs.shards import Shards, split
-from trustassay.workflows.choosing import choose_metric, some_unanswered
+from trustassay.runs.units import UNIT
+from trustassay.workflows.choosing import Chosen, choose_metric, naming, some_unanswered
 from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
 from trustassay.workflows.scorer import Scorer, open_scorer
 from trustassay.workflows.scorer_doors import OpenScorer
@@ -75,8 +78,10 @@ Metrics = Metric | str | Sequence[Metric | str]
 class Run:
     """A finished run; everything is read from its folder when it is used."""
 
-    def __init__(self, folder: RunFolder, outcome: RunOutcome) -> None:
+    def __init__(self, folder: RunFolder, outcome: RunOutcome, index: Any = None) -> None:
+        """``index`` is that of a data frame's rows that were scored."""
         self._folder = folder
+        self._index = index
         self.outcome = outcome
         self.metrics = tuple(outcome.metrics)
 
@@ -139,6 +144,8 @@ class Run:
 
     def _shown(self, worst: int) -> RunShown:
         found = self.looks(worst)
+        settings = self._folder.read_run()
+        judge = judge_of(settings, self.summary_file) if settings else None
         return RunShown(
             str(self.path),
             found.sentence(),
@@ -152,10 +159,13 @@ class Run:
                 for metric in self.metrics
             ],
             [WorstShown(a.id, short(a.question, 240), a.verdict, a.reason) for a in found.worst],
+            judge.note if judge else "",
         )
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the assessments as a table.
+        """Return the assessments as a table: ``id``, ``question``, ``response``, what was found.
+
+        That of a pandas frame has the frame's index, unless more than 1,000 rows were skipped.
 
         Raises:
             ImportError: pandas is not installed; the message says how to install it.
@@ -171,7 +181,16 @@ class Run:
 
         table = arro3.io.read_parquet(self._folder.parquet_path).read_all()
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
-        return pandas.DataFrame(columns)
+        places: dict[str, int] = {}
+        texts: dict[str, list[Any]] = {"question": [], "response": []}
+        for place, record in enumerate(self._folder.sample_records()):
+            places[record["id"]] = place
+            for name, found in texts.items():
+                found.append(record.get(name))
+        rows = [places[one] for one in columns["id"]]
+        shown = {name: [found[row] for row in rows] for name, found in texts.items()}
+        frame = pandas.DataFrame({"id": columns.pop("id"), **shown, **columns})
+        return frame if self._index is None else frame.set_axis(self._index.take(rows))
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the report page, to ``path`` or into the run's folder, and return where it is."""
@@ -215,7 +234,7 @@ async def ascore(
         if out is None:
             shutil.rmtree(path, ignore_errors=True)
         raise
-    run = Run(folder, outcome)
+    run = Run(folder, outcome, row_index(samples, outcome.intake, settings.limit))
     if out is None:
         weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
     return run
@@ -247,9 +266,11 @@ def _read(
     """
     chosen = [] if metrics is None else _built(metrics)
     named, others = _split(options, chosen)
+    samples = Files.of(samples)
     if metrics is None:
-        found, samples = _default(samples, options)
-        chosen = _built(found)
+        found = _default(samples, named, options)
+        chosen, samples = _built(found.metrics), found.source
+        others = {"why": found.why, **others}
     return chosen, samples, named, others
 
 
@@ -258,7 +279,7 @@ def _split(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the backends that were named, and the other options; refuse wrong names."""
     words = set(backend_words())
-    check_keywords(options, ScoreOptions, words, chosen)
+    check_keywords(options, ScoreOptions, {*words, "metrics", "out"}, chosen)
     named = {name: value for name, value in options.items() if name in words}
     named |= options.get("backends") or {}
     return named, {k: v for k, v in options.items() if k not in words and k != "backends"}
@@ -310,7 +331,7 @@ def watch(
 
     async def follow() -> Watched:
         chosen = _built(metric)
-        check_keywords(named, BackendChoices, backend_words(), chosen)
+        check_keywords(named, BackendChoices, {*backend_words(), "metric", "out"}, chosen)
         given = {name: choice for name, choice in named.items() if name != "backends"}
         folder = RunFolder(Path(out))
         stores = (folder.calls_path, shared_file(options.calls.cache))
@@ -343,9 +364,9 @@ def scorer(
         opentelemetry: send each assessment as an event ``gen_ai.evaluation.result`` to the logger
             provider of OpenTelemetry that is configured, a child of the caller's current span;
             ``"explanations"``: with its reason, which may quote the sample.
-        options: backends, and ``fields``, ``seed``, ``concurrency`` (samples in progress at once),
-            ``report``, ``cache``, ``prices``, ``budget``, ``at_once``, as of :func:`score`. Samples
-            come complete: nothing is requested to fill missing fields.
+        options: backends, and ``fields``, ``seed``, ``samples_at_once``, ``report``, ``cache``,
+            ``prices``, ``budget``, ``calls_at_once``, as of :func:`score`. Samples come complete:
+            nothing is requested to fill missing fields.
 
     Raises:
         ValueError: a metric looks at all samples together, or an option is about files of samples;
@@ -356,7 +377,7 @@ def scorer(
     chosen = _built(metrics)
     named, others = _split(options, chosen)
     if strange := sorted(set(others) - set(ScorerOptions.__annotations__)):
-        raise ValueError(f"{strange[0]}: not for a scorer, which takes complete single samples")
+        raise UsageError(f"{strange[0]}: not for a scorer, which takes complete single samples")
     settings = run_options(**({"report": out is not None} | others))
     folder = None if out is None else RunFolder(Path(out))
 
@@ -370,23 +391,26 @@ def scorer(
     return OpenScorer(door)
 
 
-def default_metric(samples: Source, fields: Mapping[str, str] | None = None) -> tuple[str, str]:
-    """Return the metric that :func:`score` runs on a file if none is named, and why.
+def default_metrics(
+    samples: Source, fields: Mapping[str, str] | None = None, *, retrieves: bool = False
+) -> tuple[list[str], str]:
+    """Return the metrics that :func:`score` runs on a file if none is named, and why.
 
-    ``faithfulness`` where answers bring documents and do not cite them, else ``grounding``.
+    ``retrieves``: the run has a retriever.
 
     Raises:
         InputError: the file cannot be read.
     """
-    found = choose_metric(samples, fields)
-    return found.metric, found.why
+    found = choose_metric(Files.of(samples), fields, retrieves=retrieves)
+    return found.metrics, found.why
 
 
-def _default(samples: Source, options: Mapping[str, Any]) -> tuple[str, Source]:
-    found = choose_metric(samples, options.get("fields"))
+def _default(samples: Source, named: Mapping[str, Any], options: Mapping[str, Any]) -> Chosen:
+    retrieves = named.get("retriever") is not None
+    found = choose_metric(samples, options.get("fields"), retrieves=retrieves)
     if options.get("progress"):
-        tell(f"metric {found.metric}: {found.why}")
-    return found.metric, found.source
+        tell(f"{naming(found.metrics)}: {found.why}")
+    return found
 
 
 @shows_keywords(EngineOptions)
@@ -401,10 +425,11 @@ def score(
     """Score samples with one or more metrics and return the run.
 
     Args:
-        samples: a path, or an iterable of samples or of mappings in any recognised layout.
+        samples: a path, a list of paths, as of several models, or an iterable of samples or of
+            mappings in any recognised layout.
         metrics: metrics or their names as on the command line, a list or a single one
-            (``"grounding:profile=paper"``). If none is named: ``faithfulness`` where answers bring
-            documents and do not cite them, else ``grounding``.
+            (``"grounding:profile=paper"``). If none is named the samples decide
+            (``docs/input.md``).
         out: the run's folder; a second call with the same settings continues where the first
             stopped. Without it the folder is temporary, and a report is only written on request.
         options: backends, and how samples are read, filled, scored and paid for:
@@ -421,7 +446,7 @@ def score(
 
     ``engine``: ``"local"``, or ``"ray"`` (``"ray:ADDRESS"``) for workers on a Ray cluster, with the
     fields of :class:`~trustassay.cluster.ray_cluster.ClusterOptions`: ``workers``, ``cpus``,
-    ``gpus``, ``store``, ``scratch``, ``shards``. It takes a file, backends by URI, and ``out``.
+    ``gpus``, ``store``, ``scratch``, ``shards``. It takes one file, backends by URI, and ``out``.
 
     Also works in a notebook: if an event loop is running, the work is done in a thread.
 
@@ -438,7 +463,7 @@ def score(
     if kind != "local":
         raise UnknownNameError(did_you_mean("engine", kind, ["local", "ray"]))
     if named := [name for name in CLUSTER if name in options]:
-        raise ValueError(f"{', '.join(named)}: for engine='ray' alone")
+        raise UsageError(f"{', '.join(named)}: for engine='ray' alone")
     local = cast(ScoreOptions, options)
     return run_anywhere(lambda: ascore(samples, metrics=metrics, out=out, **local))
 
@@ -458,13 +483,13 @@ def _on_cluster(
         address, **{name: options.pop(name) for name in CLUSTER if name in options}
     )
     if out is None:
-        raise ValueError("--engine ray needs the run's folder: out")
+        raise UsageError("--engine ray needs the run's folder: out")
     chosen, samples, named, others = _read(samples, metrics, options)
     calibrator = _calibrator(others)
     folder = Path(out)
     if (folder / "run.json").exists() and not (folder / HOME).exists():
         return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
-    settings = run_options(**others)
+    settings = dataclasses.replace(run_options(**others), calibrator=calibrator)
     found = score_on_cluster(samples, chosen, named, folder, settings, cluster)
     if calibrator:
         apply_calibrator(found.folder, calibrator, chosen, report=settings.report)
@@ -499,13 +524,15 @@ def rescore(
     if metrics is None:
         metrics = [metric_class(name)(**chosen) for name, chosen in settings["metrics"].items()]
     chosen = _built(metrics)
-    check_keywords(options, RescoreOptions, backend_words(), chosen)
+    check_keywords(options, RescoreOptions, {*backend_words(), "metrics", "out"}, chosen)
     given: dict[str, Any] = dict(options)
     pool = old.pool_path if old.pool_path.exists() else settings.get(POOL)
     if pool is not None and any(metric.pool for metric in chosen):
         given.setdefault("pool", pool)
     if given.get("seed") is None:
         given["seed"] = settings["seed"]
+    if given.get(UNIT) is None:
+        given[UNIT] = settings.get(UNIT)
     given |= given.pop("backends", {})
     recorded = _recorded(settings["backends"], chosen, old.calls_path, given)
     return score(
@@ -539,11 +566,8 @@ def shard(  # noqa: PLR0913 - one argument an option
             samples,
             Path(out),
             lambda _: into,
-            fields=fields or {},
-            limit=limit,
-            skip_bad=skip_bad,
+            RunOptions(fields=fields or {}, limit=limit, skip_bad=skip_bad, progress=progress),
             keep_whole=whole,
-            progress=progress,
         )
     )
 
@@ -686,7 +710,7 @@ def _built(metrics: Metrics) -> list[Metric]:
 
 def _check_metrics(metrics: Sequence[Metric]) -> None:
     if not metrics:
-        raise ValueError("no metric given")
+        raise UsageError("no metric given")
     names = [metric.name for metric in metrics]
     if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"metric {doubled[0]} is given more than once")
+        raise UsageError(f"metric {doubled[0]} is given more than once")

@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.errors import UsageError
+
 __all__ = [
     "BatchLimits",
     "ChatModel",
@@ -41,6 +43,7 @@ __all__ = [
     "TokenLogprob",
     "TokenVectors",
     "on_sending",
+    "repair_turns",
 ]
 
 Vectors = NDArray[np.float32]
@@ -64,6 +67,21 @@ class Message(NamedTuple):
 
     role: str
     content: str
+
+
+ECHOED = 2000
+"""Characters of an unreadable reply that the model is shown again."""
+
+
+def repair_turns(prompt: str, said: str, words: str) -> tuple[Message, ...]:
+    """Return the turns that ask once more, with ``words``, after a reply that cannot be read.
+
+    After an empty reply they are one turn, since some endpoints refuse two turns of one side.
+    """
+    echoed = said[:ECHOED]
+    if not echoed.strip():
+        return (Message("user", f"{prompt}\n\n{words}"),)
+    return Message("user", prompt), Message("assistant", echoed), Message("user", words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +261,7 @@ class EndpointLimits:
         for name in self.__slots__:
             value = getattr(self, name)
             if value is not None and value <= 0:
-                raise ValueError(f"{name}: expected more than 0, got {value}")
+                raise UsageError(f"{name}: expected more than 0, got {value}")
 
 
 @runtime_checkable

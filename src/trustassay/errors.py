@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from typing import Literal
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, cast
 
 __all__ = [
     "AssessmentError",
@@ -12,11 +16,16 @@ __all__ = [
     "CallError",
     "CallFault",
     "FaultsError",
+    "Portable",
     "RunFolderError",
     "UnknownNameError",
     "UnparsedError",
+    "UsageError",
     "did_you_mean",
+    "door",
 ]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 CallFault = Literal[
     "limited",
@@ -31,11 +40,26 @@ CallFault = Literal[
 ]
 
 
+class Portable(BaseException):
+    """An error that another process raises again: it keeps its class, message and attributes,
+    whatever its ``__init__`` takes."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[BaseException], args: tuple[object, ...], own: dict[str, object]) -> object:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(own)
+    return error
+
+
 class BackendError(RuntimeError):
     """A backend cannot be loaded or cannot answer; the message is written for users."""
 
 
-class CallError(BackendError):
+class CallError(Portable, BackendError):
     """One call to an endpoint failed; ``kind`` says how, and the engine decides what to do.
 
     ``limited`` (429, with the seconds that the endpoint asks to wait), ``server`` (5xx),
@@ -60,7 +84,14 @@ class UnparsedError(BackendError):
     kind = "unparsed"
 
 
-class FaultsError(BackendError, ValueError):
+class UsageError(ValueError):
+    """An option, an input or a file is wrong; the message is written for users.
+
+    Commands end with status 2 then. Any other ``ValueError`` is a fault of the program.
+    """
+
+
+class FaultsError(Portable, BackendError, UsageError):
     """Several things stand in the way of a run; ``faults`` has a line for each."""
 
     def __init__(self, faults: Sequence[str]) -> None:
@@ -68,15 +99,15 @@ class FaultsError(BackendError, ValueError):
         self.faults = tuple(faults)
 
 
-class RunFolderError(ValueError):
+class RunFolderError(UsageError):
     """The folder cannot be used for this run; the message says why and what to do."""
 
 
-class UnknownNameError(ValueError):
+class UnknownNameError(UsageError):
     """A name or an option is unknown; the message suggests the nearest known ones."""
 
 
-class AssessmentError(RuntimeError):
+class AssessmentError(Portable, RuntimeError):
     """Raised by a metric that cannot score a sample; the run records the message and continues.
 
     ``kind`` names the cause if it is to be counted: ``empty`` for answers without text.
@@ -85,6 +116,45 @@ class AssessmentError(RuntimeError):
     def __init__(self, message: str, kind: str | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+def door(renamed: Mapping[str, str] = MappingProxyType({})) -> Callable[[F], F]:
+    """Make a function one that users call: bad input is raised without the frames below it.
+
+    ``renamed`` are earlier names of keywords, which warn, by their new ones. A class is given
+    such an ``__init__``.
+    """
+
+    def named(options: dict[str, Any]) -> dict[str, Any]:
+        for old in options.keys() & renamed.keys():
+            words = f"{old} is now called {renamed[old]}; the old name will be removed"
+            warnings.warn(words, FutureWarning, stacklevel=3)
+        return {renamed.get(name, name): value for name, value in options.items()}
+
+    def making(function: F) -> F:
+        if inspect.isclass(function):
+            setattr(function, "__init__", making(function.__init__))  # noqa: B010
+            return function
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def opened(*args: Any, **options: Any) -> Any:
+                try:
+                    return await function(*args, **named(options))
+                except UsageError as error:
+                    raise error.with_traceback(None) from None
+        else:
+
+            @wraps(function)
+            def opened(*args: Any, **options: Any) -> Any:
+                try:
+                    return function(*args, **named(options))
+                except UsageError as error:
+                    raise error.with_traceback(None) from None
+
+        return cast(F, opened)
+
+    return making
 
 
 def did_you_mean(what: str, name: str, known: Iterable[str]) -> str:

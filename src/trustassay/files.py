@@ -31,6 +31,9 @@ class DiskFullError(OSError):
     def __init__(self, path: Path) -> None:
         super().__init__(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
+    def __reduce__(self) -> tuple[type[DiskFullError], tuple[Path]]:
+        return type(self), (Path(self.filename),)  # another process may raise it again
+
 
 def is_full(error: OSError) -> bool:
     """Return whether the disk, the quota or the maximum file size is the reason."""

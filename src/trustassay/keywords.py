@@ -9,8 +9,9 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, get_type_hints
+from typing import Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
 
 from trustassay.answering import Answering
 from trustassay.answering.pairs import Pairing
@@ -23,7 +24,7 @@ from trustassay.backends.resolve import (
 from trustassay.calls.gathering import Policy
 from trustassay.calls.spending import Budget, Prices
 from trustassay.capabilities import EntityLinker, Retriever, SubstituteSource, TokenEmbedder
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
 from trustassay.metric import Metric
 
 __all__ = [
@@ -69,12 +70,15 @@ class RescoreOptions(BackendChoices, total=False):
     """How a stored run is scored again; the meanings are those of :class:`ScoreOptions`."""
 
     seed: int | None
+    unit: str | None
     limit: int | None
     skip_bad: bool
     pool: Path_ | None
-    concurrency: int | None
+    samples_at_once: int | None
+    longest_answer: int
     report: bool
     command: str | None
+    why: str | None
     progress: bool | None
     answering: Answering
     pairing: Pairing
@@ -84,7 +88,7 @@ class RescoreOptions(BackendChoices, total=False):
     prices: Prices | Path_ | None
     budget: Budget | str | None
     policy: Policy
-    at_once: int | None
+    calls_at_once: int | None
     calibrator: Path_ | None
 
 
@@ -93,13 +97,16 @@ class ScoreOptions(RescoreOptions, total=False):
 
     fields: names of the input's fields by ours (``{"response": "answer"}``). limit: only the first
     so many. skip_bad: skip faulty records. pool: samples that a method may compare with.
-    seed: of all random choices. concurrency: samples in progress at once. report: whether
-    ``report.html`` is written; if there is a folder, unless said otherwise. command: what began
-    the run, for messages. progress: whether it
-    is shown; if not said, in a notebook alone. calls_from: a file of calls to start from.
+    seed: of all random choices. unit: what is independent in an interval: ``"question"`` (the
+    default), ``"answer"``, or a field of the samples, as a conversation's. samples_at_once: how
+    many are in progress at once. longest_answer: characters up to which an answer is assessed, and
+    passages in proportion (:class:`~trustassay.texts.TextLimits`). report: whether ``report.html``
+    is written; if there is a folder, unless said otherwise. command: what began the run, for
+    messages. why: the metric was chosen, where nobody named it. progress: whether it is shown; if
+    not said, in a notebook alone. calls_from: a file of calls to start from.
     answering, pairing, documents, diverse: fields of :class:`~trustassay.runs.stages.Filling`.
     cache: the folder of replies that runs share, ``None`` for none. prices: prices by model, or
-    their file. budget: the most to spend (``"5usd"``, ``"200k"``). at_once, policy: fields of
+    their file. budget: the most to spend (``"5usd"``, ``"200k"``). calls_at_once, policy: fields of
     :class:`~trustassay.calls.opening.CallOptions`. calibrator: a file of ``calibrate`` that gives
     the answers a probability of being right.
     """
@@ -123,6 +130,17 @@ class EngineOptions(ScoreOptions, total=False):
 
 CLUSTER = tuple(EngineOptions.__annotations__)[-6:]
 """The keywords that only a run on a cluster takes."""
+RENAMED: Mapping[str, str] = {"concurrency": "samples_at_once", "at_once": "calls_at_once"}
+"""Earlier names of keywords."""
+KINDS: Mapping[Any, tuple[Any, str]] = {
+    bool: (bool, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "a text"),
+    Mapping: (Mapping, "a mapping"),
+    type(None): (type(None), "None"),
+}
+"""By a plain kind: what it is, and its name."""
 
 
 class ScorerOptions(BackendChoices, total=False):
@@ -130,13 +148,14 @@ class ScorerOptions(BackendChoices, total=False):
 
     fields: Mapping[str, str]
     seed: int | None
-    concurrency: int | None
+    samples_at_once: int | None
+    longest_answer: int
     report: bool
     cache: Path_ | None
     prices: Prices | Path_ | None
     budget: Budget | str | None
     policy: Policy
-    at_once: int | None
+    calls_at_once: int | None
 
 
 def check_keywords(
@@ -150,8 +169,10 @@ def check_keywords(
     Raises:
         UnknownNameError: names all of them, each with the nearest; an option of one of the metrics
             with how it is given.
+        UsageError: a number, text or switch of another kind; names all of them.
     """
-    names = {*known.__annotations__, *get_type_hints(known), *others}
+    hints = get_type_hints(known)
+    names = {*hints, *others}
     faults = []
     for name in given:
         if name in names:
@@ -164,13 +185,34 @@ def check_keywords(
             faults.append(f"{name!r} is an option of the metric {owner.name}; give it by {text}")
     if faults:
         raise UnknownNameError("; ".join(faults))
+    if faults := [
+        f"{name}: expected {expected}, got {value!r:.60}"
+        for name, value in given.items()
+        if (expected := _other_kind(value, hints.get(name)))
+    ]:
+        raise UsageError("; ".join(faults))
 
 
-def shows_keywords(known: type) -> Callable[[F], F]:
-    """Give a function with ``**options`` a signature that lists the keywords of ``known``."""
+def _other_kind(value: Any, hint: Any) -> str | None:
+    """Return what is expected where a value is not of a plain kind that is hinted at."""
+    kinds = [get_origin(kind) or kind for kind in get_args(hint) or (hint,)]
+    if get_origin(hint) is Mapping:
+        kinds = [Mapping]
+    if hint is None or not all(kind in KINDS for kind in kinds):
+        return None
+    if isinstance(value, bool):
+        fits = bool in kinds
+    else:
+        fits = isinstance(value, tuple(KINDS[kind][0] for kind in kinds))
+    return None if fits else " or ".join(KINDS[kind][1] for kind in kinds)
 
-    def listing(function: F) -> F:
-        own = inspect.signature(function)
+
+def shows_keywords(known: type, renamed: Mapping[str, str] = RENAMED) -> Callable[[F], F]:
+    """Make a function with ``**options`` a :func:`door`; its signature lists those of ``known``."""
+
+    def listing(inner: F) -> F:
+        function = door(renamed)(inner)
+        own = inspect.signature(inner)
         kind = inspect.Parameter.KEYWORD_ONLY
         listed = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
         for base in reversed(known.__mro__):

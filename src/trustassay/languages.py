@@ -2,33 +2,60 @@
 
 from __future__ import annotations
 
+import math
+import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from trustassay.words import is_empty_word, plain_words
-
-__all__ = ["ENGLISH", "language_of"]
+__all__ = ["ENGLISH", "OTHER_LANGUAGE", "language_of"]
 
 ENGLISH = "en"
-SURE = 0.95
-"""Probability from which the package py3langid is believed; below, no language is named."""
-ENGLISH_SHARE = 0.15
-"""Share of words such as "the", "of", "is" from which a text is English without further look."""
+OTHER_LANGUAGE = "other_language"
+"""The only part of the assessment of an answer that a metric's models do not read."""
+LATIN = "la"
+"""Left out: names of species and elements, markup and filler text are taken for it."""
+SHORT = 5
+"""Words up to which an answer's language is told with what it answers."""
+ALONE, TOGETHER = -2.0, -1.0
+"""Log-odds of English below which a text is in another language, alone and with its context."""
+CERTAIN = 0.7
+"""Log-odds of English from which a longer text is English without a look at its context."""
+_WORD = re.compile(r"[^\W\d_]{2,}")
+READ = 1000
+"""Characters that are read of a text, and of a text with its context."""
 
 
-def language_of(text: str) -> str | None:
-    """Return the language of a text as an ISO 639-1 code, or ``None`` where it is not certain.
+def language_of(text: str, context: Sequence[str] = ()) -> str | None:
+    """Return the language of an answer as an ISO 639 code, or ``None`` where it is not certain.
 
-    Names, numbers and very short texts have no certain language, unless most of their letters are
-    of another script than the Latin one. Of 2,696 English statements of
-    WiCE, BEGIN and HealthVer none is taken for another language.
+    An answer of up to five words, and one whose words leave it open, has the language of what
+    stands around it: names and numbers have none of their own. A text of which most letters are
+    of another script than the Latin one needs no context.
+
+    Args:
+        text: the answer. context: what it answers: the question, then the passages.
     """
-    words = list(plain_words(text))
-    if len(words) >= 3 and sum(map(is_empty_word, words)) >= ENGLISH_SHARE * len(words):
-        return ENGLISH
-    language, probability = _identifier().classify(text)
-    return str(language) if probability >= SURE or _other_script(text) else None
+    text = text[:READ]
+    if _other_script(text):
+        return _odds(text)[1]
+    if len(_WORD.findall(text)) > SHORT:
+        odds, other = _odds(text)
+        if odds <= ALONE or odds >= CERTAIN:
+            return other if odds <= ALONE else ENGLISH
+    if not any(map(_WORD.search, context)):
+        return None
+    odds, other = _odds("\n".join((text, *context)))
+    return other if odds < TOGETHER else ENGLISH
+
+
+def _odds(text: str) -> tuple[float, str]:
+    """Return the log-odds of English against the likeliest other language, and which that is."""
+    chances = dict(_identifier().rank(text[:READ]))
+    english = chances.pop(ENGLISH)
+    other = max(chances, key=chances.__getitem__)
+    return math.log((english + 1e-9) / (chances[other] + 1e-9)), other
 
 
 def _other_script(text: str) -> bool:
@@ -44,6 +71,11 @@ def _latin_or_greek(letter: str) -> bool:
 
 @cache
 def _identifier() -> Any:
+    """Return the identifier for the languages of ISO 639-1: with those that have a code of three
+    letters, English is often taken for a Creole, and Chinese for Wu.
+    """
     from py3langid import langid
 
-    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    found = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    found.set_languages([code for code in found.labels if len(code) == 2 and code != LATIN])
+    return found

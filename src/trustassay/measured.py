@@ -7,13 +7,16 @@ entailer. A new version of the weights has a new name, and no figures until they
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-__all__ = ["Agreement", "JudgeTold", "judge_told"]
+__all__ = ["BETTER", "Agreement", "JudgeTold", "judge_told"]
+
+BETTER = "openai:gpt-4o-mini"
+"""An entailer that reads all languages and more closely than the embedded one, at a low price."""
 
 CHANCE = 0.6
 """An interval that ends below it is called hardly better than chance, which is 0.5."""
@@ -37,10 +40,13 @@ class JudgeTold:
 
     sets: what was measured, best first; empty for an entailer that was not measured here.
     near_copies: the AUC on pairs of a supported statement and a near copy that is not. weak: what
-    it does not see. page: where the documentation says more.
+    it does not see. page: where the documentation says more. larger: what a larger judge would cost
+    for the same run, as in ``summary.json``. why: the metric was chosen, if nobody named it.
     """
 
     name: str
+    larger: Mapping[str, Any] | None = None
+    why: str = ""
     sets: tuple[Agreement, ...] = ()
     near_copies: Agreement | None = None
     weak: tuple[str, ...] = ()
@@ -70,17 +76,43 @@ class JudgeTold:
             found += f"; it misses {', '.join(self.weak[:-1])} and {self.weak[-1]}"
         return f"{found}."
 
+    @property
+    def note(self) -> str:
+        """The sentence, what a larger judge costs, and why the run's metric was chosen."""
+        why = f"Why this metric: {self.why}." if self.why else ""
+        return " ".join(filter(None, (self.sentence, self.way_out, why)))
 
-def judge_told(entailer: str, metrics: Collection[str]) -> JudgeTold:
+    @property
+    def way_out(self) -> str:
+        """How to have the same answers judged by a larger model, and what it costs; empty where the
+        entailer is not one that was measured here.
+        """
+        if not self.sets:
+            return ""
+        words = f"A larger judge: --entailer {BETTER}"
+        if not self.larger:
+            return f"{words}."
+        usd, samples = self.larger["usd"], self.larger["samples"]
+        price = "less than 0.01" if usd < 0.01 else f"about {usd:,.2f}"
+        of = f" (prices: {self.larger['prices']})" if self.larger["prices"] else ""
+        return f"{words}, {price} USD for {'this 1' if samples == 1 else f'these {samples:,}'}{of}."
+
+
+def judge_told(
+    entailer: str,
+    metrics: Collection[str],
+    larger: Mapping[str, Any] | None = None,
+    why: str = "",
+) -> JudgeTold:
     """Return how sure an entailer is, by the name in ``run.json``, for a run of these metrics."""
     raw = _figures().get(entailer)
     if raw is None:
-        return JudgeTold(entailer)
+        return JudgeTold(entailer, why=why)
     own = next((name for name in metrics if name in raw["sets"]), PAIRS)
     found = [_agreement(**one) for one in raw["sets"][own]]
     copies = _agreement("near copies", "hand-written minimal pairs", **raw["near_copies"])
     found.sort(key=lambda one: -one.auc)
-    return JudgeTold(entailer, tuple(found), copies, tuple(raw["weak"]), raw["page"])
+    return JudgeTold(entailer, larger, why, tuple(found), copies, tuple(raw["weak"]), raw["page"])
 
 
 def _agreement(data: str, set: str, n: int, auc: float, interval: list[float]) -> Agreement:  # noqa: A002 - as in the file

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 from numpy.typing import NDArray
 
 from trustassay.capabilities import Models
+from trustassay.languages import OTHER_LANGUAGE
 from trustassay.sample import Problem, Sample
 from trustassay.summaries import (
     Mean,
@@ -22,11 +25,13 @@ from trustassay.summaries import (
     WeightedColumns,
     summarised,
 )
+from trustassay.texts import USUAL_LIMITS, TextLimits
 from trustassay.views import View
 
 __all__ = [
     "Assessment",
     "Context",
+    "Direction",
     "Figure",
     "Inventory",
     "Mean",
@@ -39,10 +44,15 @@ __all__ = [
     "Summary",
     "Total",
     "Weighted",
+    "badness_of",
+    "directions",
 ]
 
-_OPTIONAL = frozenset({"usage", "fault"})
-"""Fields of an assessment that are only stored if they are not empty."""
+Direction = Literal["higher", "lower", ""]
+"""Which end of a number is better; neither of a count, a length or a setting."""
+
+_OPTIONAL = frozenset({"usage", "fault", "unit"})
+"""Fields of an assessment that a stored line need not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,9 @@ class Assessment:
     and summary are computed, still count. ``calls`` counts the requests to each capability, and
     ``usage`` for each chat model the calls and their tokens, including those paid for by other
     runs. ``fault`` is the kind of failure, if it is known: that of a
-    :class:`~trustassay.capabilities.CallError`.
+    :class:`~trustassay.capabilities.CallError`. ``unit`` is the number of what its sample belongs
+    to together with others of the run, as answers to one question do, for the intervals of a
+    summary; it is set where assessments are read to be summarised, and is not stored.
     """
 
     id: str
@@ -69,6 +81,7 @@ class Assessment:
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     error: str | None = None
     fault: str | None = None
+    unit: int | None = field(default=None, compare=False)
 
     @classmethod
     def failed(
@@ -79,7 +92,7 @@ class Assessment:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, one line of ``assessments.jsonl``; usage and fault only if set."""
-        named = {f: getattr(self, f) for f in self.__slots__}
+        named = {f: getattr(self, f) for f in self.__slots__ if f != "unit"}
         return {f: value for f, value in named.items() if value or f not in _OPTIONAL}
 
     @classmethod
@@ -96,7 +109,8 @@ class Figure:
     :meth:`Metric.summarise` computes it. ``better`` says whether more of it is better, where the
     statistic does not: "higher", "lower", or "" where neither is.
     ``name`` is a plain name of a few words, for readers who do not know the key; without one the
-    explanation takes its place.
+    explanation takes its place. ``range`` are its least and its largest value, where its unit and
+    statistic do not say them (:meth:`within`).
     """
 
     key: str
@@ -105,13 +119,31 @@ class Figure:
     group: str = ""
     headline: bool = False
     statistic: Statistic | None = None
-    better: Literal["higher", "lower", ""] = ""
+    better: Direction = ""
     name: str = ""
+    range: tuple[float, float] | None = None
+
+    def within(self, score_range: tuple[float, float]) -> tuple[float, float] | None:
+        """Return the least and the largest value, ``None`` where it has no such bounds.
+
+        That of a percentage is 0 to 100, that of a mean or a quantile of scores ``score_range``.
+        """
+        if self.range is not None:
+            return self.range
+        if self.unit == "%":
+            return 0.0, 100.0
+        found = None
+        if isinstance(self.statistic, Mean | Quantile) and self.statistic.of == "score":
+            found = score_range
+        elif isinstance(self.statistic, Mean):
+            found = self.statistic.bounds
+        return found if found is not None and all(map(math.isfinite, found)) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form of the fields that are shown."""
+        """Return the JSON form of the fields that are shown; ``range`` only if there is one."""
         names = ("key", "explanation", "unit", "group", "headline", "name")
-        return {name: getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in names}
+        return found if self.range is None else {**found, "range": list(self.range)}
 
 
 @dataclass(frozen=True)
@@ -121,9 +153,10 @@ class Summary:
     ``values`` holds ``None`` for a figure that does not apply, with the reason in
     ``not_applicable``; ``intervals`` are 95 % confidence intervals, and ``without_interval`` says
     why a figure has none, usually because there are too few samples; ``support`` is the number of
-    samples behind a figure; ``settings`` are the metric's options. ``error`` says why there
-    are no figures if the metric failed to compute them. ``details`` are a few JSON values that
-    the metric's own ``summary_template`` shows.
+    samples behind a figure, and ``units`` that of the independent units, as questions, to which
+    they belong, where these are fewer; ``settings`` are the metric's options. ``error`` says why
+    there are no figures if the metric failed to compute them. ``details`` are a few JSON values
+    that the metric's own ``summary_template`` shows.
     """
 
     values: Mapping[str, float | int | None]
@@ -136,11 +169,12 @@ class Summary:
     without_interval: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    units: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form; ``error`` and ``details`` only if there are any."""
+        """Return the JSON form; ``error``, ``details`` and ``units`` only if there are any."""
         named = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {k: v for k, v in named.items() if v or k not in ("error", "details")}
+        return {k: v for k, v in named.items() if v or k not in ("error", "details", "units")}
 
 
 @dataclass(slots=True)
@@ -170,6 +204,16 @@ class Inventory:
         self.labels += sample.label is not None
         firsts = [aliases[0] for aliases in sample.answers if aliases]
         self.sentence_answers += 2 * sum(map(_reads_as_sentence, firsts)) > len(firsts) > 0
+
+
+def directions(higher: str = "", lower: str = "", neither: str = "") -> dict[str, Direction]:
+    """Return the direction of each part, from names with spaces between them."""
+    groups: tuple[tuple[Direction, str], ...] = (
+        ("higher", higher),
+        ("lower", lower),
+        ("", neither),
+    )
+    return {name: direction for direction, names in groups for name in names.split()}
 
 
 def _reads_as_sentence(text: str) -> bool:
@@ -232,13 +276,15 @@ class Context:
     """The input of a metric for one sample.
 
     sample: with all fields that stages have filled in. models: the models that it may call.
-    prepared: what :meth:`Metric.prepare` returned. seed: the run's.
+    prepared: what :meth:`Metric.prepare` returned. seed: the run's. limits: what else of a sample
+    may be too long, as its number of sentences; its texts are checked already.
     """
 
     sample: Sample
     models: Models
     prepared: Any = None
     seed: int = 0
+    limits: TextLimits = USUAL_LIMITS
 
 
 class Metric(ABC):
@@ -251,6 +297,9 @@ class Metric(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    part_directions: ClassVar[Mapping[str, Direction]] = {}
+    """Which end of each part is better (:func:`directions`). A name that ends with a colon stands
+    for all parts that begin with it. `study` takes parts without a direction for covariates."""
     reads_response: ClassVar[bool] = True
     """Whether a sample without a response gets one before it is assessed."""
     pool: ClassVar[bool] = False
@@ -287,6 +336,20 @@ class Metric(ABC):
         """Whether a low score is good."""
         return False
 
+    def direction_of(self, part: str) -> Direction | None:
+        """Return which end of a part is better; ``None`` for one that is not declared."""
+        if part == OTHER_LANGUAGE:  # of every metric that asks models of certain languages
+            return ""
+        group = part[: part.find(":") + 1]
+        return self.part_directions.get(part, self.part_directions.get(group))
+
+    @property
+    def ordered_by(self) -> str:
+        """What puts answers in order wherever they are listed: ``score``, or a part of the same
+        range and direction that orders better; see :func:`badness_of`.
+        """
+        return "score"
+
     @property
     def verdicts(self) -> Sequence[str]:
         """The possible verdicts, the one of trust first; each has its own colour in the report."""
@@ -296,6 +359,11 @@ class Metric(ABC):
     def stable_below(self) -> float | None:
         """The score from which an answer is no longer stable, if the metric has such a bound."""
         return None
+
+    @property
+    def stability_bound(self) -> float | None:
+        """:attr:`stable_below`, or what holds where a metric leaves this option open."""
+        return self.stable_below
 
     @property
     def line(self) -> str:
@@ -317,6 +385,22 @@ class Metric(ABC):
     def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002
         """Return this metric with every ``auto`` option settled for the samples of a run."""
         return self
+
+    def served_by(self, backends: Mapping[str, Any]) -> Self:
+        """Return this metric with the names of a run's backends, as in ``run.json``.
+
+        Options stay the same; what the metric says of itself (``title``, ``line``,
+        ``stability_bound``) may depend on :attr:`backend_names`.
+        """
+        found = copy.copy(self)
+        object.__setattr__(found, "_backends", dict(backends))
+        return found
+
+    @property
+    def backend_names(self) -> Mapping[str, Any]:
+        """The names of the run's backends by kind; empty where no run is known."""
+        found: Mapping[str, Any] = self.__dict__.get("_backends", {})
+        return found
 
     def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
         """Return the reasons why ``sample`` cannot be scored; called before anything is started."""
@@ -374,6 +458,7 @@ class Metric(ABC):
             found.not_applicable,
             self.settings(),
             found.without_interval,
+            units=found.units,
         )
 
     def weighted(self, assessments: Iterable[Assessment]) -> Weighted:
@@ -423,6 +508,7 @@ class MetricInfo:
     verdicts: tuple[str, ...] = ()
     stable_below: float | None = None
     figures: Mapping[str, Figure] = field(default_factory=dict)
+    ordered_by: str = "score"
 
     @classmethod
     def of(cls, metric: Metric) -> MetricInfo:
@@ -434,8 +520,12 @@ class MetricInfo:
             (float(low), float(high)),
             metric.lower_is_better,
             tuple(metric.verdicts),
-            metric.stable_below,
-            dict(metric.figures),
+            metric.stability_bound,
+            {
+                key: dataclasses.replace(one, range=one.within((float(low), float(high))))
+                for key, one in metric.figures.items()
+            },
+            metric.ordered_by,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -450,9 +540,28 @@ class MetricInfo:
     def from_dict(cls, raw: Mapping[str, Any]) -> MetricInfo:
         """Return the object from the output of :meth:`to_dict`; else TypeError or KeyError."""
         low, high = raw["score_range"]
-        figures = {key: Figure(**figure) for key, figure in raw["figures"].items()}
+        figures = {key: _figure(figure) for key, figure in raw["figures"].items()}
         rest = {"score_range": (low, high), "verdicts": tuple(raw["verdicts"]), "figures": figures}
         return cls(**{**raw, **rest})
+
+
+def badness_of(metric: MetricInfo, assessment: Assessment) -> float | None:
+    """Return how bad an answer is by what its metric is ordered by, from 0, the best, to 1.
+
+    Every list of answers that has the worst first is in this order. ``None`` without a score.
+    """
+    if assessment.score is None:
+        return None
+    value = assessment.parts.get(metric.ordered_by, assessment.score)
+    low, high = metric.score_range
+    return (value - low if metric.lower_is_better else high - value) / (high - low)
+
+
+def _figure(raw: Mapping[str, Any]) -> Figure:
+    if raw.get("range") is None:
+        return Figure(**raw)
+    low, high = raw["range"]
+    return Figure(**{**raw, "range": (low, high)})
 
 
 def _qualified_name(function: Callable[..., Any]) -> str:

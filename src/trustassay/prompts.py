@@ -13,12 +13,14 @@ from typing import Any
 
 import jinja2
 
+from trustassay.errors import UsageError
+
 __all__ = ["Prompt", "PromptError", "fence"]
 
 _VERSION = re.compile(r"\{#-?\s*version\s+(\S+?)\s*-?#\}")
 
 
-class PromptError(ValueError):
+class PromptError(UsageError):
     """A prompt's file cannot be read or filled in; names the file, the line and the fault."""
 
 

@@ -11,12 +11,14 @@ def test_capital(assert_trust):
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
+from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Sample
 
@@ -56,19 +58,20 @@ class AssertTrust:
         Raises:
             AssertionError: the score is out of bounds, or there is none; the message has the
                 reason and the evidence.
-            ValueError: no bound is given; and as ``score``.
+            ValueError: no bound is given, or one that is outside the metric's range; and as
+                ``score``.
         """
         __tracebackhide__ = True
         from trustassay.api import score
-        from trustassay.registry import metric_from_text
+        from trustassay.registry import metric_from_text, read_score
 
         if at_least is None and at_most is None:
-            raise ValueError("assert_trust: expected at_least= or at_most=, a bound of the score")
+            raise UsageError("assert_trust: expected at_least= or at_most=, a bound of the score")
         chosen = metric_from_text(metric) if isinstance(metric, str) else metric
+        low = -math.inf if at_least is None else read_score(chosen, "at_least", at_least)
+        high = math.inf if at_most is None else read_score(chosen, "at_most", at_most)
         run = score([sample], metrics=chosen, **self._backends_of(chosen))
         found = run.assessments[0]
-        low = -float("inf") if at_least is None else at_least
-        high = float("inf") if at_most is None else at_most
         if found.error is None and found.score is not None and low <= found.score <= high:
             return found
         raise AssertionError("\n".join(_message(found, at_least, at_most)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -10,10 +11,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Metric
 
-__all__ = ["metric_class", "metric_from_settings", "metric_from_text", "metric_names"]
+__all__ = ["metric_class", "metric_from_settings", "metric_from_text", "metric_names", "read_score"]
 
 ENTRY_POINT_GROUP = "trustassay.metrics"
 
@@ -57,11 +58,11 @@ def metric_from_settings(name: str, settings: Mapping[str, Any]) -> Metric:
         if key not in known:
             raise UnknownNameError(did_you_mean(f"option of {name}", key, known))
     try:
-        return cls(**settings)
-    except ValueError:  # a function stands there by its name
+        return _built(cls, settings)
+    except UsageError:  # a function stands there by its name
         hints = typing.get_type_hints(cls)
         plain = {k: v for k, v in settings.items() if "Callable" not in str(hints[k])}
-        return cls(**plain)
+        return _built(cls, plain)
 
 
 def metric_from_text(text: str) -> Metric:
@@ -69,7 +70,7 @@ def metric_from_text(text: str) -> Metric:
 
     Raises:
         UnknownNameError: no such metric or option; the message names the nearest known ones.
-        ValueError: a value does not fit its option.
+        UsageError: a value does not fit its option.
     """
     name, _, rest = text.partition(":")
     cls = metric_class(name)
@@ -81,9 +82,48 @@ def metric_from_text(text: str) -> Metric:
         if key not in known:
             raise UnknownNameError(did_you_mean(f"option of {name}", key, known))
         if not separator:
-            raise ValueError(f"{name}: option {key} needs a value, as in {key}=VALUE")
+            raise UsageError(f"{name}: option {key} needs a value, as in {key}=VALUE")
         options[key] = _converted(value, known[key], f"{name}: {key}")
-    return cls(**options)
+    return _built(cls, options)
+
+
+def _built(cls: type[Metric], options: Mapping[str, Any]) -> Metric:
+    """Build a metric; one of another package says by any ``ValueError`` that an option is wrong."""
+    try:
+        return cls(**options)
+    except UsageError:
+        raise
+    except ValueError as error:
+        raise UsageError(f"metric {cls.name}: {error}") from error
+
+
+def read_score(metric: Metric, option: str, given: float | str) -> float:
+    """Return a bound of a metric's scores.
+
+    Args:
+        option: what it was given for, for messages.
+        given: a number, or a text; with a per cent sign it is a percentage of the score's range.
+
+    Raises:
+        UsageError: it is not a finite number, or not in the range, so that it decides nothing.
+    """
+    low, high = metric.score_range
+    text = str(given).strip()
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"{option}: expected a number or a percentage, as in 80%, got {given!r}")
+    if text.endswith("%"):
+        value = low + value / 100 * (high - low)
+    if not low <= value <= high:
+        percent = f"; {value:g} % of that range is {low + value / 100 * (high - low):g}"
+        raise UsageError(
+            f"{option}={text}: {metric.name} scores from {low:g} to {high:g}, so the bound decides "
+            f"nothing{percent if high < value <= 100 and not text.endswith('%') else ''}"
+        )
+    return value
 
 
 @cache
@@ -101,13 +141,13 @@ def _converted(text: str, hint: Any, where: str) -> Any:
             return True
         if text.lower() in {"false", "no", "off", "0"}:
             return False
-        raise ValueError(f"{where}: expected yes or no, got {text!r}")
+        raise UsageError(f"{where}: expected yes or no, got {text!r}")
     for kind, expected in ((int, "a whole number"), (float, "a number")):
         if kind in kinds:
             try:
                 return kind(text)
             except ValueError:
-                raise ValueError(f"{where}: expected {expected}, got {text!r}") from None
+                raise UsageError(f"{where}: expected {expected}, got {text!r}") from None
     return text
 
 

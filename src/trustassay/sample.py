@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from trustassay.errors import UsageError
+
 __all__ = ["Document", "Problem", "Sample", "SampleError", "clean", "is_blank", "question_key"]
 
 
@@ -26,7 +28,7 @@ class Problem(NamedTuple):
         return f"{self.field}: {self.message}"
 
 
-class SampleError(ValueError):
+class SampleError(UsageError):
     """A raw record is not a sample; ``problems`` lists every fault found in it."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -47,6 +49,11 @@ class Document:
     title: str = ""
     supports: tuple[int, ...] | None = None
     excerpt: str | None = None
+
+    @property
+    def blank(self) -> bool:
+        """Whether it has no text, as an empty node of an index; a title alone says nothing."""
+        return is_blank(self.text) and is_blank(self.excerpt or "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the canonical JSON form; absent fields are left out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
-    binomial_interval,
+    bounded_interval,
     fewest_for_quantile,
     mean_interval,
-    quantile_interval,
-    t_interval,
-    too_few,
+    too_few_units,
+    unit_mean,
+    unit_quantile_interval,
 )
 
 __all__ = [
@@ -31,10 +31,13 @@ __all__ = [
     "Total",
     "Weighted",
     "WeightedColumns",
+    "interval_of",
     "summarised",
+    "units_of",
 ]
 
 Floats = NDArray[np.float64]
+Units = NDArray[np.int64]
 Interval = tuple[float, float]
 
 
@@ -86,6 +89,13 @@ class Summarised:
     support: dict[str, int] = field(default_factory=dict)
     not_applicable: dict[str, str] = field(default_factory=dict)
     without_interval: dict[str, str] = field(default_factory=dict)
+    units: dict[str, int] = field(default_factory=dict)
+
+
+def units_of(assessments: Iterable[Any]) -> Units | None:
+    """Return the unit of each assessment, -1 where it is one by itself; ``None`` if all are."""
+    units = np.array([-1 if one.unit is None else one.unit for one in assessments], np.int64)
+    return units if (units >= 0).any() else None
 
 
 def summarised(
@@ -96,28 +106,35 @@ def summarised(
     """Return figures over assessments, which are read once.
 
     A figure counts the assessments without an error that have its score, verdict or part; if
-    there are none, it does not apply.
+    there are none, it does not apply. Assessments of one unit are not independent: intervals are
+    over units, and so is the least number that they need.
     """
     found = Summarised()
     columns = {key: array("d") for key in statistics}
+    units = array("q")
     for assessment in assessments:
         found.n += 1
         found.failed += assessment.error is not None
         if assessment.error is not None:
             continue
+        units.append(-1 if assessment.unit is None else assessment.unit)
         for key, statistic in statistics.items():
             value = _value(statistic, assessment)
-            if value is not None:
-                columns[key].append(value)
+            columns[key].append(math.nan if value is None else value)
+    of_all = np.array(units, dtype=np.int64)
     for key, statistic in statistics.items():
-        numbers = np.frombuffer(columns[key], dtype=float) if columns[key] else np.empty(0)
+        column = np.array(columns[key])
+        there = ~np.isnan(column)
+        numbers, own = column[there], of_all[there]
         found.support[key] = len(numbers)
         if not len(numbers):
             found.values[key] = None
             found.not_applicable[key] = "no sample has it" if found.n else "no sample was scored"
             continue
         found.values[key] = _value_of(statistic, numbers)
-        interval = _interval_of(statistic, numbers, score_range)
+        if (count := _units_in(own)) < len(own):
+            found.units[key] = count
+        interval = interval_of(statistic, numbers, own, score_range)
         if isinstance(interval, str):
             found.without_interval[key] = interval
         elif interval is not None:
@@ -145,35 +162,38 @@ def _value_of(statistic: Statistic, numbers: Any) -> float:
     return float(numbers.mean()) * (100 if isinstance(statistic, Share) else 1)
 
 
-def _interval_of(
-    statistic: Statistic, numbers: Any, score_range: tuple[float, float]
+def _units_in(units: Units) -> int:
+    """Return the number of different units; each of -1 is one by itself."""
+    together = units[units >= 0]
+    return len(units) - len(together) + len(np.unique(together))
+
+
+def interval_of(
+    statistic: Statistic, numbers: Floats, units: Units, score_range: tuple[float, float]
 ) -> Interval | str | None:
-    """Return the interval of a figure, why it has none, or ``None`` if it needs none."""
+    """Return the interval of a figure, why it has none, or ``None`` if it needs none.
+
+    Args:
+        numbers: what each answer contributes, shape (n,). units: the number of each one's unit, -1
+            for one by itself, shape (n,). score_range: the bounds of the score.
+    """
     if isinstance(statistic, Total):
         return None
-    n, fewest = len(numbers), FEWEST_FOR_MEANS
-    if isinstance(statistic, Share):
-        fewest = FEWEST
-    elif isinstance(statistic, Quantile):
+    mean = unit_mean(numbers, units)
+    fewest = FEWEST if isinstance(statistic, Share) else FEWEST_FOR_MEANS
+    if isinstance(statistic, Quantile):
         fewest = max(FEWEST, fewest_for_quantile(statistic.q))
-    if reason := too_few("samples", n, fewest):
+    if reason := too_few_units(len(numbers), _units_in(units), mean.units, fewest):
         return reason
     if isinstance(statistic, Quantile):
-        return quantile_interval(np.sort(numbers), statistic.q)
+        if statistic.q != 0.5 and _units_in(units) < len(numbers):
+            return "samples of one unit are not independent; of them only a median has an interval"
+        found = unit_quantile_interval(numbers, units, statistic.q)
+        return found or "too few units for this quantile"
     if isinstance(statistic, Share):
-        low, high = binomial_interval(float(numbers.sum()), n)
+        low, high = mean_interval(*mean)
         return 100 * low, 100 * high
-    return _interval_of_mean(numbers, score_range if statistic.of == "score" else statistic.bounds)
-
-
-def _interval_of_mean(numbers: Any, bounds: tuple[float, float] | None) -> Interval | None:
-    n, mean, variance = len(numbers), float(numbers.mean()), float(numbers.var()) / len(numbers)
-    if bounds is None or not all(map(math.isfinite, bounds)):
-        return t_interval(mean, variance, n)
-    least, width = bounds[0], bounds[1] - bounds[0]
-    share = min(max((mean - least) / width, 0.0), 1.0)
-    low, high = mean_interval(share, variance / width**2, n)
-    return least + width * low, least + width * high
+    return bounded_interval(mean, score_range if statistic.of == "score" else statistic.bounds)
 
 
 class Weighted(Protocol):
@@ -194,6 +214,18 @@ class Weighted(Protocol):
 
     def inputs(self, key: str, /) -> Floats:
         """Return what a figure takes of each answer, shape (n, c); NaN where it does not count."""
+        ...
+
+    def keys(self) -> Set[str]:
+        """Return the keys of the figures."""
+        ...
+
+    def counted(self, key: str, /) -> NDArray[np.bool_]:
+        """Return whether each answer is among those that a figure is a mean of, shape (n,).
+
+        A figure that itself says how answers fall into such groups, as an F1 of refusals, counts
+        all that did not fail.
+        """
         ...
 
 
@@ -239,6 +271,14 @@ class WeightedColumns:
     def inputs(self, key: str) -> Floats:
         """Return what a figure takes of each answer, shape (n, 1)."""
         return self.columns[key][:, None]
+
+    def keys(self) -> Set[str]:
+        """Return the keys of the figures."""
+        return self.statistics.keys()
+
+    def counted(self, key: str) -> NDArray[np.bool_]:
+        """Return whether each answer has what the figure is made of, shape (n,)."""
+        return ~np.isnan(self.columns[key])
 
 
 def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:

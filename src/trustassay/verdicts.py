@@ -10,11 +10,20 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, get_args
 
-__all__ = ["VERDICTS", "Found", "Verdict", "verdict_in"]
+from trustassay.prose import CITED, CONDITION
+
+__all__ = ["REPAIR", "REPAIR_PROMPT", "VERDICTS", "Found", "Verdict", "verdict_in"]
 
 Verdict = Literal["support", "neutral", "contradict"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """In the order of the probabilities of an entailment."""
+REPAIR = (
+    "Your reply names none of the three, or more than one. Reply once more, with one word and "
+    "nothing else: SUPPORTS, CONTRADICTS or NEITHER."
+)
+"""What asks once more after a reply that names no verdict."""
+REPAIR_PROMPT = "verdict-again/1"
+"""Its name and version, in the stored call."""
 
 
 class Found(NamedTuple):
@@ -34,16 +43,25 @@ _WORDS: dict[Verdict, str] = {
 _ANY = "|".join(f"(?P<{verdict}>{words})" for verdict, words in _WORDS.items())
 _NAMED = re.compile(rf"(?<![\w-])(?:{_ANY})(?![\w-])", re.IGNORECASE)
 _NEGATION = re.compile(
-    r"(?:\b(?:not|no|never|nothing|nor|without|cannot|isn't|doesn't|don't|didn't|can't|won't"
-    r"|hardly|barely|partly|partially|fails? to|rather than|instead of)|n't)"
+    r"(?:^[\W_]{0,9}to|\b(?:not|no|never|nothing|nor|without|cannot|isn't|doesn't|don't|didn't|can't"
+    r"|won't|hardly|barely|partly|partially|almost|nearly|else|otherwise|fails? to|rather than"
+    r"|instead of|could|may|might|would|should|order to|nicht|keine?|pas|non|niet|geen|nie"
+    r"|не)|n't)"
     r"(?:\s+(?:be|is|are|fully|directly|clearly|explicitly|actually|really|quite|either|it"
-    r"|necessarily))*\s*$",
+    r"|necessarily|also|well|even))*\s*$",
     re.IGNORECASE,
 )
 """What, just before a verdict's word, takes it back: "does not support" names no verdict."""
+_DISMISSED = re.compile(
+    r"[^.!?;:=\n]{0,60}(?:\?|\bonly (?:partially|partly|in part)\b)"
+    r"|[\"'`*]{0,4}\s{0,4}[:=]\s{0,4}[\"'`*]{0,4}(?!1\b)(?:\d|no|not|false|none)\b",
+    re.IGNORECASE,
+)
+"""What, just behind it, does: "supports?", "supports: no", ``"supports": false``."""
 _DENIED = re.compile(
     r"\b(?:not(?!\s+(?:only|just|merely|simply)\b)|no(?!\s*\d)|none|never|nothing|nobody|nor"
-    r"|without|cannot|unable|hardly|barely|lack(?:s|ed|ing)?|fail(?:s|ed)? to)\b"
+    r"|(?:wrong|false|untrue|unlikely)(?: \w+)? (?:that|to)|without|cannot|unable|hardly|barely"
+    r"|lack(?:s|ed|ing)?|fail(?:s|ed)? to)\b"
     r"(?!\s+(?:an?\s+|any\s+)?doubt\b)|n't\b",
     re.IGNORECASE,
 )
@@ -88,9 +106,11 @@ def verdict_in(text: str) -> Found | None:
     places agree; else lines that hold nothing but such a word, where they agree. Else the first
     line with a verdict's word in it: it names one if it begins with it alone ("SUPPORTS. ..."), or
     if all words in it mean the same. A word that is taken back ("no passage supports", "partly
-    supports") or left open ("whether it supports") counts for nothing: it is none of the three.
+    supports", "supports: no"), left open ("whether it supports", "could support") or under a
+    condition counts for nothing: it is none of the three.
     """
-    marked = [_found(match) for match in _MARKED.finditer(text) if not _denied(text, match.start())]
+    text = CITED.sub(lambda match: " " * len(match[0]), text.replace("_", " "))
+    marked = [_found(match) for match in _MARKED.finditer(text) if _stands(text, match)]
     if marked:
         return _agreed(marked)
     lines = text.splitlines(keepends=True)
@@ -100,12 +120,21 @@ def verdict_in(text: str) -> Found | None:
     for line in lines:
         named = _named(line)
         if named:
-            if alone := _ALONE.match(line.rstrip()):
-                named = [_found(alone)]
+            if (alone := _ALONE.match(line.rstrip())) and _stands(line, alone):
+                named = [_found(alone), *_whole_lines(re.split(r"(?<=[.!?])\s", line)[1:])]
             first = _agreed(named)
             return first and Found(first.verdict, start + first.start)
         start += len(line)
     return None
+
+
+def _stands(text: str, match: re.Match[str]) -> bool:
+    """Whether what a place says is not denied, dismissed or under a condition there."""
+    end = match.end(match.lastgroup or 0)
+    rest = _BREAK.split(text[end : end + CLAUSE], maxsplit=1)[0]
+    return not (
+        _DISMISSED.match(text, end) or CONDITION.search(rest) or _denied(text, match.start())
+    )
 
 
 def _agreed(found: list[Found]) -> Found | None:
@@ -131,15 +160,17 @@ def _named(line: str) -> list[Found]:
     both = [(match.start(), match.end()) for match in _NEITHER_NOR.finditer(line)]
     named = [Found("neutral", start) for start, _ in both]
     bare = _NEITHER_NOR.sub(lambda match: " " * len(match[0]), line) if both else line
-    named += [one for one in map(_found, _NAMED.finditer(bare)) if not _taken_back(bare, one)]
+    named += [_found(one) for one in _NAMED.finditer(bare) if not _taken_back(bare, one)]
     return sorted(named, key=lambda one: one.start)
 
 
-def _taken_back(line: str, found: Found) -> bool:
-    before = line[max(0, found.start - REACH) : found.start]
-    if _NEGATION.search(before) or _OPEN.search(before):
+def _taken_back(line: str, match: re.Match[str]) -> bool:
+    before = line[max(0, match.start() - REACH) : match.start()]
+    if _NEGATION.search(before) or _OPEN.search(before) or _DISMISSED.match(line, match.end()):
         return True
-    return found.verdict != "neutral" and _denied(line, found.start)
+    if CONDITION.search(_BREAK.split(line[match.end() : match.end() + CLAUSE], maxsplit=1)[0]):
+        return True
+    return not match["neutral"] and _denied(line, match.start())
 
 
 def _denied(text: str, place: int) -> bool:

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 __all__ = ["content_words", "is_empty_word", "is_negation", "plain_words"]
 
+REMEMBERED = 10_000
+"""Characters of the longest text whose words are kept in memory."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NEGATIONS = frozenset(
     "no not none never neither nor nobody nothing nowhere cannot without hardly fails".split()
@@ -33,7 +35,8 @@ def plain_words(text: str) -> Iterator[str]:
     """Yield the words of a text in order, folded; numerals and numbers as digits: ``1,000`` and
     ``1000`` are the same word, and so are ``two`` and ``2``.
     """
-    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", text).casefold()):
+        word = match.group()
         bare = _NUMERALS.get(word, word).replace("’", "'")
         yield bare.replace(",", "").rstrip(".") if bare[0].isdigit() else bare
 
@@ -48,12 +51,16 @@ def is_empty_word(word: str) -> bool:
     return word in _EMPTY_WORDS
 
 
-@lru_cache(maxsize=8192)
 def content_words(text: str) -> tuple[str, ...]:
     """Return the different content words of a text in order, without common English endings:
     "elephants" is "elephant" and "lived" is "liv". Negations and words that say nothing by
     themselves are left out.
     """
+    return _content_words(text) if len(text) <= REMEMBERED else _content_words.__wrapped__(text)
+
+
+@lru_cache(maxsize=8192)
+def _content_words(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for word in plain_words(text):
         if word[0].isdigit():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from trustassay.backends.agreement import (
     novel_agreement,
     word_likeness,
 )
-from trustassay.backends.functions import FunctionSimilarity
+from trustassay.backends.functions import FunctionEmbedder, FunctionSimilarity
 from trustassay.capabilities import Probabilities, QuestionSimilarity
 from trustassay.errors import BackendError, UnknownNameError
 
@@ -146,3 +147,22 @@ def test_a_function_is_a_similarity() -> None:
 
 def shorter(text: str, reference: str) -> bool:
     return len(text) < len(reference)
+
+
+def test_a_function_is_an_embedder() -> None:
+    found = resolve.blocking(
+        resolve.embedder(lambda texts: [[len(text), 0.0, 1.0] for text in texts])
+    )
+    vectors = found.vectors(["a", "bcd"])
+    assert vectors.shape == (2, 3)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1)
+    assert vectors[1, 0] == pytest.approx(3 / 10**0.5)
+
+    def answer(given: object, _: list[str]) -> object:
+        return given
+
+    for wrong in ([[1.0]], [1.0, 2.0], [[float("nan")], [1.0]], "no", [[0.0], [1.0]]):
+        with pytest.raises(BackendError, match="expected 2 vectors of finite numbers"):
+            resolve.blocking(resolve.embedder(partial(answer, wrong))).vectors(["a", "b"])
+    with pytest.raises(BackendError, match="is a class"):
+        resolve.embedder(FunctionEmbedder)  # type: ignore[arg-type]

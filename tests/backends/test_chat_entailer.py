@@ -129,6 +129,18 @@ def test_one_reply_without_probabilities_is_one_verdict() -> None:
     assert all(text in request.messages[0].content for text in PAIR)
 
 
+@pytest.mark.parametrize("unread", ["Hm.", ""])
+def test_a_reply_without_a_verdict_is_asked_for_once_more(unread: str) -> None:
+    model = Says(lambda r: "CONTRADICTS" if r.prompt == "verdict-again/1" else unread)
+    assert asked(model) == (0, 0, 1)
+    first, again = model.requests
+    assert [one.role for one in again.messages] == ["user", "assistant", "user"][
+        : 3 if unread else 1
+    ]
+    assert first.messages[0].content in again.messages[0].content
+    assert again.messages[-1].content.endswith("nothing else: SUPPORTS, CONTRADICTS or NEITHER.")
+
+
 def test_repeats_are_asked_where_no_probabilities_are_told() -> None:
     model = Says(lambda r: ["SUPPORTS", "CONTRADICTS", "SUPPORTS", "Hm.", "SUPPORTS"][r.repeat])
     assert asked(model, Judging(repeats=5)) == (0.75, 0, 0.25)
@@ -144,6 +156,7 @@ def test_too_few_verdicts_are_a_failure_of_the_pair(good: int, repeats: int) -> 
     with pytest.raises(UnparsedError, match=r"none of.*<b>Hm\.</b>") as error:
         asked(model, Judging(repeats=repeats))
     assert error.value.kind == "unparsed"
+    assert len(model.requests) == max(repeats, 2)
 
 
 # ------------------------------------------------------------------------------ how it is named

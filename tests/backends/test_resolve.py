@@ -258,9 +258,12 @@ def test_embedders_that_are_none() -> None:
         embedder("embeded")
     with pytest.raises(UnknownNameError, match="unknown option of hf 'template'"):
         embedder("hf:x?template=none")
-    for wrong in (3, Vectors, str.upper):
-        with pytest.raises(BackendError, match="expected an embedder with name and vectors"):
-            embedder(wrong)  # type: ignore[arg-type]
+    with pytest.raises(
+        BackendError, match=r"expected an embedder \(an object or a function\), got 3"
+    ):
+        embedder(3)  # type: ignore[arg-type]
+    with pytest.raises(BackendError, match="Vectors is a class"):
+        embedder(Vectors)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------ documentation

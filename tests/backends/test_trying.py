@@ -66,7 +66,7 @@ def test_what_works(uri: str, capability: str, state: str) -> None:
         ("python:tried_backends:fails", "tried_backends:fails failed: KeyError: 'x'"),
         ("entailer=python:tried_backends:write", "got a coroutine function"),
         ("entailer=python:tried_backends:fails", "TypeError"),
-        ("embedder=python:tried_backends:judge", "expected an embedder"),
+        ("embedder=python:tried_backends:judge", "TypeError"),
         ("python:tried_backends:nothing", "unknown name in tried_backends"),
         ("replay:none.jsonl", "No such file"),
         ("hf:./none", "there is no such folder"),

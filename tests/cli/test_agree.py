@@ -29,6 +29,22 @@ def test_agreement_as_tables_and_as_json(cli: Cli, tmp_path: Path) -> None:
     assert "q0: ann 1, bob 5" in said.err
 
 
+def test_the_scale_is_given_or_said_to_be_unknown(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text(TABLE.replace(",3", ",4"))
+    said = cli("agree", "r.csv", "--json")
+    assert "levels that occur: 1, 2, 4, 5; the whole scale is not known" in said.err
+    given = cli("agree", "r.csv", "--levels", "1..5", "--machine", "bob", "--json")
+    assert "levels: 1, 2, 3, 4, 5" in given.err
+    assert "judge with people" in given.err
+    one, other = (json.loads(each.out) for each in (said, given))
+    assert (one["levels_declared"], other["levels_declared"]) == (False, True)
+    for name, same in (("kappa", True), ("kappa_quadratic", False)):
+        assert (one["pairs"][0][name]["value"] == other["pairs"][0][name]["value"]) == same
+    wrong = cli("agree", "r.csv", "--levels", "1..4")
+    assert wrong.status == 2
+    assert "r.csv:6: rating: '5' is not among the levels" in wrong.err
+
+
 def test_words_columns_and_hostile_names(cli: Cli, tmp_path: Path) -> None:
     rows = [
         {"q": "a\nforged: line\x1b[31m", "who": who, "mark": mark}
@@ -108,10 +124,10 @@ def test_all_faults_of_a_rubric_are_named_at_once(cli: Cli, tmp_path: Path) -> N
 
 
 def test_words_that_the_parser_cannot_tell_are_refused(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "tone.yaml").write_text(MINE.replace("name: kind", 'name: "(kind)"'))
+    (tmp_path / "tone.yaml").write_text(MINE.replace("name: kind", 'name: "Score: 1"'))
     said = cli("rubric", "check", "tone.yaml")
     assert said.status == 2
-    assert "the reply '(kind)' is read as 'none' and not as '2'" in said.err
+    assert "the reply 'Score: 1' is read as 'several' and not as '1'" in said.err
     (tmp_path / "twice.yaml").write_text(MINE.replace("name: kind", "name: Rude"))
     assert "two levels are called 'rude'" in cli("rubric", "check", "twice.yaml").err
 

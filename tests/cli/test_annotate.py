@@ -49,6 +49,42 @@ def test_a_sheet_there_and_back_and_how_far_its_raters_agree(cli: Cli, tmp_path:
     assert found["disputes"][0]["ratings"] == {"anna": "0", "bela": "5"}
 
 
+def test_one_rubric_of_several_is_read_by_every_command(cli: Cli, tmp_path: Path) -> None:
+    rows = answers(4)
+    jsonl(tmp_path / "a.jsonl", rows)
+    assert cli("score", "a.jsonl", "--entailer", "lexical", "--out", "run").status == 0
+    raters = ["--rater", "anna", "--rater", "bela"]
+    start = ["annotate", "run", *raters, "--rubric", "answer", "--rubric", "verdict"]
+    cli(*start, "--export", "s.csv")
+    for sheet in ("s-anna.csv", "s-bela.csv"):
+        with (tmp_path / sheet).open(encoding="utf-8-sig", newline="") as file:
+            header, *table = csv.reader(file)
+        for place, row in enumerate(table):
+            row[1:3] = str(place % 6), ("yes", "no")[place % 2]
+        with (tmp_path / sheet).open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([header, *table])
+    said = cli(*start, "--import", "s-anna.csv", "--import", "s-bela.csv")
+    assert "32 of 32 ratings were new or different" in said.err
+    verdict = ("--field", "rating=verdict")
+    for command in (
+        ("agree", "ratings.jsonl"),
+        ("study", "run", "--ratings", "ratings.jsonl"),
+        ("label", "run", "--ratings", "ratings.jsonl", "--number", "2"),
+        ("calibrate", "run", "--ratings", "ratings.jsonl"),
+        ("report", "run", "--ratings", "ratings.jsonl"),
+    ):
+        said = cli(*command)
+        assert said.status == 2, command
+        assert "expected --field rating=RUBRIC with one of answer, verdict" in said.err, command
+        said = cli(*command, *verdict)
+        assert "rubrics" not in said.err, command
+    found = json.loads(cli("agree", "ratings.jsonl", *verdict, "--json").out)
+    assert found["raters"] == {"anna": 8, "bela": 8}
+    said = cli("report", "run", *verdict)
+    assert said.status == 2
+    assert "--field: is about the file of --ratings" in said.err
+
+
 def test_bad_input_is_told_and_nothing_started(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", answers(4))
     (tmp_path / "empty.jsonl").touch()

@@ -4,6 +4,7 @@ import io
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,22 +33,98 @@ def test_the_command_that_is_proposed_works(cli: Cli, tmp_path: Path, name: str)
     assert summary_of(tmp_path / "my run")["metrics"]["faithfulness"]["n"] == 42
 
 
+@pytest.mark.parametrize(
+    ("name", "rows", "works"),
+    [
+        ("log.jsonl", [{"Prompt": "Q?", "answer": "A.", "contexts": ["p"]}], True),
+        ("log.jsonl", [{"Prompt": "Q?", "answer": "A.", "contexts": None}], True),
+        ("log.jsonl", [{"ask": {"text": "Q?"}, "answer": "A.", "evidence": "p"}], True),
+        ("log.jsonl", [{"Prompt": "Q?", "answer": None, "contexts": ["p"]}], False),
+        ("log.jsonl", [{"Prompt": 7, "answer": "A.", "contexts": ["p"]}], False),
+        ("log.jsonl", [{"Prompt": "Q?", "Reply": "A.", "chunk": 7}], False),
+        ("log.jsonl", [{"Prompt": "Q?", "Reply": "A.", "source": "https://example.org"}], False),
+        ("log.jsonl", [ROW, ROW | {"id": 1.5}], False),
+        ("log.jsonl", [ROW, {"question": "Q?"}], False),
+        ("log.jsonl", [{"messages": [{"role": "user", "content": "Q?"}]}], False),
+        ("log.jsonl", [{"messages": ["Q?", "A."]}], False),
+        ("log.csv", "Prompt,Reply\nQ?,A.\n", False),
+        ("log.csv", "Question,Answer\nQ?,A.\n", False),
+        ("log.csv", "Question,Answer,Source\nQ?,A.,Handbook\n", False),
+        ("log.csv", "Prompt,Answer,Context\nQ?,A.,p\n", True),
+    ],
+)
+def test_a_command_is_proposed_only_where_it_works(
+    cli: Cli, tmp_path: Path, name: str, rows: Any, works: bool
+) -> None:
+    if isinstance(rows, str):
+        (tmp_path / name).write_text(rows)
+    else:
+        jsonl(tmp_path / name, rows)
+    said = cli("score", name, *LEXICAL)
+    assert said.status == 2
+    proposed = [line for line in said.err.splitlines() if line.startswith("  trustassay")]
+    assert bool(proposed) == works, said.err
+    for line in proposed:
+        again = cli(*shlex.split(line)[1:])
+        assert again.status == 0, again.err
+
+
 def test_questions_and_answers_alone_are_told_what_they_lack(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "log.jsonl", [{"question": "Q?", "answer": "A."}] * 9)
     said = cli("score", "log.jsonl", *LEXICAL)
     assert said.status == 2
     assert "log.jsonl:1 and 8 more: response: is missing" in said.err
-    assert "  trustassay score log.jsonl --entailer lexical --field response=answer\n" in said.err
+    assert "add what names the response:\n  --field response=answer\n" in said.err
     assert "documents=" not in said.err
     assert "give --retriever" in said.err
+    (tmp_path / "log.csv").write_text("Question,Answer,Sources\nQ?,A.,Handbook\n")
+    said = cli("score", "log.csv", *LEXICAL)
+    assert "log.csv:2: documents: is missing (Sources holds a link or a title; expected" in said.err
+
+
+def test_a_chat_without_an_answer_is_told_as_such(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "log.jsonl", [{"messages": [{"role": "user", "content": "Q?"}]}])
+    said = cli("score", "log.jsonl")
+    assert "log.jsonl:1: response: is missing (messages ends with a question; " in said.err
+    assert "--field response" not in said.err
 
 
 def test_without_a_guess_the_name_is_left_open(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "log.jsonl", [{"a": "Q?", "b": "A."}])
     said = cli("score", "log.jsonl")
-    assert "metric grounding: no sample can be read" in said.err
-    assert "each NAME stands for one of these fields" in said.err
-    assert "--field question=NAME" in said.err
+    assert "no sample can be read" in said.err
+    assert "where NAME is one of these fields:\n  --field question=NAME\n" in said.err
+
+
+def two_files(tmp_path: Path, **of_second: Any) -> None:
+    rows = [{"id": i, "question": f"Q{i}?", "answer": "A.", "context": "A."} for i in range(3)]
+    jsonl(tmp_path / "small.jsonl", rows)
+    jsonl(tmp_path / "large.jsonl", [row | of_second for row in rows])
+
+
+def test_files_of_several_models_are_pooled(cli: Cli, tmp_path: Path) -> None:
+    two_files(tmp_path)
+    assert cli("score", "small.jsonl", "large.jsonl", *LEXICAL, "--out", "run").status == 0
+    samples = [json.loads(line) for line in (tmp_path / "run" / "samples.jsonl").open()]
+    ids = [f"{i}-{model}" for model in ("small", "large") for i in range(3)]
+    assert [(one["id"], one["model"]) for one in samples] == [(one, one[2:]) for one in ids]
+    assert summary_of(tmp_path / "run")["metrics"]["faithfulness"]["units"]["mean"] == 3
+    ranked = cli("rank", "small.jsonl", "large.jsonl", "--metric", "faithfulness", *LEXICAL)
+    assert "3 questions that all models answered" in ranked.err
+    planned = cli("plan", "small.jsonl", "large.jsonl", *LEXICAL)
+    assert "6 samples" in planned.err
+
+
+def test_of_several_files_faults_name_their_own(cli: Cli, tmp_path: Path) -> None:
+    two_files(tmp_path, model="small")
+    said = cli("score", "small.jsonl", "large.jsonl", *LEXICAL)
+    assert "large.jsonl:1: id: '0-small' is already used by an earlier record" in said.err
+    two_files(tmp_path, context=7)
+    assert "large.jsonl:1: context: expected" in cli("score", "small.jsonl", "large.jsonl").err
+    assert "no.jsonl: no such file" in cli("score", "small.jsonl", "no.jsonl").err
+    assert "small.jsonl: is given twice" in cli("score", "small.jsonl", "small.jsonl").err
+    (tmp_path / "large.jsonl").write_text("")
+    assert "large.jsonl: contains no records" in cli("score", "small.jsonl", "large.jsonl").err
 
 
 def test_standard_input_is_scored_and_scored_again(

@@ -394,7 +394,10 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 def test_a_reply_of_a_megabyte(cli: Cli, tmp_path: Path, server: LlmServer) -> None:
     server.change(reply="text:" + "x" * 900_000)
     questions(tmp_path / "q.jsonl", 2)
-    said = cli("score", "q.jsonl", "--model", uri(server), *LEXICAL, "--out", "run")
+    asking = ("score", "q.jsonl", "--model", uri(server), *LEXICAL, "--out", "run")
+    said = cli(*asking)
+    assert (said.status, said.err.count("2 of 2 samples failed: too long to assess")) == (1, 1)
+    said = cli(*asking, "--longest-answer", "1000000")
     assert said.status == 0
     assert len(lines_of(tmp_path / "run" / "samples.jsonl")[1]["response"]) == 900_000
 

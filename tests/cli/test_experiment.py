@@ -272,7 +272,7 @@ def test_models_are_ranked_by_every_variant(tmp_path: Path, experiment: Experime
     assert single["order"]["order"] == ["good", "fair", "poor"]
     assert single["order"]["pairs_not_told_apart"] == 0
     assert single["Kendall's tau"]["value"] == 1
-    assert single["Kendall's tau"]["interval"] == [1, 1]
+    assert "interval" not in single["Kendall's tau"]  # one order of three models
     assert rows["single, nearest, tv"]["tables"] == []
     # The shorter is "odd": this rule turns the order around.
     assert rows["length: the shorter"]["Kendall's tau"]["value"] == -1

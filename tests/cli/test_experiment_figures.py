@@ -58,8 +58,8 @@ def test_shuffled_choices_show_who_takes_the_first(tmp_path: Path, experiment: E
     assert same["knows"]["letters"] == rows["knows"]["letters"]
     # What they chose can be ranked: each has the other as its reference.
     ranked = experiment("fewl-rank", "out/answers.jsonl", *options, "--json", "--out", "ranked")
-    assert ranked.exit_code == 1, ranked.stderr  # "I don't know" is no reference
-    assert "refused to answer" in ranked.stderr
+    assert ranked.exit_code == 0, ranked.stderr  # "I don't know" counts, as in the paper
+    assert "refused to answer" not in ranked.stderr
     assert "knows" in rows_of(ranked.stdout)["true accuracy"]
 
 

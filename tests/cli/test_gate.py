@@ -29,6 +29,7 @@ def test_pass(cli: Cli, runs: Path) -> None:
     assert said.out == ""
     assert "gate: pass" in said.err
     assert "0 answers got worse" in said.err
+    assert "grounding: scored 30 → 30, failed 0 → 0, missing 0 → 0" in said.err
 
 
 def test_fail_lists_the_answers_and_writes_the_files(cli: Cli, runs: Path, tmp_path: Path) -> None:
@@ -50,14 +51,31 @@ def test_fail_lists_the_answers_and_writes_the_files(cli: Cli, runs: Path, tmp_p
 @pytest.mark.parametrize(("counts_as", "status"), [("undecided", 4), ("fail", 1), ("pass", 0)])
 def test_undecided(cli: Cli, runs: Path, counts_as: str, status: int) -> None:
     said = cli(
-        *("gate", runs / "one", "--no-worse-than", runs / "base"),
+        *("gate", runs / "junk", "--min", f"{CITED}=60"),
         *("--undecided", counts_as, "--junit", "gate.xml"),
     )
     assert said.status == status
     assert "gate: undecided" in said.err
+    assert "more samples would make it pass" in " ".join(said.err.split())
     root = ET.parse("gate.xml").getroot()
     expected = {"undecided": ("0", "1"), "fail": ("1", "0"), "pass": ("0", "0")}[counts_as]
     assert (root.get("failures"), root.get("skipped")) == expected
+
+
+@pytest.mark.parametrize(("counts_as", "status"), [("undecided", 4), ("fail", 1), ("pass", 4)])
+def test_what_nothing_can_decide_never_passes(
+    cli: Cli, runs: Path, counts_as: str, status: int
+) -> None:
+    said = cli(
+        *("gate", runs / "one", "--no-worse-than", runs / "base", "--allow-missing", "29"),
+        *("--undecided", counts_as, "--junit", "gate.xml"),
+    )
+    assert said.status == status
+    assert "gate: untestable" in said.err
+    root = ET.parse("gate.xml").getroot()
+    assert (root.get("failures"), root.get("errors")) == (
+        ("1", "0") if counts_as == "fail" else ("0", "1")
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +85,10 @@ def test_undecided(cli: Cli, runs: Path, counts_as: str, status: int) -> None:
         (("--min", "trust_score=60"), "did you mean"),
         (("--min", "grounding.trust_score"), "--min: expected FIGURE=NUMBER"),
         (("--max", "grounding.n=many"), "--max: expected FIGURE=NUMBER"),
-        (("--margin", "5", "--min", f"{CITED}=1"), "--margin: has an effect with --no-worse-than"),
+        (("--margin", "5", "--min", f"{CITED}=5"), "--margin: has an effect with --no-worse-than"),
+        (("--allow-missing", "2", "--min", f"{CITED}=5"), "--allow-missing: has an effect with"),
+        (("--allow-missing", "x", "--no-worse-than", "nowhere"), "--allow-missing: expected a"),
+        (("--min", f"{CITED}=0.6"), "this is 0.6 % and not 60 %"),
         (("--no-worse-than", "nowhere"), "nowhere: holds no run; expected the folder of a run"),
     ],
 )

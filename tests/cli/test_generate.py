@@ -249,10 +249,10 @@ def test_so_many_calls_at_once_as_the_command_says(
     questions(tmp_path / "q.jsonl", 60)
     server.change(latency_ms=20)
     model = uri(server, concurrency=300)
-    said = cli(*ASKED, "--model", model, "--concurrency", "8")
+    said = cli(*ASKED, "--model", model, "--calls-at-once", "8")
     assert said.status == 0
     assert server.stats()["at_once"] == 8
-    assert f"--concurrency 8 limits openai:test@{server.base_url} to less" in said.err
+    assert f"--calls-at-once 8 limits openai:test@{server.base_url} to less" in said.err
     assert "concurrency=300" in said.err
 
 

@@ -167,7 +167,8 @@ def test_the_same_seed_gives_the_same_set_and_another_one_another(
     assert (tmp_path / "asked.txt").read_text() == asked
     said = mixed(cli, *arguments, "--out", "a", "--seed", "1")
     assert said.status == 2
-    assert "holds another session; choose another --out. Different: seed was 0, now 1" in said.err
+    assert "holds another session; choose another folder, or use the same settings" in said.err
+    assert "Different: seed was 0, now 1" in said.err
 
 
 def test_answers_from_files_alone_or_beside_a_model(

@@ -168,7 +168,7 @@ def commands(model: str) -> list[list[str]]:
         cite uncited.jsonl --by embedding --out b.jsonl
         cite uncited.jsonl --by bm25 --out c.jsonl
         dataset gold.jsonl --corpus texts --out d.jsonl
-        watch resampled.jsonl --threshold 2 --once --out seven
+        watch resampled.jsonl --threshold 1 --once --out seven
         attack Hello --model {model} --steps 1 --candidates 1 --perturbations 1 --out eight
         generate questions.jsonl --model {model} --out e.jsonl
         annotate answers.jsonl --rater anna --export sheet.csv

@@ -99,7 +99,7 @@ BAD_ARGUMENTS = [
     ([SOUND, "--limit", "0"], "--limit"),
     ([SOUND, "--limit", "x"], "--limit"),
     ([SOUND, "--seed", "-1"], "--seed"),
-    ([SOUND, "--concurrency", "0"], "--concurrency"),
+    ([SOUND, "--samples-at-once", "0"], "--samples-at-once"),
     ([SOUND, "--colour", "red"], "--colour"),
     ([SOUND, "--out", SOUND], SOUND),
     ([SOUND, "--out", f"{SOUND}/run"], SOUND),

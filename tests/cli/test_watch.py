@@ -188,9 +188,16 @@ def test_other_options_and_missing_files_are_refused(tmp_path: Path) -> None:
     assert watch(path, out, "--once")[0] == 2
     append(path, [record(0)])
     assert watch(path, out, "--once")[0] == 0
-    code, output = watch(path, out, "--once", "--metric", "harmonicity:seed=4")
-    assert code == 2
-    assert "another metric, other options" in output
+    before = (out / "run.json").read_bytes()
+    for words, told in (
+        (["--metric", "harmonicity:seed=4"], "metrics.harmonicity.seed was"),
+        (["--seed", "7"], "seed was 0, now 7"),
+    ):
+        code, output = watch(path, out, "--once", *words)
+        assert code == 2
+        assert "holds another run; choose another folder, or use the same settings" in output
+        assert told in output
+        assert (out / "run.json").read_bytes() == before
 
 
 def test_interrupted_while_a_record_is_being_scored(tmp_path: Path) -> None:
@@ -294,7 +301,25 @@ def test_faults_are_counted_over_all_starts_and_told_once(tmp_path: Path) -> Non
     assert json.loads((out / "run.json").read_text())["skipped"] == 1
 
 
-@pytest.mark.parametrize("words", [["--threshold", "nan"], ["--idle", "-1"], ["--share", "1"]])
+@pytest.mark.parametrize(("threshold", "beyond"), [("20%", 1), ("100%", 0)])
+def test_a_threshold_in_percent_of_the_range(tmp_path: Path, threshold: str, beyond: int) -> None:
+    path = tmp_path / "log.jsonl"
+    append(path, [record(0), record(1, wild=True)])
+    code, output = watch(path, tmp_path / "run", "--once", "--threshold", threshold)
+    assert code == 0, output
+    assert f"{beyond} beyond {threshold}" in output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--threshold", "nan"],
+        ["--threshold", "80"],
+        ["--idle", "-1"],
+        ["--share", "1"],
+        ["--window", "9" * 30],
+    ],
+)
 def test_options_that_cannot_be(tmp_path: Path, words: list[str]) -> None:
     append(tmp_path / "log.jsonl", [record(0)])
     assert watch(tmp_path / "log.jsonl", tmp_path / "run", "--once", *words)[0] == 2

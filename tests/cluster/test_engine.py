@@ -24,6 +24,7 @@ from trustassay import api
 from trustassay.cluster import engine
 from trustassay.cluster.ray_cluster import ClusterOptions, connected
 from trustassay.errors import BackendError, RunFolderError
+from trustassay.runs.intake import BadInputError
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
@@ -105,6 +106,31 @@ def test_a_shard_whose_worker_dies_again_and_again_is_given_up(tmp_path: Path) -
 # on a cluster
 
 
+@needs_ray
+def test_a_faulty_record_and_a_missing_key_are_refused_before_anything_starts(
+    cli: Cli,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def connect(_: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(engine, "connected", connect)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    jsonl(tmp_path / "a.jsonl", [*records(2), {"id": "q9", "question": "Where?"}])
+    jsonl(tmp_path / "b.jsonl", [record(0, response=None)])
+    asked = ("score", "a.jsonl", "--metric", "grounding", "--out", "run")
+    here, there = cli(*asked), cli(*asked, "--engine", "ray")
+    assert (there.status, there.err.replace(" --engine ray", "")) == (here.status, here.err)
+    assert there.status == 2
+    assert "a.jsonl:3" in there.err
+    missing = ("score", "b.jsonl", "--metric", "grounding", "--model", "openai:m", "--out", "run")
+    here, there = cli(*missing), cli(*missing, "--engine", "ray")
+    assert (there.status, there.err.replace(" --engine ray", "")) == (here.status, here.err)
+    assert "OPENAI_API_KEY" in there.err
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     log = tmp_path_factory.mktemp("embedder") / "asked"
@@ -153,7 +179,7 @@ def workers() -> list[int]:
 def test_a_killed_worker_loses_nothing(cluster: Any, tmp_path: Path) -> None:
     source = unanswered(tmp_path, 60)
     with LlmServer(latency_ms=200) as server:
-        options = {"workers": 2, "scratch": str(tmp_path / "disk"), "at_once": 4}
+        options = {"workers": 2, "scratch": str(tmp_path / "disk"), "calls_at_once": 4}
 
         def kill() -> None:
             while server.stats()["answered"] < 10:
@@ -182,7 +208,7 @@ def test_an_interrupted_run_goes_on(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, out = unanswered(tmp_path, 40), tmp_path / "run"
-    options = {"engine": "ray", "workers": 1, "shards": 1, "at_once": 2}
+    options = {"engine": "ray", "workers": 1, "shards": 1, "calls_at_once": 2}
     options["scratch"] = str(tmp_path / "disk")
     with LlmServer(latency_ms=100) as server:
         answer = engine._answer
@@ -196,11 +222,19 @@ def test_an_interrupted_run_goes_on(
             patch.setattr(engine, "_answer", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 scored(source, server, out, **options)
+        assert not list((tmp_path / "disk").iterdir())
         with pytest.raises(RunFolderError, match="seed was 0, now 1"):
             scored(source, server, out, seed=1, **options)
-        scored(source, server, out, **options)
-        assert server.stats()["received"] == 40
-    assert json.loads((out / "summary.json").read_bytes())["metrics"]["grounding"]["n"] == 40
+        rows = [record(i, response=None) for i in range(40)]
+        jsonl(source, [*rows[:39], {"id": "q39"}])
+        with pytest.raises(BadInputError, match=r"a\.jsonl:40"):
+            scored(source, server, out, **options)
+        jsonl(source, [*rows[1:39], record(0, question="Another question?", response=None), {}])
+        scored(source, server, out, skip_bad=True, **options)
+        assert server.stats()["received"] <= 40  # a question is left out, another one is new
+    found = json.loads((out / "summary.json").read_bytes())
+    assert found["metrics"]["grounding"]["n"] == 39
+    assert found["skipped"] == 1
 
 
 @needs_ray

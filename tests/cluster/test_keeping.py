@@ -161,7 +161,7 @@ def test_a_worker_goes_on_where_another_ended(tmp_path: Path, url: str) -> None:
                 id="job",
                 metrics={"grounding": {"correctness": "none"}},
                 backends={"entailer": "lexical", "model": f"openai:m@{server.base_url}"},
-                options=run_options(report=False, cache=None, concurrency=2, at_once=2),
+                options=run_options(report=False, cache=None, samples_at_once=2, calls_at_once=2),
                 store=url,
                 replies="replies",
                 scratch=str(tmp_path / disk),

@@ -115,6 +115,111 @@ def test_formulas_and_zero_bytes_in_csv_are_texts(tmp_path: Path) -> None:
     assert texts(sample) == ["a\x00b"]
 
 
+# ---- headers in other languages, encodings, titles ----
+
+HEADERS = [
+    ("Frage;Antwort;Kontext;Musterantwort;Nr.;Modell", "cp1252"),
+    ("FRAGE ;antwort; Textstelle;Musterlösung;Kennung;Sprachmodell", "cp1252"),
+    ("Question;Réponse;Contexte;Réponse attendue;Identifiant;Modèle", "cp1252"),
+    ("Pregunta;Respuesta;Contexto;Respuesta correcta;Identificador;Modelo", "cp1252"),
+    ("Pergunta;Resposta;Trechos;Resposta correta;ID;Modelo", "cp1252"),
+    ("Domanda;Risposta;Brano;Risposta corretta;Id;Modello", "cp1252"),
+    ("Vraag;Antwoord;Fragment;Verwacht antwoord;ID;Model", "cp1252"),
+    ("質問,回答,文脈,正解,番号,モデル", "cp932"),
+    ("问题,回答,上下文,标准答案,编号,模型", "gb18030"),
+    ("問題\t答案\t參考資料\t正確答案\t編號\t模型", "utf-8"),
+    ("Question,Answer,Passages,Gold Answer,Id,Model", "utf-8"),
+    ("user_question,botAnswer,retrieved-chunks,expected answer,ID,model", "utf-8"),
+]
+
+
+@pytest.mark.parametrize(("header", "encoding"), HEADERS)
+def test_headers_are_known_in_nine_languages_as_excel_writes_them(
+    tmp_path: Path, header: str, encoding: str
+) -> None:
+    mark = next(one for one in "\t;," if one in header)
+    path = tmp_path / "log.csv"
+    path.write_bytes(f"{header}\nq?{mark}a.{mark}p.{mark}g.{mark}x7{mark}m\n".encode(encoding))
+    [one] = samples(path)
+    assert (one.id, one.question, one.response, one.model) == ("x7", "q?", "a.", "m")
+    assert (texts(one), one.claims, one.metadata) == (["p."], ("g.",), {})
+
+
+def test_a_csv_of_a_western_excel_is_read_and_said_to_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.csv"
+    rows = "Frage;Antwort;Kontext\nWo?;Hier.;a\nWo ist „Köln“?;Größe – nie;l’été, 5 €\n"
+    path.write_bytes(rows.encode("cp1252"))
+    _, second = samples(path)
+    samples(path)
+    assert (second.question, second.response) == ("Wo ist „Köln“?", "Größe – nie")
+    assert texts(second) == ["l’été, 5 €"]
+    assert capsys.readouterr().err == (
+        f"{path}: is not UTF-8, read as Windows-1252; where letters are wrong, save the table as "
+        "CSV UTF-8 (in Excel: Save As)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [("Вопрос о книге", "cp1251"), ("質問です", "cp932"), ("zażółć gęślą jaźń", "cp1250")],
+)
+def test_other_encodings_are_faults_that_say_how_to_save(
+    tmp_path: Path, text: str, encoding: str
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(f"question,answer,context\n{text},a,b\n".encode(encoding))
+    [fault] = read_samples(path)
+    assert str(fault).startswith(f"{path}:2: question: is not UTF-8; save the table as CSV UTF-8")
+
+
+def test_bytes_that_are_damaged_in_a_file_of_utf8_are_faults(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes("question,answer,context\nné?,a,b\n".encode() + b"n\xe9?,a,b\n")
+    good, fault = read_samples(path)
+    assert isinstance(good, Located)
+    assert str(fault).startswith(f"{path}:3: question: is not UTF-8")
+
+
+TITLED = [["Export of May"], [], ["by", "me"], ["Frage", "Antwort", "Kontext"], ["q?", "a.", "p"]]
+
+
+def test_titles_above_the_header_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("sep=;\n" + "\n".join(";".join(row) for row in TITLED) + "\n")
+    [found] = read_samples(path)
+    assert isinstance(found, Located)
+    assert (found.where, found.sample.question) == (f"{path}:6", "q?")
+    [found] = read_samples(workbook(tmp_path / "log.xlsx", [["notes"]], TITLED))
+    assert isinstance(found, Located)
+    assert (found.where[-5:], found.sample.question) == ("row 5", "q?")
+
+
+def test_a_header_of_unknown_names_is_no_title(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("Prompt,Reply,Year\nquestion,answer,2024\n")
+    with pytest.raises(InputError, match="it reads 'Prompt, Reply, Year'"):
+        samples(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("https://example.org/a-page", False),
+        ("Handbook 2024, chapter 3, page 12", False),
+        ("The shop opens at nine.", True),
+        (["The shop opens at nine.", "It closes at five o'clock."], True),
+    ],
+)
+def test_a_source_counts_where_it_is_a_passage(source: Any, read: bool) -> None:
+    record = {"Question": "Q?", "Answer": "A.", "Source": source}
+    [found] = read_samples([record])
+    assert isinstance(found, Located)
+    sample = found.sample
+    assert (sample.documents is not None, sample.response == "A.") == (read, read)
+
+
 # ---- zstd ----
 
 
@@ -241,7 +346,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
         (b'\n[{"question": "a"}]', ["standard input: item 1"]),
         (b'{"data": [\n{"question": "a"}]}', ["standard input: item 1"]),
         (b"\xef\xbb\xbfQuestion;Answer\na;b\n", ["standard input:2"]),
-        (gzip.compress(b"question\ta\nq\tb\n"), ["standard input:2"]),
+        (gzip.compress(b"question\ta\nq\tb\n", mtime=0), ["standard input:2"]),
     ],
 )
 def test_standard_input_is_known_by_its_content_and_read_again(

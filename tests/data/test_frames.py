@@ -59,7 +59,7 @@ def test_a_table_is_taken_as_it_is(library: str) -> None:
 @pytest.mark.parametrize("library", TABLES)
 def test_choosing_a_metric_loses_nothing(library: str) -> None:
     chosen = choose_metric(table(library, ROWS))
-    assert chosen.metric == "faithfulness"
+    assert chosen.metrics == ["faithfulness"]
     assert len(samples(chosen.source)) == len(ROWS)
 
 

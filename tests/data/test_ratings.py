@@ -156,10 +156,12 @@ def test_faults_are_named(tmp_path: Path, text: str, options: Any, words: str) -
 def test_what_is_not_utf8_is_named(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_bytes(b"item,rater,rating\na,x,4\na,J\xfcrgen,4\n")
-    with pytest.raises(InputError, match=r"r.csv:3: rater: is not UTF-8"):
+    assert [one.rater for one in read_ratings(path).ratings] == ["x", "Jürgen"]
+    path.write_bytes(b"item,rater,rating\na,x,4\na,J\xff,4\n")
+    with pytest.raises(InputError, match=r"r.csv:3: rater: is not UTF-8; save the table as CSV"):
         read_ratings(path)
-    path.write_bytes(b"item,rater,rating,\xfc\na,x,4\n")
-    with pytest.raises(InputError, match="the first line is not UTF-8; save it as CSV in UTF-8"):
+    path.write_bytes(b"item,rater,rating,\xff\na,x,4\n")
+    with pytest.raises(InputError, match="the first line is not UTF-8; save the table"):
         read_ratings(path)
 
 
@@ -185,3 +187,59 @@ def test_all_faults_are_told_or_counted(
     assert len(told) == min(count, 10)
     if count > 10:
         assert said[1] == f"{count - 10} more"
+
+
+@pytest.mark.parametrize(
+    "levels", [["1..5"], ["5", "4", "3", "2", "1"], ["1.0", "2", "3", "4", "5"]]
+)
+def test_levels_that_are_numbers_are_the_scale(tmp_path: Path, levels: list[str]) -> None:
+    found = read(tmp_path, "item,rater,rating\na,x,5\na,y,1.0\n", levels=levels)
+    assert (found.scale, found.categories) == ((1, 2, 3, 4, 5), ())
+    assert [one.value for one in found.ratings] == [5, 1]
+    with pytest.raises(InputError, match=r"r.csv:2: rating: '3.5' is not among the levels"):
+        read(tmp_path, "item,rater,rating\na,x,3.5\n", levels=levels)
+
+
+def test_words_are_places_on_their_scale(tmp_path: Path) -> None:
+    text = "item,rater,rating\na,x,good\na,y,Poor\n"
+    assert read(tmp_path, text, levels=["poor", "fair", "good"]).scale == (0, 1, 2)
+    assert read(tmp_path, text).scale == ()
+    assert read(tmp_path, "item,rater,rating\na,x,4\n").scale == ()
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        (["5..1"], "lowest and the highest of at most 1000 levels, as 1..5, got 5..1"),
+        (["0..1000"], "at most 1000 levels"),
+        (["1", "2", "1.0"], "levels: 1.0 is named twice; expected each level once"),
+        (["good", "poor", "Good"], "levels: good is named twice"),
+    ],
+)
+def test_levels_that_are_no_scale(tmp_path: Path, levels: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        read(tmp_path, "item,rater,rating\na,x,4\n", levels=levels)
+
+
+@pytest.mark.parametrize(
+    ("choices", "ratings", "scale", "categories"),
+    [
+        (["5", "4", "3", "2", "1"], [4, 1], (1, 2, 3, 4, 5), ()),
+        (
+            ["on topic", "off topic", "odd"],
+            ["odd", "odd"],
+            (0, 1, 2),
+            ("odd", "off topic", "on topic"),
+        ),
+    ],
+)
+def test_the_choices_of_annotate_are_the_scale(
+    tmp_path: Path, choices: Any, ratings: Any, scale: Any, categories: Any
+) -> None:
+    lines = [{"action": "start", "pairs": False, "choices": choices}]
+    lines += [
+        {"item": f"i{place}", "rater": "x", "rating": rating, "repeat": 0, "model": ""}
+        for place, rating in enumerate(ratings)
+    ]
+    found = read(tmp_path, "".join(f"{json.dumps(line)}\n" for line in lines), "r.jsonl")
+    assert (found.scale, found.categories) == (scale, categories)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from trustassay.data import Fault, InputError, Located, read_samples
 from trustassay.data.layouts import LAYOUTS
+from trustassay.data.reading import Files
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample
 
 
@@ -210,7 +211,7 @@ RECORD = '{"question": "a"}\n'
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.csv", "x.tsv"])
 def test_utf16_is_refused_as_such(tmp_path: Path, name: str, encoding: str) -> None:
-    told = r"is UTF-16(LE|BE)?, expected UTF-8 \(convert it with iconv -f UTF-16(LE|BE)? -t UTF-8\)"
+    told = r"is UTF-16(LE|BE)?, expected UTF-8 \(convert it with iconv -f UTF-16(LE|BE)? -t"
     with pytest.raises(InputError, match=told):
         read(tmp_path / name, RECORD.encode(encoding))
 
@@ -437,3 +438,20 @@ def test_a_file_and_an_iterable_give_the_same_samples(
 
 def _content(result: Located | Fault) -> Any:
     return result.sample if isinstance(result, Located) else result.problems
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    paths = [tmp_path / folder / "log.jsonl" for folder in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text('{"id": "q", "question": "Q?"}\n{"question": "R?", "model": "m"}\n')
+    found = [one.sample for one in read_samples(Files.of(paths)) if isinstance(one, Located)]
+    assert [one.model for one in found] == ["a/log", "m", "b/log", "m"]
+    assert [found[0].id, found[2].id] == ["q-a/log", "q-b/log"]
+    assert Files.of(paths[:1]) == paths[0]
+
+
+def test_a_text_among_records_is_never_a_path(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"question": "Q?"}\n')
+    [fault] = read_samples([str(tmp_path / "log.jsonl")])
+    assert "expected an object, got text" in str(fault)

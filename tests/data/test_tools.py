@@ -267,6 +267,69 @@ def test_an_answer_that_is_json_stays_text() -> None:
     assert sample.response == '{"town": "Rome", "river": "Tiber"}'
 
 
+# ---- chat logs ----
+
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "t", "type": "function"}]}
+
+
+def tool(content: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": "t", "content": content}
+
+
+def turn(*between: Any, system: str = "Be brief.") -> list[Any]:
+    parts = [{"type": "text", "text": Q}, {"type": "image_url", "image_url": {"url": "x"}}]
+    return [
+        {"role": "developer", "content": system},
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Yes?"},
+        {"role": "user", "content": parts},
+        *between,
+        {"role": "assistant", "content": A},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "shown"),
+    [
+        (turn(), None),
+        (turn(CALL, tool("one")), ["one"]),
+        (turn(CALL, tool("one"), tool([{"type": "text", "text": "two"}])), ["one", "two"]),
+        (turn(CALL, tool('["one", "two"]')), ["one", "two"]),
+        (turn(CALL, tool('{"results": [{"title": "t", "content": "one"}]}')), ["one"]),
+        (turn(CALL, tool('{"degrees": 20}')), ['{"degrees": 20}']),
+        (turn(system="Context:\n[1] one\n[2] two\n\nQuestion: below"), ["one", "two"]),
+        (turn(system="Use the following passages:\n\none\n\ntwo"), ["one\n\ntwo"]),
+        (
+            turn(system="Cite.\n<context>\nDocument 1: one\nDocument 2: two</context>"),
+            ["one", "two"],
+        ),
+        (turn(system="You are given documents. Context matters: be brief."), None),
+        ([{"from": "human", "value": Q}, {"from": "gpt", "value": A}], None),
+    ],
+)
+def test_a_chat_log_gives_its_last_turn(messages: list[Any], shown: list[str] | None) -> None:
+    for record in ({"messages": messages}, {"messages": json.dumps(messages)}):
+        sample = sample_of(record)
+        assert (sample.question, sample.response) == (Q, A)
+        documents = sample.documents
+        assert (None if documents is None else [one.text for one in documents]) == shown
+        assert sample.metadata == {"messages": messages}
+
+
+def test_a_question_that_has_no_answer_yet_does_not_get_the_one_before() -> None:
+    assert sample_of({"messages": turn()[:-1]}).response is None
+    asked = {"messages": turn()[:-1], "choices": [{"message": {"role": "assistant", "content": A}}]}
+    assert sample_of(asked).response == A
+
+
+def test_what_a_record_says_beside_its_messages_has_precedence() -> None:
+    beside = {"messages": turn(CALL, tool("one")), "contexts": ["two"], "response": "B."}
+    sample = sample_of(beside)
+    assert (sample.question, sample.response) == (Q, "B.")
+    assert [document.text for document in sample.documents or ()] == ["two"]
+    assert sample_of({"question": "Own?", "messages": turn()}).question == "Own?"
+
+
 # ---- examples, and logs of events ----
 
 

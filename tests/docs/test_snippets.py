@@ -148,7 +148,11 @@ def parse(arguments: list[str]) -> None:
 
 
 def test_the_parser_notices_what_is_wrong() -> None:
-    for line in ("scor a.jsonl", "score a.jsonl --metrics x", "score a.jsonl --concurrency many"):
+    for line in (
+        "scor a.jsonl",
+        "score a.jsonl --metrics x",
+        "score a.jsonl --limit many",
+    ):
         with pytest.raises(typer.exceptions.TyperException):
             parse(line.split())
 

@@ -79,6 +79,7 @@ def test_an_evaluator_returns_key_score_and_comment() -> None:
                 "contradicted": 0.0,
                 "support": pytest.approx(0.9, abs=0.1),
                 "weakest": pytest.approx(0.9, abs=0.1),
+                "order": pytest.approx(0.9, abs=0.1),
             },
         },
     }

@@ -329,7 +329,7 @@ def more_asked_than(count: int, folder: Path) -> bool:
 def arguments(out: str) -> list[str]:
     return [
         *("score", "in.jsonl", "--entailer", "python:slow:judge"),
-        *("--out", out, "--concurrency", "4"),
+        *("--out", out, "--samples-at-once", "4"),
     ]
 
 
@@ -406,7 +406,7 @@ def work(folder, moment, after):
     pathlib.Path.replace = killing
     os.chdir(folder)
     entailer = "python:slow:judge"
-    score("in.jsonl", metrics=["grounding"], entailer=entailer, out="broken", concurrency=7)
+    score("in.jsonl", metrics=["grounding"], entailer=entailer, out="broken", samples_at_once=7)
 
 for moment in range(1, int(sys.argv[1]) + 1):
     child = os.fork()  # nothing runs here yet but this thread

@@ -156,5 +156,5 @@ def test_limit_reads_no_further_than_it_must() -> None:
 
 
 def test_options_have_the_documented_defaults() -> None:
-    assert RunOptions().concurrency is None  # 256, or what the endpoints need
+    assert RunOptions().samples_at_once is None  # 256, or what the endpoints need
     assert RunOptions().seed == 0

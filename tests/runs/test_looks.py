@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from trustassay import Assessment, Metric, Run, score
-from trustassay.metric import Context
+from trustassay import Assessment, Metric, Run, registry, score
+from trustassay.metric import Context, Figure, Mean
 from trustassay.runs.looks import first_verdict, short
+from trustassay.workflows.gate import gate
+from trustassay.workflows.gate_rules import Earlier
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,27 @@ class Again(Told):
         return Assessment(found.id, self.name, 1 - (found.score or 0), verdict="good")
 
 
+@dataclass(frozen=True)
+class Parted(Metric):
+    """Scores 0.5 or 1; its part ``least`` is what the response says, and orders the answers."""
+
+    name: ClassVar[str] = "parted"
+    title: ClassVar[str] = "Parted"
+    ordered_by: ClassVar[str] = "least"
+    figures: ClassVar[dict[str, Figure]] = {"mean": Figure("mean", "the mean", statistic=Mean())}
+
+    def needs(self) -> list[object]:  # type: ignore[override]
+        return []
+
+    def problem(self, assessment: Assessment) -> str | None:
+        return "is bad" if assessment.parts["least"] < 0.5 else None
+
+    async def assess(self, context: Context) -> Assessment:
+        least = float(context.sample.response or "")
+        half = 0.5 if least < 0.5 else 1.0
+        return Assessment(context.sample.id, self.name, half, parts={"least": least})
+
+
 def run_of(*responses: str, metrics: object = Told()) -> Run:
     rows = [{"id": f"q{n}", "question": f"{n}?", "response": r} for n, r in enumerate(responses)]
     return score(rows, metrics=metrics)  # type: ignore[arg-type]
@@ -60,6 +84,26 @@ def test_the_worst_come_first_and_failures_last() -> None:
     assert (worst.question, worst.response) == ("3?", "bad 0.1")
     assert failed.verdict == "failed" and "nothing to read" in failed.reason
     assert run.looks(0).sentence() == "6 of 8 answers need a look; 1 of these could not be scored"
+
+
+def test_every_list_has_equal_scores_in_the_order_that_the_metric_declares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_entries", lambda: {"parted": lambda: Parted})
+    told = {"before": ["0.9"] * 6, "after": ["0.3", "0.9", "0.05", "0.2", "0.6", "0.4"]}
+    for name, responses in told.items():
+        rows = [
+            {"id": f"q{n}", "question": f"{n}?", "response": r} for n, r in enumerate(responses)
+        ]
+        run = score(rows, metrics=Parted(), out=tmp_path / name)
+    worst = ["q2", "q3", "q0", "q5"]
+    assert [answer.id for answer in run.worst(9)] == worst
+    assert run.worst(1)[0].badness == pytest.approx(0.95)
+    page = run.report().read_text()
+    assert re.findall(r'<details class="answer" id="a(\d)"', page) == ["3", "4", "1", "6", "5", "2"]
+    earlier = Earlier(tmp_path / "before", ["parted.mean"])
+    changes = gate(tmp_path / "after", [], earlier).answers["parted"]
+    assert [change.ids[1] for change in changes.worse] == worst
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tests.many import DOMAINS, HashedWords, many
 from trustassay import score
 from trustassay.errors import RunFolderError
 from trustassay.runs.pooling import QUESTIONS, write_pooled
+from trustassay.statistics.randomness import generator
 
 
 def run_of(folder: Path, seed: int = 0, metric: str = "harmonicity", **fields: object) -> Path:
@@ -40,6 +41,34 @@ def test_all_models_and_domains_are_shown_with_their_margins(
         assert f"<h4><bdi>{name}</bdi></h4>" in page
     assert page.count("<h4>all domains</h4>") == 2
     assert "not shown" not in page
+
+
+def test_a_model_is_the_best_only_if_a_test_tells_it_from_all_others(tmp_path: Path) -> None:
+    """Gammas of two models are drawn alike; a third one's answers never move."""
+    rng = generator(0, "pooled models")
+
+    def made(name: str, moves: float) -> Path:
+        rows = [
+            {
+                "id": f"{name}-{i}",
+                "model": name,
+                "question": f"What is {i}?",
+                "response": "one two three",
+                "resamples": ["four five" if rng.random() < moves else "one two three"] * 2,
+            }
+            for i in range(60)
+        ]
+        score(rows, metrics="harmonicity", embedder=HashedWords(), out=tmp_path / name)
+        return tmp_path / name
+
+    first, second, third = made("a", 0.5), made("b", 0.5), made("c", 0.0)
+    said = write_pooled([first, second], tmp_path / "page.html")
+    assert "the best" not in said.replace("none is the best", "")
+    assert re.search(
+        r"A paired test does not tell [ab] from 1 other model, so none is the best", said
+    )
+    said = write_pooled([first, second, third], tmp_path / "page.html")
+    assert "3 models; the best is c with 0.000(0), the last " in said
 
 
 def test_answers_to_one_question_stand_side_by_side(paths: list[Path], tmp_path: Path) -> None:

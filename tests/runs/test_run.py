@@ -48,7 +48,7 @@ def test_concurrency_changes_no_byte(tmp_path: Path, concurrency: int) -> None:
     for n in (1, concurrency):
         folders.append(tmp_path / f"c{n}")
         entailer = Recorder(judge_by_text, limits=BatchLimits(items=3, tokens=64))
-        score(golds, metrics=["grounding"], entailer=entailer, out=folders[-1], concurrency=n)
+        score(golds, metrics=["grounding"], entailer=entailer, out=folders[-1], samples_at_once=n)
     assert results(folders[0]) == results(folders[1])
     assert summary_of(folders[0])["metrics"]["grounding"]["failed"] == 1
 
@@ -292,7 +292,7 @@ def test_no_more_samples_are_in_flight_than_allowed(
     monkeypatch.setattr(RunFolder, "samples", counted)
     many = ({"id": f"{i}", "question": "q"} for i in range(2_000))
     recorder = Recorder(stored=False)
-    run = score(many, metrics=[Probe(flight)], entailer=recorder, concurrency=concurrency)
+    run = score(many, metrics=[Probe(flight)], entailer=recorder, samples_at_once=concurrency)
     assert len(run.assessments) == 2_000
     assert most == concurrency
     assert ahead <= concurrency + 2
@@ -326,7 +326,8 @@ def test_ten_thousand_samples_from_a_generator_are_streamed(probe_installed: Pat
 
 
 @pytest.mark.parametrize(
-    "options", [{"concurrency": 0}, {"concurrency": -1}, {"seed": -1}, {"limit": 0}, {"limit": -3}]
+    "options",
+    [{"samples_at_once": 0}, {"samples_at_once": -1}, {"seed": -1}, {"limit": 0}, {"limit": -3}],
 )
 def test_senseless_options_are_refused_before_anything_starts(
     tmp_path: Path, options: dict[str, Any]
@@ -411,6 +412,6 @@ def test_the_window_lets_an_endpoint_have_as_many_calls_as_it_takes(
     score(many, metrics=[Probe(asks)], model=model, cache=None)
     assert model.most == 400
     model = Counting()
-    score(many, metrics=[Probe(asks)], model=model, cache=None, concurrency=50, progress=True)
+    score(many, metrics=[Probe(asks)], model=model, cache=None, samples_at_once=50, progress=True)
     assert model.most == 50
-    assert "--concurrency 50 limits openai:m@http://h/v1 to less" in capsys.readouterr().err
+    assert "--samples-at-once 50 limits openai:m@http://h/v1 to less" in capsys.readouterr().err

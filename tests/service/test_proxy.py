@@ -651,7 +651,9 @@ def test_a_stream_that_fails_before_it_is_judged_is_an_error(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--block-below", "faithfulness=high"], "expected METRIC=SCORE"),
+        (["--block-below", "faithfulness=high"], "expected a number or a percentage"),
+        (["--block-below", "faithfulness"], "expected METRIC=SCORE"),
+        (["--block-below", "faithfulness=50"], "scores from 0 to 1"),
         (["--block-below", "grounding=0.5"], "expected a metric that is scored (faithfulness)"),
         (["--block-above", "faithfulness=0.5"], "use --block-below"),
         (["--documents-in", "user"], "expected tool or system"),

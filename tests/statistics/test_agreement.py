@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import krippendorff
@@ -14,18 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lazily import needed
-from trustassay.statistics import agreement
 from trustassay.statistics.agreement import (
     Scale,
     Weights,
-    bootstrap_interval,
     cohen_kappa,
     counts_of,
     fleiss_kappa,
+    gwet_ac,
+    intraclass,
+    item_interval,
     krippendorff_alpha,
     mean_absolute_difference,
     percent_agreement,
 )
+from trustassay.statistics.intervals import jackknife_interval
 
 sklearn, inter_rater = needed("sklearn.metrics"), needed("statsmodels.stats.inter_rater")
 
@@ -163,46 +164,115 @@ def test_coefficients_are_symmetric_and_at_most_one(pair: tuple[list[int], list[
             assert (found == pytest.approx(1)) == (first == second)
 
 
-def test_an_interval_holds_the_coefficient_and_depends_on_the_seed_alone() -> None:
-    first, second = drawn(1, 2, 60, 5)
+@given(RATINGS, st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_ac_is_symmetric_and_at_most_one(pair: tuple[list[int], list[int]], unused: int) -> None:
+    first, second = pair
+    levels = list(range(5 + unused))
+    for weights in WEIGHTS:
+        one = gwet_ac([first, second], weights, levels)
+        other = gwet_ac([second, first], weights, levels)
+        assert one is not None and one == pytest.approx(other)
+        assert (one == pytest.approx(1)) == (first == second)
+        assert one <= 1 + 1e-12
 
-    def kappa(places: np.ndarray) -> float | None:
-        return cohen_kappa(first[places], second[places], "quadratic")
 
-    found = [bootstrap_interval(kappa, 60, np.random.default_rng(3), 200) for _ in range(2)]
-    assert found[0] == found[1]
-    assert not isinstance(found[0], str)
-    low, high = found[0]
-    assert low < (kappa(np.arange(60)) or 0) < high
-    assert agreement.bootstrap_interval(kappa, 19, np.random.default_rng(3)) == (
-        "too few items: 19; at least 20 are needed"
+def test_ac1_by_hand() -> None:
+    # Gwet 2008, section 1: 118 yes-yes, 5 yes-no, 2 no-yes, 0 no-no: 118/125 agree; the share of
+    # yes is (123 + 120) / 250 = .972, so chance gives 2 (.972) (.028) = .0544, AC1 .9408.
+    first = [1] * 123 + [0] * 2
+    second = [1] * 118 + [0] * 5 + [1] * 2
+    assert gwet_ac([first, second]) == pytest.approx((0.944 - 0.054432) / (1 - 0.054432))
+    assert gwet_ac([first, second], categories=[0, 1, 2]) == pytest.approx(
+        (0.944 - 0.027216) / (1 - 0.027216)
     )
-    nothing = bootstrap_interval(lambda _: None, 30, np.random.default_rng(0), 20)
-    assert "not defined" in nothing
+    assert gwet_ac([[1, 1], [1, 1]]) is None
+    assert gwet_ac([[1, 1], [1, 1]], categories=[1, 2]) == 1
+    assert gwet_ac([[1, NAN], [NAN, 2]]) is None
 
 
-def test_items_are_counted_instead_of_listed_with_the_same_result() -> None:
-    """The same draws, and the same figures to the last digits: those listed one by one."""
+# Gwet 2014, table 2.10 and 2.11: 12 units, four raters, five categories, some ratings missing.
+# Read: AC1 0.775, with linear weights 0.800 or more.
+UNITS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+    [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+]
+
+
+def test_ac1_is_that_of_the_published_example() -> None:
+    assert gwet_ac(UNITS) == pytest.approx(0.77544, abs=5e-6)
+
+
+# Shrout and Fleiss 1979, table 2: four judges, six targets.
+JUDGES = [[9, 6, 8, 7, 10, 6], [2, 1, 4, 1, 5, 2], [5, 3, 6, 2, 6, 4], [8, 2, 8, 6, 9, 7]]
+
+
+def test_icc_is_that_of_the_published_example() -> None:
+    found = intraclass(JUDGES)
+    assert found is not None
+    # The table gives .29 and .62; the other digits are those of pingouin 0.6.1.
+    assert (found.single, found.mean) == pytest.approx((0.28976378, 0.62005055), abs=1e-8)
+    assert found.single_interval == pytest.approx((0.0188, 0.7611), abs=5e-5)
+    assert found.mean_interval == pytest.approx((0.0711, 0.9272), abs=5e-5)
+    with_missing = np.column_stack([JUDGES, [1, 2, NAN, 4]])
+    assert intraclass(with_missing) == found
+    repeated, counted = intraclass(np.repeat(JUDGES, 2, axis=1)), intraclass(JUDGES, [2] * 6)
+    assert repeated is not None and counted is not None
+    assert repeated.single == pytest.approx(counted.single)
+
+
+def test_icc_where_nothing_can_be_compared() -> None:
+    assert intraclass([[1, 2, 3]]) is None
+    assert intraclass([[1], [2]]) is None
+    assert intraclass([[3, 3], [3, 3]]) is None
+    same = intraclass([[1, 2, 3], [1, 2, 3]])
+    assert same is not None
+    assert (same.single, same.mean) == pytest.approx((1, 1))
+    assert same.single_interval is None
+
+
+@given(RATINGS)
+@settings(max_examples=60, deadline=None)
+def test_icc_knows_no_order_of_raters_and_no_unit(pair: tuple[list[int], list[int]]) -> None:
+    first, second = (np.array(one, dtype=float) for one in pair)
+    found, turned = intraclass([first, second]), intraclass([5 - 2 * second, 5 - 2 * first])
+    assert (found is None) == (turned is None)
+    if found is not None and turned is not None:
+        assert found.single == pytest.approx(turned.single)
+        assert found.single <= 1 + 1e-12
+        assert (found.single == pytest.approx(1)) == (first == second).all()
+        if found.single_interval:
+            low, high = found.single_interval
+            assert low <= found.single <= high
+
+
+def test_the_interval_is_that_of_items_left_out_one_by_one() -> None:
     rng = np.random.default_rng(5)
     table = rng.integers(1, 4, (3, 60)).astype(float)
+    table[:, :40] = table[0, :40]
     table[rng.random(table.shape) < 0.15] = np.nan
-    coefficients: dict[str, Callable[..., float | None]] = {
-        "percent": lambda t, n=None: percent_agreement(t[0], t[1], n),
-        "difference": lambda t, n=None: mean_absolute_difference(t[0], t[1], n),
-        "kappa": lambda t, n=None: cohen_kappa(t[0], t[1], "quadratic", [1, 2, 3], n),
-        "alpha": lambda t, n=None: krippendorff_alpha(t, "ordinal", n),
-        "fleiss": lambda t, n=None: whole_fleiss(t, n),
-    }
-    for name, coefficient in coefficients.items():
+    units = np.arange(60) // 2
 
-        def listed(places: Any, of: Callable[..., float | None] = coefficient) -> float | None:
-            return of(table[:, places])
+    def alpha(ratings: Any, times: Any = None) -> float | None:
+        return krippendorff_alpha(ratings, "ordinal", times)
 
-        plain = bootstrap_interval(listed, 60, np.random.default_rng(1), 100)
-        counted = agreement.item_interval(coefficient, table, np.random.default_rng(1), 100)
-        assert counted == pytest.approx(plain, abs=1e-12), name
+    for of, own in ((np.arange(60), None), (units, units)):
+        left = [alpha(table[:, of != unit]) or 0.0 for unit in range(of.max() + 1)]
+        plain = jackknife_interval(alpha(table) or 0.0, left, "fisher")
+        found = item_interval(alpha, table, own, "ordinal")
+        assert found == pytest.approx(plain, abs=1e-12)
 
 
-def whole_fleiss(table: Any, times: Any = None) -> float | None:
-    whole = ~np.isnan(table).any(axis=0)
-    return fleiss_kappa(counts_of(table[:, whole]), None if times is None else times[whole])
+def test_there_is_no_interval_where_it_would_not_hold() -> None:
+    def kappa(ratings: Any, times: Any) -> float | None:
+        return cohen_kappa(ratings[0], ratings[1], times=times)
+
+    few = item_interval(kappa, drawn(1, 2, 19, 5))
+    assert few == "too few items: 19; at least 20 are needed"
+    rare = np.ones((2, 60))
+    rare[:, :3] = [[2, 2, 1], [2, 1, 2]]
+    assert "nearly all ratings are the same" in item_interval(kappa, rare)
+    same = np.tile(np.arange(40) % 3, (2, 1)).astype(float)
+    assert "raters agree on nearly all items" in item_interval(kappa, same)

@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.statistics.calibration import balanced_accuracy, calibration_error
+from trustassay.statistics.calibration import (
+    balanced_accuracy,
+    balanced_accuracy_interval,
+    calibration_error,
+)
 
 CHANCES = [0.9, 0.6, 0.6, 0.2]
 TRUTH = [True, True, False, False]
@@ -45,3 +49,21 @@ def test_bounds_and_scikit_learn(rows: list[tuple[float, bool]]) -> None:
         assert found == pytest.approx(balanced_accuracy_score(truth, chances >= 0.5))
     else:
         assert found is None
+
+
+def test_the_interval_of_a_balanced_accuracy_is_of_both_classes_and_of_units() -> None:
+    true = np.tile([1, 1, 0, 0], 40)
+    said = np.where(np.arange(160) % 7 == 0, 1 - true, true).astype(float)
+    one_by_one = np.full(160, -1)
+    alone = balanced_accuracy_interval(said, true, one_by_one)
+    together = balanced_accuracy_interval(said, true, np.arange(160) // 4)
+    assert alone and together
+    value = balanced_accuracy(said, true)
+    assert value is not None and alone[0] < value < alone[1] <= 1
+    assert alone != together
+    assert balanced_accuracy_interval(said, true, np.arange(160) // 10) is None  # 16 units
+    assert balanced_accuracy_interval(said[:80], true[:80], one_by_one[:80]) is not None
+    assert balanced_accuracy_interval(said[:38], true[:38], one_by_one[:38]) is None
+    assert balanced_accuracy_interval(said, np.ones(160), one_by_one) is None
+    sure = balanced_accuracy_interval(true.astype(float), true, one_by_one)
+    assert sure is not None and sure[0] < 1 == sure[1]

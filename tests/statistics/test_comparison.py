@@ -14,6 +14,7 @@ from trustassay.statistics.comparison import (
     kolmogorov_smirnov,
     mean_of_differences,
     sign_flip_p,
+    sign_flip_ps,
 )
 
 stats = needed("scipy.stats")
@@ -172,3 +173,39 @@ def test_a_million_values_are_compared() -> None:
     b = a[:150_000] + 1e-4
     assert kolmogorov_smirnov(a, b, rng(), 499).statistic < 0.01
     assert difference_of_medians(a, b).value == pytest.approx(1e-4, abs=0.005)
+
+
+def test_several_pairs_of_a_question_tell_no_more_than_one() -> None:
+    rng = np.random.default_rng(0)
+    for moved in (rng.normal(0.1, 0.3, 60).clip(-1, 1), (rng.random(60) < 0.1).astype(float)):
+        questions = np.repeat(np.arange(60), 5)
+        alone, five = (
+            mean_of_differences(moved),
+            mean_of_differences(np.repeat(moved, 5), 1.0, questions),
+        )
+        assert five.value == pytest.approx(alone.value)
+        assert five.interval == pytest.approx(alone.interval)
+    few = mean_of_differences(np.ones(100), 1.0, np.arange(100) // 5)
+    assert few.without == "too few questions (of equal size): 20; at least 40 are needed"
+
+
+def test_samples_of_units_are_compared_by_their_units() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.random(50), rng.random(50)
+    units = np.repeat(np.arange(50), 4)
+    for difference in (difference_of_means, difference_of_medians):
+        alone = difference(a, b)
+        four = difference(np.repeat(a, 4), np.repeat(b, 4), units=(units, units))
+        assert four.value == pytest.approx(alone.value, abs=0.02)
+        assert four.interval == pytest.approx(alone.interval, abs=0.05)
+    few = difference_of_shares(np.ones(40), np.ones(40), (np.arange(40) // 4, None))
+    assert few.without == "too few independent units (of equal size): 10; at least 20 are needed"
+
+
+def test_flips_of_several_rows_are_those_of_each() -> None:
+    rows = np.random.default_rng(2).normal(0.2, 1, (3, 30))
+    rows[1] = 0.0
+    together = sign_flip_ps(rows, np.random.default_rng(0), 4000)
+    for row, p in zip(rows, together, strict=True):
+        assert p == pytest.approx(sign_flip_p(row, np.random.default_rng(1), 4000), abs=0.03)
+    assert together[1] == 1.0

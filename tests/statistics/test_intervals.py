@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +19,14 @@ from trustassay.statistics.intervals import (
     Term,
     binomial_interval,
     fewest_for_quantile,
+    jackknife_interval,
     mean_interval,
     quantile_interval,
     sum_interval,
     t_interval,
     too_few,
+    unit_mean,
+    unit_quantile_interval,
     wilson_interval,
 )
 
@@ -279,3 +283,88 @@ def test_a_quantile_lies_in_its_interval(values: list[float], q: float) -> None:
 def test_too_few_says_how_many_would_do() -> None:
     assert too_few("samples", 12, 20) == "too few samples: 12; at least 20 are needed"
     assert too_few("samples", 20, 20) is None
+
+
+# Units of several rows
+
+
+def clustered(seed: int, n: int = 60) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return values of units of 1 to 5 rows, in no order, and the number of each one's unit."""
+    rng = np.random.default_rng(seed)
+    units = rng.permutation(np.repeat(np.arange(n), rng.integers(1, 6, n)))
+    values = np.clip(rng.random(n)[units] + rng.normal(0, 0.1, len(units)), 0, 1)
+    sizes = np.bincount(units)
+    return values, np.where(sizes[units] > 1, units, -1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_variance_over_units_is_that_of_a_regression_with_clustered_errors(seed: int) -> None:
+    values, units = clustered(seed)
+    labels = np.where(units < 0, 1000 + np.arange(len(units)), units)
+    fitted = (
+        needed("statsmodels.api")
+        .OLS(values, np.ones(len(values)))
+        .fit(cov_type="cluster", cov_kwds={"groups": labels, "use_correction": False})
+    )
+    mean, variance, worth = unit_mean(values, units)
+    assert mean == pytest.approx(fitted.params[0])
+    assert variance == pytest.approx(fitted.bse[0] ** 2)
+    sizes = np.unique(labels, return_counts=True)[1]
+    assert worth == pytest.approx(sizes.sum() ** 2 / (sizes**2).sum())
+
+
+@given(st.integers(0, 50), st.integers(1, 200))
+def test_sums_of_units_do_not_depend_on_order_or_pieces(seed: int, cut: int) -> None:
+    values, units = clustered(seed)
+    rows = np.stack([np.ones(len(values)), values], axis=1)
+    whole, pieces = RowSums(2), RowSums(2)
+    whole.add(rows, units)
+    order = np.random.default_rng(seed).permutation(len(rows))
+    for start in range(0, len(rows), cut):
+        some = order[start : start + cut]
+        pieces.add(rows[some], units[some])
+    one, other = (sums.ratio(np.eye(2)[1], np.eye(2)[0]) for sums in (whole, pieces))
+    assert tuple(one) == pytest.approx(tuple(other))
+    assert tuple(one) == pytest.approx(tuple(unit_mean(values, units)))
+    assert whole.units == pieces.units == len(np.unique(units[units >= 0])) + (units < 0).sum()
+
+
+def test_ten_equal_answers_to_each_question_tell_no_more_than_one() -> None:
+    values = (np.random.default_rng(0).random(50) < 0.7).astype(float)
+    alone, ten = unit_mean(values), unit_mean(np.repeat(values, 10), np.repeat(np.arange(50), 10))
+    assert tuple(ten) == pytest.approx(tuple(alone))
+
+
+def test_the_median_of_units_by_themselves_has_its_own_interval() -> None:
+    values = np.random.default_rng(0).random(45)
+    alone = np.full(45, -1)
+    assert unit_quantile_interval(values, alone, 0.5) == quantile_interval(np.sort(values), 0.5)
+    low, high = unit_quantile_interval(np.repeat(values, 4), np.repeat(np.arange(45), 4), 0.5)  # type: ignore[misc]
+    expected = quantile_interval(np.sort(values), 0.5)
+    assert expected is not None
+    assert (low, high) == pytest.approx(expected, abs=0.08)
+
+
+def test_leaving_out_one_value_of_a_mean_gives_the_interval_of_student() -> None:
+    values = np.array([1.0, 4.0, 2.0, 8.0, 3.0])
+    left = (values.sum() - values) / 4
+    found = jackknife_interval(float(values.mean()), left)
+    expected = t_interval(float(values.mean()), float(values.var()) / 5, 5)
+    assert found == pytest.approx(expected)
+    assert jackknife_interval(1.0, [1.0, 1.0, 1.0]) is None
+    assert jackknife_interval(1.0, [1.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("transform", "value", "left", "ends"),
+    [("fisher", 0.9, [0.88, 0.93], (-1, 1)), ("logit", 0.9, [0.88, 0.93], (0, 1)),
+     ("log", 0.9, [0.7, 1.2], (0, np.inf))],
+)  # fmt: skip
+def test_a_transformed_interval_stays_on_its_scale(
+    transform: Any, value: float, left: list[float], ends: tuple[float, float]
+) -> None:
+    found = jackknife_interval(value, left * 10, transform)
+    assert found is not None
+    assert ends[0] < found[0] < value < found[1] < ends[1]
+    assert jackknife_interval(float(ends[0]), left, transform) is None
+    assert jackknife_interval(value, [*left, float(ends[0])], transform) is None

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.lazily import needed
-from trustassay.statistics.paired import FEWEST_CHANGED, drawn_counts, paired_difference
+from trustassay.statistics.paired import (
+    FEWEST_CHANGED,
+    drawn_counts,
+    paired_difference,
+    share_rise_p,
+)
 
 stats = needed("scipy.stats")
 
@@ -69,3 +76,35 @@ def test_a_figure_that_most_draws_leave_undefined_has_no_interval() -> None:
     values = np.where(np.arange(100) < 30, np.nan, 0.1)
     found = paired_difference(0.1, values, 40, 40)
     assert (found.interval, found.without) == (None, "too few answers make up the figure")
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
+def test_a_rise_without_a_margin_is_the_exact_test_of_mcnemar(
+    risen: int, fallen: int, same: int
+) -> None:
+    n = max(risen + fallen + same, 1)
+    expected = stats.binomtest(risen, risen + fallen, alternative="greater").pvalue if risen else 1
+    assert share_rise_p(risen, fallen, n) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("margin", [0.05, 0.1, 0.3, -0.05, -0.2])
+@pytest.mark.parametrize("counts", [(8, 2, 40), (0, 0, 30), (2, 8, 40), (5, 0, 30), (12, 11, 25)])
+def test_a_rise_beyond_a_margin_is_the_score_test(
+    counts: tuple[int, int, int], margin: float
+) -> None:
+    """Against the likeliest shares found by search: P(risen) = q + margin, P(fallen) = q."""
+    risen, fallen, n = counts
+    q = np.linspace(max(0.0, -margin), (1 - margin) / 2, 100_001)[1:-1]
+    with np.errstate(divide="ignore"):
+        likely = risen * np.log(q + margin) + fallen * np.log(q)
+        likely += (n - risen - fallen) * np.log(1 - 2 * q - margin)
+    best = q[np.argmax(likely)]
+    variance = n * (2 * best + margin - margin**2)
+    expected = stats.norm.sf((risen - fallen - n * margin) / np.sqrt(variance))
+    assert share_rise_p(risen, fallen, n, margin) == pytest.approx(expected, abs=2e-4)
+
+
+def test_counts_of_no_pairs_are_refused() -> None:
+    for counts in ((3, 3, 5), (-1, 0, 5), (0, 0, 0)):
+        with pytest.raises(ValueError, match="expected counts among n pairs"):
+            share_rise_p(*counts)

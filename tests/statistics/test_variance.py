@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.lazily import needed
-from trustassay.statistics.bootstrap import expanded_interval
 from trustassay.statistics.variance import (
     ANSWER,
     BOTH,
@@ -22,9 +21,8 @@ from trustassay.statistics.variance import (
     Cells,
     NotEstimableError,
     cells,
-    centred,
-    drawn_weights,
     shares,
+    weights_without,
 )
 
 formula, anova = needed("statsmodels.formula.api"), needed("statsmodels.stats.anova")
@@ -173,11 +171,12 @@ def test_shares_leave_out_what_lies_below_zero() -> None:
     ]
 
 
-def test_draws_share_out_all_answers() -> None:
-    weights = np.concatenate(list(drawn_weights(700, np.random.default_rng(0), 3000)))
-    assert weights.shape == (3000, 700)
-    assert (weights.sum(axis=1) == 700).all()
-    assert weights.var() == pytest.approx(1, abs=0.02)
+def test_each_unit_is_left_out_in_turn() -> None:
+    units = np.array([0, 1, 1, 2, 0])
+    weights = np.concatenate(list(weights_without(units)))
+    assert weights.tolist() == [[0, 1, 1, 1, 0], [1, 0, 0, 1, 1], [1, 1, 1, 0, 1]]
+    grouped = np.concatenate(list(weights_without(np.arange(5), groups=2)))
+    assert grouped.tolist() == [[0, 1, 0, 1, 0], [1, 0, 1, 0, 1]]
 
 
 def test_a_draw_that_tells_nothing_apart_is_no_number() -> None:
@@ -185,16 +184,6 @@ def test_a_draw_that_tells_nothing_apart_is_no_number() -> None:
     table[0, 0], table[1, 1], table[2] = 1, 4, [[2], [3]]
     found = of_table(table).components([[1, 1, 1], [2, 1, 0], [0, 0, 0]])
     assert np.isnan(found).any(axis=1).tolist() == [False, True, True]
-
-
-def test_the_interval_is_somewhat_wider_than_percentiles() -> None:
-    values = centred(np.random.default_rng(0).normal(size=20_000), 5.0)
-    assert values.mean() == pytest.approx(5)
-    low, high = expanded_interval(values, 20)
-    # t of 2.093 with 19 degrees of freedom, times sqrt(20 / 19)
-    assert (low, high) == pytest.approx((5 - 2.147, 5 + 2.147), abs=0.05)
-    many = expanded_interval(values, 10_000)
-    assert many == pytest.approx((5 - 1.96, 5 + 1.96), abs=0.05)
 
 
 def test_the_components_have_these_names() -> None:

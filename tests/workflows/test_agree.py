@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ def test_pairs_and_all_raters() -> None:
     truth = rng.integers(1, 6, 40).astype(float)
     near = np.clip(truth + rng.integers(-1, 2, 40), 1, 5)
     strict = np.maximum(truth - 1, 1)
-    found = agreement(table(a=truth.tolist(), b=near.tolist(), c=strict.tolist()), replicates=100)
+    found = agreement(table(a=truth.tolist(), b=near.tolist(), c=strict.tolist()))
     assert (found.items, found.raters) == (40, {"a": 40, "b": 40, "c": 40})
     assert list(found.pairs) == [("a", "b"), ("a", "c"), ("b", "c")]
     pair = found.pairs["a", "b"]
@@ -76,7 +77,7 @@ def test_weights_are_the_distances_on_the_whole_scale() -> None:
         for n, pair in enumerate(pairs)
         for rater, value in zip("xy", pair, strict=True)
     ]
-    found = agreement(Ratings(ratings, ("poor", "fair", "good", "best")))
+    found = agreement(Ratings(ratings, ("poor", "fair", "good", "best"), scale=(0, 1, 2, 3)))
     a, b = zip(*pairs, strict=True)
     told = found.pairs["x", "y"]["kappa_quadratic"].value
     assert told == pytest.approx(cohen_kappa(a, b, "quadratic", [0, 1, 2, 3]))
@@ -121,8 +122,8 @@ def test_categories_have_no_distances() -> None:
     found = agreement(
         Ratings([Rating("a", "x", 0), Rating("a", "y", 1)], ("fair", "good"), ordered=False)
     )
-    assert set(found.pairs["x", "y"]) == {"percent", "kappa"}
-    assert set(found.overall) == {"percent", "fleiss_kappa", "alpha_nominal"}
+    assert set(found.pairs["x", "y"]) == {"percent", "kappa", "ac1"}
+    assert set(found.overall) == {"percent", "mean_kappa", "fleiss_kappa", "ac1", "alpha_nominal"}
     assert found.disputes[0].ratings == {"x": "fair", "y": "good"}
 
 
@@ -153,13 +154,64 @@ def test_disputes_link_to_the_answers_of_a_run(tmp_path: Path) -> None:
     assert 'id="a2"><summary><span class="id">' in page or 'id="a2" data-problem>' in page
 
 
-def test_the_same_seed_gives_the_same_intervals() -> None:
+def test_answers_to_one_question_are_one_unit() -> None:
     rng = np.random.default_rng(0)
-    ratings = table(a=rng.integers(1, 4, 30).tolist(), b=rng.integers(1, 4, 30).tolist())
-    one, same, other = (agreement(ratings, seed=s, replicates=50).to_dict() for s in (1, 1, 2))
-    assert one == same
-    assert one["overall"]["percent"]["value"] == other["overall"]["percent"]["value"]
-    assert one["overall"]["percent"]["interval"] != other["overall"]["percent"]["interval"]
+    ratings = table(a=rng.integers(1, 4, 60).tolist(), b=rng.integers(1, 4, 60).tolist())
+    alone = agreement(ratings).overall["fleiss_kappa"]
+    units = {f"i{place}": place // 6 for place in range(60)}
+    together = agreement(ratings, units=units).overall
+    assert alone.interval is not None
+    assert together["fleiss_kappa"].value == alone.value
+    for one in together.values():
+        assert one.without in (
+            "too few independent units (of equal size): 10; at least 20 are needed",
+            "too few independent units (of equal size): 10; at least 40 are needed",
+        )
+
+
+def test_answers_of_several_models_to_an_item_are_one_unit() -> None:
+    rng = np.random.default_rng(0)
+    ratings = [
+        Rating(f"i{place}", rater, float(rng.integers(1, 4)), model=model)
+        for place in range(15)
+        for model in ("m1", "m2")
+        for rater in "ab"
+    ]
+    without = agreement(Ratings(ratings)).overall["alpha_ordinal"].without
+    assert without == "too few independent units (of equal size): 15; at least 20 are needed"
+
+
+def test_a_scale_that_is_known_gives_the_weights_and_leaves_the_rest() -> None:
+    rng = np.random.default_rng(2)
+    columns = {rater: rng.choice([1.0, 2.0, 5.0], 40).tolist() for rater in "ab"}
+    occurring = agreement(table(**columns))
+    known = agreement(replace(table(**columns), scale=(1, 2, 3, 4, 5)))
+    assert (occurring.levels, occurring.declared) == (["1", "2", "5"], False)
+    assert (known.levels, known.declared) == (["1", "2", "3", "4", "5"], True)
+    for name, same in (
+        ("percent", True),
+        ("kappa", True),
+        ("kappa_quadratic", False),
+        ("kappa_linear", False),
+        ("ac1", False),
+    ):
+        one, other = (found.pairs["a", "b"][name].value for found in (occurring, known))
+        assert (one == pytest.approx(other)) == same, name
+    assert known.pairs["a", "b"]["kappa_linear"].value == pytest.approx(
+        cohen_kappa(columns["a"], columns["b"], "linear", [1, 2, 3, 4, 5])
+    )
+
+
+def test_a_judge_has_the_mean_of_its_kappas_with_people() -> None:
+    rng = np.random.default_rng(3)
+    ann, bob, judge = (rng.integers(1, 4, 30).astype(float).tolist() for _ in range(3))
+    found = agreement(table(ann=ann, judge=judge, bob=bob), machines={"judge"})
+    kappas = [cohen_kappa(judge, one, "none", [1, 2, 3]) for one in (ann, bob)]
+    assert list(found.judges) == ["judge"]
+    own = found.judges["judge"]
+    assert own["mean_kappa"].value == pytest.approx(np.mean(kappas))  # type: ignore[arg-type]
+    assert own["fleiss_kappa"].value == pytest.approx(found.overall["fleiss_kappa"].value)
+    assert agreement(table(ann=ann, judge=judge), machines={"ann", "judge"}).judges == {}
 
 
 def test_one_rater_of_several_models_is_compared_with_themselves() -> None:

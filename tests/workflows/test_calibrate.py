@@ -15,7 +15,7 @@ import pytest
 from trustassay import calibrate, registry, rescore, score
 from trustassay.data.formats import InputError
 from trustassay.errors import UnknownNameError
-from trustassay.metric import Assessment, Context, Figure, Mean, Metric
+from trustassay.metric import Assessment, Context, Figure, Mean, Metric, directions
 from trustassay.runs.calibrated import calibrated_run, chances_told
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.calibrator_file import read_calibrator, write_calibrator
@@ -37,6 +37,7 @@ class Good(Metric):
     figures: ClassVar[dict[str, Figure]] = {
         "other": Figure("other", "a part", statistic=Mean("other", (0.0, 1.0)))
     }
+    part_directions = directions(higher="other")
     strict: bool = False
 
     def needs(self) -> list[Any]:
@@ -121,10 +122,48 @@ def test_probabilities_are_those_of_the_population(labelled: Path) -> None:
     ours, raw = found.figures["calibrated"], found.figures["good"]
     assert (ours["log_loss"].value or 9) < (raw["log_loss"].value or 0) - 0.05
     assert (ours["brier"].value or 9) < (raw["brier"].value or 0)
-    low, high = ours["log_loss"].interval or (0, 0)
-    assert low < (ours["log_loss"].value or 0) < high
+    low, high = raw["log_loss"].interval or (0, 0)
+    assert low < (raw["log_loss"].value or 0) < high
+    assert {one.interval for one in ours.values()} == {None}  # folds share their answers
     chance = found.figures["share of right answers"]["brier"].value
     assert chance == pytest.approx(made.right * (1 - made.right))
+
+
+def test_a_part_that_orders_the_answers_better_is_named_with_its_command(
+    labelled: Path, tmp_path: Path
+) -> None:
+    rows = samples()
+    for row in rows:
+        row["good"], row["other"] = row["other"], row["good"]
+    path = run(tmp_path / "run", rows, Good())
+    notes = calibrate(path, label="correct", resamples=100).notes
+    (note,) = [note for note in notes if note.startswith("good.other orders the answers better")]
+    assert note.endswith(
+        f"To calibrate it: trustassay calibrate {path} --label correct --metric good.other"
+    )
+    assert "than good: its AUROC is higher by 0." in note
+    assert "corrected for 1 test" in note
+    turned = calibrate(path, label="correct", metrics="good.other", resamples=100).notes
+    plain = calibrate(labelled, label="correct", metrics="good", resamples=100).notes
+    assert not [note for note in [*turned, *plain] if "orders the answers better" in note]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (lambda row: {"good": float(row["good"] > 0.5)}, "good: no log loss: it is infinite: "),
+        (lambda row: {"good": 1.0}, "good: no AUROC: all scores are the same (1)"),
+        (lambda row: {"good": None if row["id"] > "a2" else row["good"]}, "without a score"),
+    ],
+)
+def test_what_cannot_be_computed_is_said_in_words(
+    tmp_path: Path, changed: Callable[[dict[str, Any]], dict[str, Any]], words: str
+) -> None:
+    path = run(tmp_path / "run", [row | changed(row) for row in samples(120)])
+    found = calibrate(path, label="correct", resamples=100)
+    assert any(words in note for note in found.notes)
+    assert "Infinity" not in json.dumps(found.to_dict())
 
 
 def test_thresholds_say_what_they_accept(labelled: Path) -> None:

@@ -67,7 +67,7 @@ def test_so_many_at_once_as_the_model_itself_allows() -> None:
 
 def test_so_many_at_once_as_is_asked_for() -> None:
     model = Model()
-    trustassay.chat(model, cache=False, concurrency=3).ask([str(i) for i in range(30)])
+    trustassay.chat(model, cache=False, calls_at_once=3).ask([str(i) for i in range(30)])
     assert model.most == 3
 
 

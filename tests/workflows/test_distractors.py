@@ -101,7 +101,8 @@ def test_any_exception_is_the_failure_of_one_answer(
 
     monkeypatch.setattr("trustassay.workflows.distractors.find_distractors", faulty)
     done = write(tmp_path, Listed())
-    assert done.failed == {"c": "ValueError: out of bounds"}
+    assert list(done.failed) == ["c"]
+    assert done.failed["c"].startswith("ValueError: out of bounds (tests/workflows/")
     assert [row["id"] for row in read(tmp_path / "out.jsonl")] == ["a", "b", "d"]
 
 

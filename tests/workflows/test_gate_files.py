@@ -8,8 +8,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tests.workflows.towns import town_run, towns
-from trustassay.workflows.gate import Bound, Earlier, Gate, Result, gate
+from trustassay.workflows.gate import gate
 from trustassay.workflows.gate_files import junit, markdown
+from trustassay.workflows.gate_rules import Bound, Earlier, Gate, Result
 
 HOSTILE = (
     "``` @octocat [x](javascript:alert(1)) ![i](https://h.test/p.png) <img src=x> | a \\| b\n"
@@ -19,7 +20,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Gate:
-    """Return a gate that fails, is undecided and passes, with hostile questions."""
+    """Return a gate with rules of all results, with hostile questions."""
     home = tmp_path_factory.mktemp("runs")
     for name in ("base", "junk"):
         rows = (
@@ -35,7 +36,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Gate:
 
 
 def test_results_of_all_kinds(found: Gate) -> None:
-    assert [one.result for one in found.checks] == ["undecided", "pass", "fail"]
+    assert [one.result for one in found.checks] == ["undecided", "pass", "fail", "pass"]
 
 
 def test_markdown_holds_no_markup_of_answers(found: Gate) -> None:
@@ -53,8 +54,8 @@ def test_markdown_holds_no_markup_of_answers(found: Gate) -> None:
 
 def test_markdown_is_a_table_of_the_rules_and_a_list_of_answers(found: Gate) -> None:
     tokens = MarkdownIt("commonmark").enable("table").parse(markdown(found))
-    assert sum(one.type == "tr_open" for one in tokens) == 4
-    assert sum(one.type == "td_open" for one in tokens) == 18
+    assert sum(one.type == "tr_open" for one in tokens) == 5
+    assert sum(one.type == "td_open" for one in tokens) == 24
     items = [
         one.content for one in tokens if one.type == "inline" and "Where is town" in one.content
     ]
@@ -71,7 +72,7 @@ def test_junit(found: Gate, undecided: Result, skipped: int, failures: int) -> N
     (suite,) = root
     cases = list(suite)
     assert {one.tag for one in cases} == {"testcase"}
-    assert suite.get("tests") == str(len(cases)) == "3"
+    assert suite.get("tests") == str(len(cases)) == "4"
     assert suite.get("skipped") == str(len(suite.findall(".//skipped"))) == str(skipped)
     assert suite.get("failures") == str(len(suite.findall(".//failure"))) == str(failures)
     assert all(one.get("classname") and one.get("name") and one.get("time") for one in cases)

@@ -288,6 +288,8 @@ def test_a_plan_is_of_its_answers_and_options(run: Path, plan: Path, tmp_path: P
         label(run, plan=plan, unit="answer")
     with pytest.raises(ValueError, match="was made with unequal probabilities"):
         label(run, plan=plan, equal=True)
+    with pytest.raises(ValueError, match="was made with the seed 0;"):
+        label(run, plan=plan, seed=1)
     with pytest.raises(ValueError, match="was made with the scores reference;"):
         label(run, plan=plan, scores="reference.em")
 

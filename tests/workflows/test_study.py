@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from tests.support import jsonl
-from trustassay import score, study
+from trustassay import registry, score, study
 from trustassay.data.formats import InputError
 from trustassay.errors import RunFolderError
-from trustassay.metric import Assessment, Context, Metric
+from trustassay.metric import Assessment, Context, Figure, Mean, Metric, directions
 from trustassay.statistics.correlation import auroc
 from trustassay.workflows.study.disagreement import accepted
 from trustassay.workflows.study.outputs import write_page, write_table
+from trustassay.workflows.study.wording import headline
 
 RESAMPLES = 200
 
@@ -207,11 +208,21 @@ def test_what_cannot_be_told_is_absent_with_its_reason(tmp_path: Path) -> None:
 def test_few_questions_have_figures_without_intervals(tmp_path: Path) -> None:
     path = run(tmp_path / "run", samples(30))
     (label,) = study(path, labels="said", resamples=RESAMPLES).labels
-    found = label.figures["good"]["auroc"]
+    found = label.figures["good"]["auprc"]
     assert found.value is not None
     assert found.interval is None
     assert found.without == "too few questions: 15; at least 20 are needed"
-    assert all(test.p is None for test in label.tests)
+    assert label.figures["good"]["auroc"].interval is not None  # it needs 5 of either kind
+
+
+def test_an_auroc_of_four_right_answers_has_no_interval(tmp_path: Path) -> None:
+    rows = samples(30)
+    for i, row in enumerate(rows):
+        row["said"] = "yes" if i < 8 else "no"  # two answers to each of four questions
+    (label,) = study(run(tmp_path / "run", rows), labels="said", resamples=RESAMPLES).labels
+    words = "too few independent answers of one kind: 4; at least 5 are needed"
+    assert label.figures["good"]["auroc"].without == words
+    assert {test.without for test in label.tests if test.second != "source"} == {words}
 
 
 def ratings(path: Path, header: str, rows: list[str]) -> Path:
@@ -302,6 +313,64 @@ def test_parts_are_told_where_they_are_declared(tmp_path: Path) -> None:
     assert kinds["reference.token_f1"] == "part"
     of_parts = {(test.first, test.second) for test in label.tests if "." in test.second}
     assert of_parts == {("reference", "reference.token_f1")}  # `em` is the score itself
+
+
+@dataclass(frozen=True)
+class Parted(Bad):
+    """Errors, low is good, with a part of each direction."""
+
+    name: ClassVar[str] = "parted"
+    figures: ClassVar[dict[str, Figure]] = {
+        part: Figure(part, "a part", statistic=Mean(part, bounds))
+        for part, bounds in (("angle", (0.0, 180.0)), ("sure", None), ("pairs", None))
+    }
+    part_directions = directions(higher="sure", lower="angle", neither="pairs")
+
+    async def assess(self, context: Context) -> Assessment:
+        fields = context.sample.metadata
+        errors = 2 - 2 * fields["good"]
+        parts = {"angle": 90 * errors, "sure": fields["bad"], "pairs": 60 - 30 * errors}
+        return Assessment(context.sample.id, self.name, errors, parts=parts)
+
+
+def test_parts_are_turned_by_their_own_direction_and_covariates_not_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry._entries(), "parted", lambda: Parted)
+    path = run(tmp_path / "run", samples(), Parted())
+    found = study(path, labels="said", resamples=RESAMPLES)
+    (label,) = found.labels
+    kinds = {column.name: column.kind for column in label.columns}
+    assert kinds["parted.angle"] == kinds["parted.sure"] == "part"
+    assert kinds["parted.pairs"] == "covariate"
+    score_, angle = (label.figures[name]["auroc"].value for name in ("parted", "parted.angle"))
+    assert angle == pytest.approx(score_)
+    (test,) = (t for t in label.tests if (t.first, t.second) == ("parted", "parted.angle"))
+    assert (test.difference, test.p) == (0, 1)
+    assert not any("parted.pairs" in (t.first, t.second) for t in label.tests)
+    assert "parted.pairs" not in label.figures
+    assert set(label.covariates["parted.pairs"]) == {"kendall", "spearman", "pearson"}
+    assert label.covariates["parted.pairs"]["kendall"].interval is not None
+    write_table(found, tmp_path / "all.csv")
+    with (tmp_path / "all.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["score"] == "parted.pairs"]
+    assert {(row["kind"], row["figure"]) for row in rows} == {
+        ("covariate", "tau-b"), ("covariate", "Spearman"), ("covariate", "Pearson")
+    }  # fmt: skip
+    write_page(found, tmp_path / "page.html")
+    assert "Covariates" in (tmp_path / "page.html").read_text()
+
+
+def test_the_last_line_names_the_highest_of_the_table(one: Path, tmp_path: Path) -> None:
+    (label,) = study(one, labels="said", resamples=RESAMPLES).labels
+    assert headline(label).startswith("Highest AUROC: good 0.9")
+    rows = samples()
+    for row in rows:
+        row["response"] = "word " * (30 if row["said"] == "yes" else 3)
+    (label,) = study(run(tmp_path / "run", rows), labels="said", resamples=RESAMPLES).labels
+    words = headline(label)
+    assert words.startswith("Highest AUROC: length (longer) 1.000 (")
+    assert ", which is no score; of the scores good 0.9" in words
 
 
 def test_as_many_are_accepted_as_are_right() -> None:

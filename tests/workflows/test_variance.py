@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ STEADY = [*rated("j1", 6, 0.2), *rated("judge2", 6, 0.2)]
 
 
 def test_people_and_judges_stand_side_by_side() -> None:
-    found = variances([*PERSONS, *STEADY], {"j1", "judge2"}, replicates=300)
+    found = variances([*PERSONS, *STEADY], {"j1", "judge2"})
     assert list(found.groups) == [PEOPLE, JUDGES]
     people, judges = found.groups[PEOPLE], found.groups[JUDGES]
     assert (people.raters, people.answers, people.ratings, people.repeated) == (2, 60, 240, 60)
@@ -50,21 +51,32 @@ def test_people_and_judges_stand_side_by_side() -> None:
     assert sum(one.share or 0 for one in people.components) == pytest.approx(100)
     assert found.difference == pytest.approx(other.sd - own.sd)
     assert "the judges vary less than the people (difference -0." in found.in_words()
-    turned = variances([*PERSONS, *STEADY], {"ann", "bo"}, replicates=300).in_words()
+    turned = variances([*PERSONS, *STEADY], {"ann", "bo"}).in_words()
     assert "the judges vary more than the people (difference +0." in turned
 
 
 def test_no_difference_is_told_where_there_is_none() -> None:
     again = [*rated("j1", 2, 0.8), *rated("judge2", 2, 0.8)]
-    found = variances([*PERSONS, *again], {"j1", "judge2"}, replicates=300)
+    found = variances([*PERSONS, *again], {"j1", "judge2"})
     assert "no difference can be told (difference" in found.in_words()
     low, high = found.difference_interval or (1, -1)
     assert low < 0 < high
 
 
+def test_answers_to_one_question_are_left_out_together() -> None:
+    alone = variances(PERSONS).groups[RATERS]
+    together = variances(PERSONS, units={f"i{i}": i // 2 for i in range(60)}).groups[RATERS]
+    few = variances(PERSONS, units={f"i{i}": i // 4 for i in range(60)}).groups[RATERS]
+    assert [one.share for one in alone.components] == [one.share for one in together.components]
+    first, second = alone.component("answer"), together.component("answer")
+    assert first and second and first.share_interval and second.share_interval
+    assert first.share_interval != second.share_interval
+    assert few.without.startswith("too few independent units (of equal size): 15; at least 20")
+
+
 def test_each_group_is_taken_apart_by_itself() -> None:
-    alone = variances(PERSONS, replicates=20).groups[RATERS]
-    beside = variances([*STEADY, *PERSONS], {"j1", "judge2"}, replicates=20).groups[PEOPLE]
+    alone = variances(PERSONS).groups[RATERS]
+    beside = variances([*STEADY, *PERSONS], {"j1", "judge2"}).groups[PEOPLE]
     assert [one.estimate for one in alone.components] == pytest.approx(
         [one.estimate for one in beside.components]
     )
@@ -89,18 +101,18 @@ def test_each_group_is_taken_apart_by_itself() -> None:
 )
 def test_what_cannot_be_said_is_said(people: Any, judges: Any, words: str) -> None:
     machines = {one.rater for one in judges}
-    assert words in variances([*people, *judges], machines, replicates=50).in_words()
+    assert words in variances([*people, *judges], machines).in_words()
 
 
 def test_one_group_alone_says_how_far_a_rater_differs_from_themselves() -> None:
-    words = variances(STEADY, {"j1", "judge2"}, replicates=50).in_words()
+    words = variances(STEADY, {"j1", "judge2"}).in_words()
     assert words.startswith("Asked again about the same answer, a judge differs from itself by a")
     assert words.endswith("can be told only from repeated ratings by both.")
 
 
 def test_ratings_that_are_all_the_same_have_no_shares() -> None:
     ratings = [Rating(f"i{i}", who, 4, k) for i in range(30) for who in "ab" for k in range(2)]
-    found = variances(ratings, replicates=20).groups[RATERS]
+    found = variances(ratings).groups[RATERS]
     assert found.without == "all ratings are the same"
     assert {one.share for one in found.components} == {None}
     assert {one.variance for one in found.components} == {0.0}
@@ -111,7 +123,7 @@ def test_an_estimate_below_zero_counts_as_none_and_is_kept() -> None:
     ratings = [
         Rating(f"i{i}", who, 1 + (i + at) % 2) for i in range(30) for at, who in enumerate("ab")
     ]
-    found = variances(ratings, replicates=20).groups[RATERS]
+    found = variances(ratings).groups[RATERS]
     rater = found.component("rater")
     assert rater and rater.estimate < 0
     assert (rater.variance, rater.share) == (0, 0)
@@ -202,6 +214,11 @@ def test_votes_join_ratings_of_the_same_answers() -> None:
     without = joined(Ratings([Rating("a", "ann", 5)], missing=2), votes)
     assert {(one.item, one.model) for one in without.ratings if one.item == "a"} == {("a", "")}
     assert without.missing == 2
+    scale = (1.0, 2.0, 3.0, 4.0)
+    known = replace(votes, scale=scale)
+    assert joined(Ratings([Rating("a", "ann", 4)]), known).scale == scale
+    assert joined(Ratings([Rating("a", "ann", 5)]), known).scale == ()
+    assert joined(Ratings([Rating("a", "ann", 5)], scale=(4, 5)), known).scale == (1, 2, 3, 4, 5)
     named = joined(Ratings([Rating("a", "ann", 5, 0, "m")]), votes)
     assert {(one.item, one.model) for one in named.ratings} == {("a", "m"), ("b", "m")}
 
@@ -233,7 +250,7 @@ def test_the_votes_of_a_noisy_judge_have_its_variance(tmp_path: Path) -> None:
     run = score(samples, metrics=Judge(repeats=10), judge=judge, out=tmp_path / "r", cache=None)
     votes = votes_of(run.path)
     assert votes is not None
-    found = agreement(votes, machines={"judge"}, replicates=100)
+    found = agreement(votes, machines={"judge"})
     assert found.variance
     (group,) = found.variance.groups.values()
     assert [one.name for one in group.components] == ["answer", "repeat"]

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("llama_index.core", reason="needs llama-index-core: make integrations")
 
 import llama_index.evaluation.trust_eval as package
-from llama_index.core import Settings
+from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.base.response.schema import Response
 from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner, EvaluationResult
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -215,6 +215,29 @@ def test_the_titles_of_nodes_are_kept(tmp_path: Path) -> None:
     sample = json.loads((tmp_path / "run" / "samples.jsonl").read_text())
     assert [one.get("title", "") for one in sample["documents"]] == ["bridge.txt", "The bridge", ""]
     assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_an_engine_without_passages_refuses() -> None:
+    """No node, and a node without a text: what the engine says then is a refusal."""
+    llm = Scripted(script=lambda prompt: "It was opened in 1950.")
+    empty = VectorStoreIndex(nodes=[], embed_model=WordVectors()).as_query_engine(llm=llm)
+    query = "When was the stone bridge opened?"
+    nothing = empty.query(query)
+    assert str(nothing) == "Empty Response"
+    blank = Response(str(nothing), source_nodes=[NodeWithScore(node=TextNode(text=""))])
+    for response in (nothing, blank):
+        found = GroundingEvaluator("correctness=em").evaluate_response(
+            query, response, reference="1911"
+        )
+        assert (found.score, found.feedback) == (
+            1.0,
+            "refused rightly: no document supports a gold answer",
+        )
+        faithful = GroundedFaithfulnessEvaluator().evaluate_response(query, response)
+        assert (faithful.score, faithful.invalid_reason) == (None, "refuses to answer")
+        checked = FactCheckEvaluator("by=entailer").evaluate_response(query, response)
+        assert checked.score is None
+        assert "there is no answer" in (checked.invalid_reason or "")
 
 
 def test_a_text_that_only_looks_like_a_citation_engines_is_left_alone() -> None:

@@ -6,21 +6,16 @@ references.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib.resources import as_file, files
 
 from trustassay.answering.styles import Answering
 from trustassay.capabilities import ChatRequest
 from trustassay.prompts import Prompt
+from trustassay.prose import numbered
 from trustassay.sample import Sample
 
 __all__ = ["answers_in", "diverse_request"]
-
-_ITEM = re.compile(
-    r"^[\s*_#>-]*(?:answer\s*)?(?P<number>\d{1,3})\s*[.):][^\S\n]*[*_]*(?P<text>.*)$",
-    re.IGNORECASE | re.MULTILINE,
-)
 
 
 def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest:
@@ -46,7 +41,7 @@ def answers_in(text: str, n: int) -> tuple[str, ...]:
     """
     if n == 1:
         return (text.strip(),)
-    items = list(_ITEM.finditer(text))
+    items = numbered(text)
     ends = [after.start() for after in items[1:]] + [len(text)] * bool(items)
     found = (
         " ".join((item["text"] + text[item.end() : end]).split()).strip("*_ ")

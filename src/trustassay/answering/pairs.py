@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from trustassay.capabilities import ChatRequest
+from trustassay.errors import UsageError
 from trustassay.prompts import Prompt
 from trustassay.sample import Sample
 
@@ -74,7 +75,7 @@ class Pairing:
 
     def __post_init__(self) -> None:
         if self.pairs < 1:
-            raise ValueError(f"pairs: expected 1 or more, got {self.pairs}")
+            raise UsageError(f"pairs: expected 1 or more, got {self.pairs}")
 
     def request(self, sample: Sample) -> ChatRequest:
         """Return the request to the generator; raises :class:`~trustassay.prompts.PromptError`."""

@@ -19,7 +19,7 @@ from importlib.resources import as_file, files
 from typing import Any
 
 from trustassay.capabilities import ChatRequest
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.prompts import Prompt
 from trustassay.sample import Problem, Sample, clean
 
@@ -56,14 +56,14 @@ class Answering:
         if self.style not in ("auto", *STYLES):
             raise UnknownNameError(did_you_mean("style", self.style, ["auto", *STYLES]))
         if self.style == "icl" and not self.examples:
-            raise ValueError("style icl: needs examples (--examples FILE)")
+            raise UsageError("style icl: needs examples (--examples FILE)")
         if self.style == "own" and self.prompt is not None:
-            raise ValueError("style own: sends each sample's own prompt, and takes no --prompt")
+            raise UsageError("style own: sends each sample's own prompt, and takes no --prompt")
         for place, example in enumerate(self.examples, 1):
             if example.response is None:
-                raise ValueError(f"example {place} ({example.id}): has no response")
+                raise UsageError(f"example {place} ({example.id}): has no response")
             if self.style in _WITH_DOCUMENTS and example.documents is None:
-                raise ValueError(f"example {place} ({example.id}): has no documents")
+                raise UsageError(f"example {place} ({example.id}): has no documents")
 
     def style_for(self, sample: Sample) -> str:
         """Return the style in which a sample is answered."""

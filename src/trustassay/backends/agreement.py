@@ -58,6 +58,7 @@ class AgreementSimilarity:
         self._entailer = entailer
         self.name = f"agreement:{entailer.name}"
         self.limits: BatchLimits = getattr(entailer, "limits", BatchLimits())
+        self.languages: tuple[str, ...] = getattr(entailer, "languages", ())
 
     def scores(self, triples: Triples) -> Scores:
         """Return shape (n,) for n (text, reference, question)."""

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib.resources import as_file, files
 from typing import Any
@@ -31,12 +31,19 @@ from trustassay.capabilities import (
     LocalChatModel,
     Probabilities,
     Reply,
+    repair_turns,
 )
 from trustassay.errors import BackendError, CallError, UnknownNameError, UnparsedError
 from trustassay.prompts import Prompt, PromptError
-from trustassay.verdicts import VERDICTS, Verdict, verdict_in
+from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
 
-__all__ = ["ChatEntailer", "Judging", "entailment_by_tokens", "judging_of"]
+__all__ = [
+    "ChatEntailer",
+    "Judging",
+    "entailment_by_tokens",
+    "entailment_prompt",
+    "judging_of",
+]
 
 Ask = Callable[[ChatRequest], Awaitable[Reply]]
 
@@ -102,13 +109,21 @@ def judging_of(uri: str) -> tuple[str, Judging]:
     return model + ("?" + "&".join(kept) if kept else ""), Judging(**found)
 
 
+def entailment_prompt(file: str | None = None) -> Prompt:
+    """Return the prompt around a pair: that of a file, else the one that is here."""
+    if file is not None:
+        return Prompt.read(file)
+    with as_file(files("trustassay.backends") / "prompts" / "entailment.jinja") as path:
+        return Prompt.read(path)
+
+
 class ChatEntailer:
     """Asks a chat model whether a premise supports a hypothesis, contradicts it, or neither.
 
     The probabilities are those of the tokens with which its verdict begins, where the model tells
     them; else the shares of the verdicts of ``repeats`` replies; else 1 for its one verdict. A
-    reply without a verdict is a failure of its pair (:class:`UnparsedError`), and so are repeats
-    of which fewer than half have one.
+    single reply without a verdict is asked for once more; if that has none either, it is a failure
+    of its pair (:class:`UnparsedError`), and so are repeats of which fewer than half have one.
 
     The engine calls :meth:`aentailment` with its own way of asking ``chat_model``, so that every
     call is limited, stored, planned and paid for. What is read from replies is not stored again.
@@ -136,10 +151,7 @@ class ChatEntailer:
     @cached_property
     def prompt(self) -> Prompt:
         """The prompt around a pair."""
-        if self.judging.prompt is not None:
-            return Prompt.read(self.judging.prompt)
-        with as_file(files("trustassay.backends") / "prompts" / "entailment.jinja") as path:
-            return Prompt.read(path)
+        return entailment_prompt(self.judging.prompt)
 
     def request(self, pair: tuple[str, str], repeat: int = 0) -> ChatRequest:
         """Return what is asked of one pair."""
@@ -151,7 +163,14 @@ class ChatEntailer:
             logprobs=ALTERNATIVES,
             repeat=repeat,
             prompt=self.prompt.name,
+            stand_in="NEITHER",
         )
+
+    def _repair(self, pair: tuple[str, str], said: str) -> ChatRequest:
+        """Return what asks once more after a reply that names no verdict."""
+        request = self.request(pair)
+        turns = repair_turns(request.messages[0].content, said, REPAIR)
+        return replace(request, messages=turns, logprobs=None, prompt=REPAIR_PROMPT)
 
     async def aentailment(self, pair: tuple[str, str], ask: Ask) -> Entailment:
         """Return the probabilities of one (premise, hypothesis), with ``ask`` for each request.
@@ -163,6 +182,9 @@ class ChatEntailer:
         first = await ask(self.request(pair))
         if found := entailment_by_tokens(first):
             return found
+        if self.judging.repeats == 1 and verdict_in(first.text) is None:
+            again = await ask(self._repair(pair, first.text))
+            first = again if verdict_in(again.text) else first
         numbers = range(1, self.judging.repeats)
         others = await asyncio.gather(*(ask(self.request(pair, repeat)) for repeat in numbers))
         return self._shares([first, *others])

@@ -9,15 +9,24 @@ import sys
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.capabilities import BatchLimits, Probabilities
+from trustassay.capabilities import BatchLimits, Probabilities, Vectors
 from trustassay.errors import BackendError, did_you_mean
 
-__all__ = ["FunctionEntailer", "FunctionSimilarity", "function_name", "imported", "of_type"]
+__all__ = [
+    "FunctionEmbedder",
+    "FunctionEntailer",
+    "FunctionSimilarity",
+    "function_name",
+    "imported",
+    "of_type",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FunctionEntailer:
@@ -30,13 +39,7 @@ class FunctionEntailer:
     limits = BatchLimits(items=32, tokens=None)
 
     def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
-        if not callable(function):
-            raise BackendError(
-                f"expected an entailer (an object or a function), got {function!r:.60}"
-            )
-        if inspect.iscoroutinefunction(function):
-            raise BackendError("expected a plain function as entailer, got a coroutine function")
-        self._function = function
+        self._function = _plain(function, "an entailer")
         self.name = name or function_name(function)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
@@ -61,6 +64,34 @@ class FunctionEntailer:
         return entailment, neutral, contradiction
 
 
+class FunctionEmbedder:
+    """Wraps ``function(texts)``, which returns an array of shape (n, d), as an embedder."""
+
+    def __init__(self, function: Callable[[list[str]], Any], name: str | None = None) -> None:
+        self._function = _plain(function, "an embedder")
+        self.name = name or function_name(function)
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """Return unit vectors, shape (n, d).
+
+        Raises:
+            BackendError: the function returned something else than n vectors of finite numbers,
+                or one of length 0.
+        """
+        words = f"{self.name}: expected {len(texts)} vectors of finite numbers"
+        given = self._function(list(texts))
+        try:
+            found = np.asarray(given, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise BackendError(f"{words}: {error}") from None
+        if found.ndim != 2 or len(found) != len(texts) or not np.isfinite(found).all():
+            raise BackendError(f"{words}, got an array of shape {found.shape}")
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        if not lengths.all():
+            raise BackendError(f"{words}, none of length 0")
+        return np.asarray(found / lengths, dtype=np.float32)
+
+
 class FunctionSimilarity:
     """Wraps ``function(text, reference)`` as a similarity; it is called one pair at a time."""
 
@@ -68,11 +99,7 @@ class FunctionSimilarity:
     exact = True
 
     def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
-        if not callable(function):
-            raise BackendError(f"a similarity is an object or a function, not {function!r:.60}")
-        if inspect.iscoroutinefunction(function):
-            raise BackendError("a similarity function is a plain function, not a coroutine")
-        self._function = function
+        self._function = _plain(function, "a similarity")
         self.name = name or function_name(function)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
@@ -88,6 +115,15 @@ class FunctionSimilarity:
             return float(value)
         except (TypeError, ValueError):
             raise BackendError(f"{self.name} returned {value!r:.60}; expected a number") from None
+
+
+def _plain(function: F, what: str) -> F:
+    """Return a function; raises :class:`BackendError` for what is none, and for a coroutine."""
+    if not callable(function):
+        raise BackendError(f"expected {what} (an object or a function), got {function!r:.60}")
+    if inspect.iscoroutinefunction(function):
+        raise BackendError(f"expected a plain function as {what}, got a coroutine function")
+    return function
 
 
 def function_name(function: Callable[..., Any]) -> str:

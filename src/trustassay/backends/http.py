@@ -25,6 +25,7 @@ from trustassay.backends.body import (
 from trustassay.capabilities import EndpointLimits, on_sending
 from trustassay.errors import BackendError, CallError, CallFault, UnknownNameError, did_you_mean
 from trustassay.sample import clean
+from trustassay.tracebacks import hide
 
 if TYPE_CHECKING:
     import aiohttp
@@ -302,6 +303,7 @@ class HttpEndpoint:
             if missing := self.missing_key:
                 raise CallError(missing, "closed")
             self._key = os.environ.get(self.address.key, "").strip()
+            hide(self._key)
             if not (self._key.isascii() and self._key.isprintable()):
                 raise self._error(f"{self.address.key} is not a valid API key", "closed")
             self._proxy = environment_proxy(self.address.base)

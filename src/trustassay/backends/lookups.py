@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trustassay.backends.functions import imported, of_type
 from trustassay.capabilities import EntityLinker, Retriever, SubstituteSource
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from trustassay.backends.dbpedia import DBpediaSource, SpotlightLinker
@@ -91,7 +91,7 @@ def named_sources(choice: Any) -> dict[str, Any]:
                 name = re.split("[:?]", one, maxsplit=1)[0]
         if not name or name in found:
             words = f"two are called {name!r}; NAME=URI gives another name" if name else "no source"
-            raise ValueError(f"sources of distractors: {words}")
+            raise UsageError(f"sources of distractors: {words}")
         found[name] = uri
     return found
 

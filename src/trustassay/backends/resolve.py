@@ -12,7 +12,13 @@ from urllib.parse import parse_qsl
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, DEFAULT_SIMILARITY
 from trustassay.backends.encoder import card
-from trustassay.backends.functions import FunctionEntailer, FunctionSimilarity, imported, of_type
+from trustassay.backends.functions import (
+    FunctionEmbedder,
+    FunctionEntailer,
+    FunctionSimilarity,
+    imported,
+    of_type,
+)
 from trustassay.backends.lexical import LexicalEntailer
 from trustassay.capabilities import (
     ChatModel,
@@ -55,7 +61,7 @@ _TELLING = (
 """Prefixes of model names that identify the service, and the form of names on the hub."""
 
 ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]
-EmbedderChoice = str | Embedder
+EmbedderChoice = str | Embedder | Callable[[list[str]], Any]
 SimilarityChoice = str | Similarity | QuestionSimilarity | Callable[[str, str], Any]
 
 
@@ -80,8 +86,9 @@ def entailer(choice: EntailerChoice) -> Entailer:
 
 
 def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
-    """Return the embedder that a URI names, or pass one through.
+    """Return the embedder that a URI names, wrap a function, or pass an embedder through.
 
+    A function takes a list of n texts and returns their vectors, shape (n, d).
     ``embedded[?threads=N]``; ``openai:MODEL[@BASE_URL][?option=value&...]``;
     ``hf:ID-or-path[?option=value&...]`` with the options of
     :class:`~trustassay.backends.sentence_transformer.SentenceTransformerEmbedder`;
@@ -92,7 +99,7 @@ def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
         BackendError: the backend cannot be loaded.
     """
     if not isinstance(choice, str):
-        return _checked_embedder(choice)
+        return _embedder_from_object(choice)
     scheme, _, rest = choice.replace("embedded?", "embedded:?", 1).partition(":")
     if scheme not in _EMBEDDERS:
         raise _unknown("embedder", choice, choice, _EMBEDDERS)
@@ -389,11 +396,12 @@ def _chat_from_object(found: Any, name: str | None = None) -> ChatModel | LocalC
     return found if isinstance(found, ChatModel | LocalChatModel) else FunctionChat(found, name)
 
 
-def _checked_embedder(found: Any) -> Embedder:
-    if isinstance(found, type) or not (hasattr(found, "vectors") or hasattr(found, "avectors")):
-        raise BackendError(f"expected an embedder with name and vectors, got {found!r:.60}")
-    checked: Embedder = found
-    return checked
+def _embedder_from_object(found: Any, name: str | None = None) -> Embedder:
+    if isinstance(found, type):
+        raise BackendError(f"{found.__name__} is a class; expected an embedder object or function")
+    if hasattr(found, "vectors") or hasattr(found, "avectors"):
+        return cast(Embedder, found)
+    return FunctionEmbedder(found, name)
 
 
 def _asked(uri: str, scheme: str = "") -> Entailer:
@@ -423,7 +431,7 @@ _EMBEDDERS: dict[str, Callable[[str], Embedder | OpenAIEmbedder]] = {
     "embedded": _embedded_embedder,
     "hf": _hugging_face_embedder,
     "openai": _openai_embedder,
-    "python": lambda rest: _checked_embedder(imported(rest)),
+    "python": lambda rest: _embedder_from_object(imported(rest), f"python:{rest}"),
 }
 _CHATS: dict[str, Callable[[str], ChatModel | LocalChatModel]] = {
     "anthropic": _anthropic,

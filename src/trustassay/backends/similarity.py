@@ -129,6 +129,7 @@ class ConsistencySimilarity:
         self.entailer = entailer
         self.name = f"consistency:{entailer.name}"
         self.limits: BatchLimits = getattr(entailer, "limits", BatchLimits())
+        self.languages: tuple[str, ...] = getattr(entailer, "languages", ())
         self.stored: bool = getattr(entailer, "stored", True)
 
     def scores(self, pairs: Pairs) -> Scores:

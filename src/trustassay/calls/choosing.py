@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from string import ascii_uppercase
 from typing import Any, Literal
 
 from trustassay.capabilities import Choice, Message, Models, Reply
 from trustassay.errors import BackendError
+from trustassay.prose import THIS, Prose, Value, plain
 from trustassay.together import all_of
 
 __all__ = ["choose", "chosen", "letter_of"]
@@ -20,32 +21,16 @@ HALF = 0.5
 """Of the probability, which letters are to hold if the first token itself is none."""
 ALTERNATIVES = 20
 """Likeliest first tokens that are asked for; no public endpoint gives more."""
-_TO = r"(?:because|since|as|it|the|this|that|is|i|no|not|so|and|or|but|none)\b"
 _INITIALS = re.compile(
     r"\b[A-Za-z]\.(?:[A-Za-z]\b\.?)+|\b[A-Z]\.(?: ?[A-Z]\.){1,5}(?=\s?[A-Z][a-z])"
-    rf"|\b[A-Z]\.(?=\s[a-z])(?!\s{_TO})|\b[A-Z]-(?=[a-z])|(?<=\w-)[A-Z]\b"
+    r"|\b[A-Z]\.(?=\s[a-z])(?!\s(?:because|since|as|it|the|this|that|is|i|no|not|so|and|or|but|none)\b)"
+    r"|\b[A-Z]-(?=[a-z])|(?<=\w-)[A-Z]\b"
 )
 """Letters that are no answer: ``D.C.``, ``C. S. Lewis``, ``E. coli``, ``A-ha``."""
-_ARTICLE = (
-    r"(?!(?<=[AI])\s+(?!(?:is|was|or|and|because|since|seems|looks|appears|sounds|fits|matches"
-    r"|makes|would|over|rather|instead)\b)[a-z])(?!(?<=[ai])\s+(?!(?:because|since)\b)\w)"
+_BEFORE = (
+    "answer choice option reply winner antwort réponse respuesta resposta risposta antwoord".split()
 )
-"""Behind a letter: it is no article, and no pronoun."""
-_DENIED = re.compile(
-    r"\b(?:not|never|nor|neither|cannot|no|none(?!\sof\sthe\sabove)|without|except|unlike|eliminate[sd]?|exclude[sd]?"
-    r"|reject(?:s|ed)?|rules? out|ruled out)\b(?!\s+(?:an?\s+|any\s+)?doubt\b)|n't\b",
-    re.IGNORECASE,
-)
-"""What takes back the letters behind it in its clause."""
-_BREAK = re.compile(
-    r"[.;:!?](?=\s|$)|\n|\s[-–—]\s|,(?!\s*(?:(?:or|nor|and)\s+)?[A-Z]\b)"
-    r"|\b(?:but|because|since|so|therefore)\b",
-    re.IGNORECASE,
-)
-_REJECTED = re.compile(r"\b(?:than|over|instead of|against|versus|vs\.?)\s+[\w\s]{0,12}[(\[]?$")
-"""Before a letter that another one is preferred to."""
-CLAUSE = 200
-"""Characters before a letter in which its clause is looked through."""
+_BEFORE += "odpowiedź ответ cevap 答案 回答 答え 정답".split()
 
 
 async def choose(
@@ -107,77 +92,64 @@ def chosen(text: str, options: Sequence[str]) -> int | None:
 def letter_of(text: str, letters: str) -> str | None:
     """Return the letter that a reply names; ``None`` if it names none, or several.
 
-    A reply that begins with a letter by itself ("B", "(b)", "B. Paris", "B is correct") names it;
-    else one behind "the answer is" or "choice:"; else the only letter that stands by itself, or
-    behind "option". One that is denied ("not A") is not named, and where one is preferred to
-    another none is. "A" before a word ("A river ...") is an article, initials are part of a name.
+    A letter at the beginning ("B", "(b)", "B. Paris", "B is correct") is named, or one behind
+    "answer is", "choice:", "option", "I choose" and the like. "A" before a word ("A river ...")
+    is an article, initials are part of a name; of a list of several options none is named.
     """
-    text = _INITIALS.sub("_", unicodedata.normalize("NFKC", text))
-    choices = f"[{letters}{letters.lower()}]"
-    bare = text.strip().strip("*_`\"'")
-    several = rf"[)\].]?\s*(?:[,/&]|or\b|and\b)\s*(?:or\s+|and\s+)?(?:option\s+)?[(\[]?[{letters}]"
-    if re.match(rf"[(\[]?[{letters}]{several}\b(?!')", bare):
-        return None
-    if found := re.match(rf"[(\[]?({choices})(?:[)\].:,]|\s*$|\s*[–—\n]|\s*-(?!\w))", bare):
-        return found[1].upper()
-    if found := re.match(
-        rf"(?:(?:option|choice|answer)\s)?({choices})\s+"
-        r"(?:because\b|is (?:the )?(?:correct|right|best|true)\b)",
-        bare,
-        re.IGNORECASE,
-    ):
-        return found[1].upper()
-    marked = {
-        "" if re.match(rf"{several}\b(?!')(?!\s[a-z])", text[m.end() :]) else m[1].upper()
-        for m in re.finditer(
-            rf"\b(?i:answer|choice|option)\s{{0,9}}(?:(?i:is)\b|:)[\s\"'(*\[]{{0,9}}"
-            rf"(?:(?i:option)\s{{1,9}}\W{{0,3}})?({choices})\b(?!'\w){_ARTICLE}",
-            text,
-        )
-        if not _denied(text, m.start(1))
-    }
-    if marked:
-        return marked.pop() or None if len(marked) == 1 else None
-    alone = [
-        m
-        for m in re.finditer(
-            rf"(?<![\w'])(?:[{letters}]|(?<=(?i:option) )[{letters.lower()}])(?![\w'+=]){_ARTICLE}",
-            text,
-        )
-        if not _denied(text, m.start())
-    ]
-    if len({m[0].upper() for m in alone}) != 1:
-        return None
-    rejected = any(_REJECTED.search(text[max(0, m.start() - 40) : m.start()]) for m in alone)
-    return None if rejected else alone[0][0].upper()
+    found = _reader(letters).read(_INITIALS.sub("_", plain(text)))
+    return next(iter(found)) if len(found) == 1 else None
 
 
-def _denied(text: str, place: int) -> bool:
-    """Whether the letter at a place is denied by what stands before it in its clause."""
-    near = text[max(0, place - CLAUSE) : place + 1]
-    start = max((match.end() for match in _BREAK.finditer(near)), default=0)
-    return bool(_DENIED.search(near, start))
+class _Letters(Prose):
+    """The letters of options: capital, or small where nothing but a letter can stand."""
+
+    scores = "score|verdict"
+    before = (
+        rf"{THIS}(?:'s|\s+is|\s+was|\s+must be|\s+would be)\s+"
+        r"|(?<=\bso )|(?<=\bthus )|(?<=\bhence )|(?<=\btherefore )"
+    )
+    approved = (
+        r"(?:wins|for sure|(?:is|was|seems|looks) (?:(?:clearly|slightly|much|the|only) )*"
+        r"(?:correct|right|best|better|true|more))\b"
+    )
+
+    def __init__(self, letters: str) -> None:
+        super().__init__({}, _BEFORE, rf"[{letters}](?!\w)")
+        small = letters.lower()
+        self._letter = re.compile(
+            rf"(?<!\w)(?:[{letters}](?![\w'+])|[{small}](?=[)\].:]|\s*$|\s+because\b)"
+            rf"|(?<=option )[{small}](?!\w))"
+        )
+
+    def single(self, text: str, start: int) -> Value | None:
+        found = self._letter.match(text, start)
+        return Value(frozenset({found[0].upper()}), found.end()) if found else None
+
+
+@cache
+def _reader(letters: str) -> _Letters:
+    return _Letters(letters)
 
 
 def _repeated(text: str, options: Sequence[str]) -> int | None:
     """Return the option that a reply repeats word for word, and no other; case is no matter.
 
-    Its letter may stand before it ("C. river, since ..."). A single character is a letter.
+    Its letter may stand before it ("C. river, since ...") or behind it ("river (C)"). A single
+    character is a letter.
     """
     words = _words(text)
     if len("".join(words)) < 2:
         return None
-    own = [_words(option) for option in options]
-    alike = [i for i, option in enumerate(own) if option == words]
+    own = list(zip(LETTERS.lower(), map(_words, options), strict=False))
+    alike = [i for i, (letter, option) in enumerate(own) if words in (option, [*option, letter])]
     if not alike:
         named = words
         for part in (("the", "my"), ("final", "correct"), ("answer",), ("is",)):
             named = named[1:] if named[:1] and named[0] in part else named
-        alike = [
-            i
-            for i, (letter, option) in enumerate(zip(LETTERS.lower(), own, strict=False))
-            if option and named[: len(option) + 1] == [letter, *option]
-        ]
+        said = f"{' '.join(named)} "
+        spelled = [f"{' '.join((letter, *option))} " if option else "?" for letter, option in own]
+        alike = [i for i, one in enumerate(spelled) if said.startswith(one) or f" {one}" in said]
+        alike = alike if any(map(said.startswith, spelled)) else []
     return alike[0] if len(alike) == 1 else None
 
 
@@ -188,7 +160,8 @@ def _words(text: str) -> list[str]:
 def _first_token(reply: Reply, letters: str) -> list[float]:
     """Return the log-probability of each letter as the first token; minus infinity if unknown.
 
-    Nothing where the token is no letter and the letters hold less than half of the probability.
+    Nothing where the token is no letter and the letters hold less than half of the probability, or
+    where the reply goes on otherwise: "A" may be an article.
     """
     found = [-math.inf] * len(letters)
     if not reply.logprobs:
@@ -201,7 +174,9 @@ def _first_token(reply: Reply, letters: str) -> list[float]:
             found[place] = max(found[place], logprob)
             held += math.exp(min(logprob, 0))
     emitted = first.token.strip()
-    return found if held >= HALF or (len(emitted) == 1 and emitted in letters) else []
+    if len(emitted) == 1 and emitted in letters:
+        return found if letter_of(reply.text, letters) == emitted else []
+    return found if held >= HALF else []
 
 
 def _likeliest(logs: Sequence[float], way: Any = "likelihood", reply: str = "") -> Choice:

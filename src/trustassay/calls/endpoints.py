@@ -68,12 +68,12 @@ def samples_at_once(asked_for: int | None, usual: int, backends: Iterable[Any]) 
     return asked_for or max(usual, 2 * calls_at_once(backends))
 
 
-def held_back(asked_for: int | None, backends: Iterable[Any]) -> list[str]:
-    """Return the endpoints whose own word on calls at once is larger than what was asked for."""
+def held_back(option: str, asked_for: int | None, backends: Iterable[Any]) -> list[str]:
+    """Return the endpoints whose own word on calls at once is larger than the option's."""
     usual = EndpointLimits().concurrency
     found = {backend.name: limits_of(backend).concurrency for backend in backends}
     return [
-        f"--concurrency {asked_for} limits {name} to less than its own concurrency={own}"
+        f"{option} {asked_for} limits {name} to less than its own concurrency={own}"
         for name, own in found.items()
         if asked_for and own not in (usual, asked_for) and own > asked_for
     ]

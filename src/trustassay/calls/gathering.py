@@ -27,6 +27,8 @@ Item = TypeVar("Item")
 Reply = TypeVar("Reply")
 
 CHARACTERS_PER_TOKEN = 4
+TURN = 32
+"""Replies that are handed out before other work of the event loop has its turn."""
 PILE = 256
 """Calls to an endpoint that are begun together; the first of many need not wait for the last."""
 TOGETHER_S = 0.05
@@ -221,7 +223,10 @@ class Gatherer(Generic[Item, Reply]):
                 task.add_done_callback(self._ended)
             else:
                 replies = await self._loop.run_in_executor(self._thread, self._computed, batch)
-                self._hand_out(batch, replies)
+                for start in range(0, len(batch), TURN):
+                    turn = slice(start, start + TURN)
+                    self._hand_out(batch[turn], replies[turn])
+                    await asyncio.sleep(0)
 
     async def _answer_from_store(
         self, pile: list[_Waiting[Item, Reply]]

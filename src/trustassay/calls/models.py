@@ -46,7 +46,8 @@ class SampleModels:
 
     def languages(self, name: str) -> tuple[str, ...]:
         """Return the languages that the backend of a capability reads; empty if any."""
-        return tuple(getattr(self._gatherers.backends.find(name), "languages", ()))
+        found = getattr(self._gatherers.backends.find(name), "languages", ())
+        return tuple(found) if isinstance(found, tuple | list) else ()
 
     def chat(
         self,

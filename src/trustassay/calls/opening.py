@@ -25,7 +25,7 @@ class CallOptions:
     cache: folder of the file of calls that runs share; ``None`` for no such file.
     prices: what models cost. budget: the maximum to spend.
     policy: the optimisations in use.
-    at_once: calls to one endpoint in progress at once, instead of what its backend says.
+    calls_at_once: calls to one endpoint in progress at once, instead of what its backend says.
     again_after_s: an endpoint that was given up is asked again after so long; ``None``: never.
     open_shared: opens the file that runs share, in its folder. sharing: how the limits of endpoints
         are kept together with other processes.
@@ -35,7 +35,7 @@ class CallOptions:
     prices: Prices = field(default_factory=Prices)
     budget: Budget | None = None
     policy: Policy = field(default_factory=Policy)
-    at_once: int | None = None
+    calls_at_once: int | None = None
     again_after_s: float | None = None
     open_shared: Callable[[Path], CallStore] = open_cache
     sharing: Sharing | None = None
@@ -76,7 +76,7 @@ async def open_calls(
                 options.policy,
                 options.prices,
                 options.budget,
-                options.at_once,
+                options.calls_at_once,
                 options.again_after_s,
                 options.sharing,
                 count(store) if count and store else None,

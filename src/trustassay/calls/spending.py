@@ -13,9 +13,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from trustassay.calls.price_table import published_price, table_told
 from trustassay.calls.store import Usage
 from trustassay.capabilities import ChatRequest
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, UsageError
 
 __all__ = [
     "Budget",
@@ -66,6 +67,8 @@ class Price(NamedTuple):
 class Prices:
     """Prices by model: a model's name, a backend's whole name, or a pattern with ``*``.
 
+    A model that is not in the table has its published price (:mod:`trustassay.calls.price_table`).
+
     In a file: ``{"gpt-4o-mini": {"prompt": 0.15, "reply": 0.60}, "mistral-*": {...}}``, in US
     dollars for a million tokens.
     """
@@ -84,9 +87,9 @@ class Prices:
         try:
             found = json.loads(path.read_bytes())
         except ValueError as error:
-            raise ValueError(f"{path}: is not JSON ({error})") from None
+            raise UsageError(f"{path}: is not JSON ({error})") from None
         if not isinstance(found, dict):
-            raise ValueError(f"{path}: expected an object of prices by model")
+            raise UsageError(f"{path}: expected an object of prices by model")
         table = {}
         for model, price in found.items():
             try:
@@ -94,7 +97,7 @@ class Prices:
                 if set(price) != {"prompt", "reply"} or not all(0 <= x < math.inf for x in pair):
                     raise ValueError
             except (TypeError, KeyError, ValueError):
-                raise ValueError(
+                raise UsageError(
                     f'{path}: {model}: expected {{"prompt": USD, "reply": USD}} per million '
                     f"tokens, got {json.dumps(price)[:60]}"
                 ) from None
@@ -102,7 +105,19 @@ class Prices:
         return cls(table)
 
     def of(self, backend: str) -> Price | None:
-        """Return the price of a backend's model; ``None`` if the table does not say."""
+        """Return the price of a backend's model; ``None`` if it is not known."""
+        if own := self._own(backend):
+            return own
+        published = published_price(backend)
+        return None if published is None else Price(*published)
+
+    def basis(self, backend: str) -> str:
+        """Return which published table a backend's price is of; empty if it is of none."""
+        if self._own(backend) or published_price(backend) is None:
+            return ""
+        return table_told()
+
+    def _own(self, backend: str) -> Price | None:
         model = re.split(r"@(?=https?://)|\?", backend.partition(":")[2])[0]
         for name in (backend, model):
             if name in self.table:
@@ -142,7 +157,7 @@ class Budget:
                 return cls(float(count[1]) * {"": 1, "k": 1e3, "m": 1e6}[count[2]], "tokens")
         except ValueError:
             pass
-        raise ValueError(f"budget: expected 5usd or 200000 (tokens), got {text!r}")
+        raise UsageError(f"budget: expected 5usd or 200000 (tokens), got {text!r}")
 
     @classmethod
     def of(cls, choice: Budget | str | None) -> Budget | None:
@@ -154,7 +169,7 @@ class Budget:
         if choice is None or isinstance(choice, Budget):
             return choice
         if not isinstance(choice, str):
-            raise ValueError(f'budget: expected a text such as "5usd" or "200k", got {choice!r}')
+            raise UsageError(f'budget: expected a text such as "5usd" or "200k", got {choice!r}')
         return cls.parse(choice)
 
     def __str__(self) -> str:

@@ -324,6 +324,16 @@ class CallStore:
         with self.in_use():
             return {(c, b): n for c, b, n in self._connection.execute(query)}
 
+    def size(self, capability: str, backend: str) -> tuple[int, int]:
+        """Return how many calls to a backend are stored, and the characters of their requests."""
+        query = """
+            SELECT COUNT(*), COALESCE(SUM(LENGTH(request)), 0) FROM calls
+            WHERE capability = ? AND backend = ?
+            """
+        with self.in_use():
+            calls, characters = self._connection.execute(query, [capability, backend]).fetchone()
+        return calls, characters
+
     def latest(self, capability: str, backend: str, most: int) -> list[CallTaken]:
         """Return what the latest calls to a backend took, at most so many of them."""
         columns = ", ".join(CallTaken._fields)

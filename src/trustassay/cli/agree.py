@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from trustassay.workflows.agree import Agreement, Dispute, Estimate
     from trustassay.workflows.variance import Variances
 
+MOST_LISTED = 12
+"""Levels that are listed one by one."""
 NAMES = {
     "percent": "agree, %",
     "kappa": "kappa",
+    "mean_kappa": "Cohen's kappa, mean of pairs",
+    "mean_kappa_quadratic": "quadratic, mean of pairs",
+    "ac1": "Gwet's AC1",
+    "ac2": "AC2, quadratic",
+    "icc_single": "ICC(A,1)",
+    "icc_mean": "ICC(A,k)",
     "kappa_linear": "kappa, linear",
     "kappa_quadratic": "kappa, quadratic",
     "fleiss_kappa": "Fleiss's kappa",
@@ -46,7 +54,8 @@ def agree(  # noqa: PLR0913 - one argument an option
     field: Annotated[
         list[str],
         typer.Option(
-            help="Where a column is called otherwise: item=question_id. May be given again.",
+            help="Where a column is called otherwise: item=question_id; if FILE has several "
+            "rubrics, which one: rating=truthfulness. May be given again.",
             metavar="NAME=COLUMN",
             show_default=False,
         ),
@@ -63,8 +72,10 @@ def agree(  # noqa: PLR0913 - one argument an option
     levels: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
         typer.Option(
-            help="Words of an ordinal scale, the lowest first, with commas between them. Other "
-            "words are categories without an order.",
+            help="All levels of the scale: 1..5, numbers, or words, the lowest first, with commas "
+            "between them. Needed for weights where the ratings do not use all levels. Other words "
+            "are categories without an order.",
+            metavar="LEVELS",
             show_default=False,
         ),
     ] = None,
@@ -92,28 +103,30 @@ def agree(  # noqa: PLR0913 - one argument an option
     top: Annotated[int, typer.Option(help="Items on which raters part that are listed.", min=0)] = (
         10
     ),
-    seed: common.Seed = 0,
     as_json: common.Json = False,
 ) -> None:
     """Say how far raters agree: each pair, all together, each with themselves, and where they part.
 
-    Cohen's and Fleiss's kappa, Krippendorff's alpha, percentages, and mean differences, with 95 %
-    bootstrap intervals over items. Raters are compared by the first rating of an item; a later
-    one of the same rater is a repeat. The variance of the ratings is taken apart into what comes
-    from answers, raters and repeats, of people and of judges.
+    Cohen's and Fleiss's kappa, Krippendorff's alpha, Gwet's AC1, intraclass correlations,
+    percentages, and mean differences, with 95 % intervals over items. Raters are compared by the
+    first rating of an item; a later one of the same rater is a repeat. Each judge is compared with
+    all people. The variance of the ratings is taken apart into what comes from answers, raters and
+    repeats, of people and of judges.
 
     \b
     trustassay agree ratings.csv
     trustassay agree wide.csv --field item=question --rater anna --rater bela \\
         --rater judge
+    trustassay agree ratings.csv --levels 1..5
     trustassay agree ratings.jsonl --levels poor,fair,good --run runs/one --json
     trustassay agree --run runs/judged --page variance.html
     """
     with errors_for_people():
-        from trustassay.workflows.agree import agreement, links_into
+        from trustassay.workflows.agree import agreement, links_into, units_of_items
 
         ratings, judges = _gathered(source, run, field, rater, levels, machine)
-        found = agreement(ratings, machines=judges, seed=seed, progress=True)
+        units = units_of_items(run) if run else None
+        found = agreement(ratings, machines=judges, units=units, progress=True)
         disputes = links_into(run, found.disputes) if run else found.disputes
         _show(found, disputes, top)
         if page:
@@ -133,7 +146,7 @@ def _gathered(
     """Return all ratings, of the file and by the judges of the run, and which raters are judges."""
     from trustassay.data.formats import InputError
     from trustassay.data.ratings import read_ratings
-    from trustassay.errors import did_you_mean
+    from trustassay.errors import UsageError, did_you_mean
     from trustassay.workflows.votes import joined, votes_of
 
     votes = votes_of(run) if run else None
@@ -163,7 +176,7 @@ def _gathered(
         return ratings, set(machines)
     try:
         both = joined(ratings, votes)
-    except ValueError as error:
+    except UsageError as error:
         say(one_line(f"the votes of the run's judges are left out: {error}"))
         return ratings, set(machines)
     return both, {*machines, *(one.rater for one in votes.ratings)}
@@ -174,15 +187,24 @@ def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
     say(one_line(f"{found.items:,} items; ratings of each rater: {given}"))
     if found.missing:
         say(f"missing ratings: {found.missing:,}")
-    if found.categories:
-        kind = "levels" if found.ordered else "categories without an order"
-        say(one_line(f"{kind}: {', '.join(found.categories)}"))
+    if found.categories and not found.ordered:
+        say(one_line(f"categories without an order: {', '.join(found.categories)}"))
+    elif found.declared:
+        say(one_line(f"levels: {_listed(found.levels)}"))
+    else:
+        say(
+            one_line(
+                f"levels that occur: {_listed(found.levels)}; the whole scale is not known, and "
+                "weighted kappas and AC1 take these for it: --levels 1..5 states it"
+            )
+        )
     if found.overall:
         rows = [(NAMES[name], *_cells(name, one)) for name, one in found.overall.items()]
         show_table(("all raters", "value", "95 % interval", "items"), rows, ())
         for words in sorted({one.without for one in found.overall.values() if one.without}):
             say(f"no interval: {words}")
     _show_groups("pair", {f"{a} – {b}": group for (a, b), group in found.pairs.items()})
+    _show_groups("judge with people", found.judges)
     _show_groups("model", found.models)
     _show_groups("rater with themselves", found.intra)
     if found.variance:
@@ -193,6 +215,13 @@ def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
             said = ", ".join(f"{rater} {value}" for rater, value in dispute.ratings.items())
             name = f"{dispute.item} ({dispute.model})" if dispute.model else dispute.item
             say(one_line(f"  {name}: {said}" + (f"  {dispute.link}" if dispute.link else "")))
+
+
+def _listed(levels: Sequence[str]) -> str:
+    """Write levels with commas between them, of many the first and the last."""
+    if len(levels) <= MOST_LISTED:
+        return ", ".join(levels)
+    return f"{', '.join(levels[:3])}, ..., {levels[-1]} ({len(levels):,} levels)"
 
 
 VARIANCE = ("variance of ratings", "variance", "standard deviation", "share, %", "95 % interval")

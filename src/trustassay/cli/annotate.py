@@ -12,6 +12,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.streams import say
+from trustassay.errors import UsageError
 
 if TYPE_CHECKING:
     from trustassay.workflows.annotate import Project
@@ -34,14 +35,14 @@ def annotate(  # noqa: PLR0913 - one argument an option
         typer.Option(help="A person who rates; once for each.", metavar="NAME", show_default=False),
     ] = [],  # noqa: B006 - typer copies it
     rubric: Annotated[
-        Optional[str],  # noqa: UP045
+        list[str],
         typer.Option(
             help="The levels: truthfulness, informativeness, verdict, answer, code, categories, or "
-            "a YAML file. Default: answer; of pairs none.",
+            "a YAML file. Once for each that is rated. Default: answer; of pairs none.",
             metavar="NAME|FILE",
             show_default=False,
         ),
-    ] = None,
+    ] = [],  # noqa: B006
     out: Annotated[
         Path, typer.Option(help="The file of ratings; the same command goes on with it.")
     ] = Path("ratings.jsonl"),
@@ -129,7 +130,8 @@ def annotate(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay annotate answers.jsonl --rater anna --rater bela
-    trustassay annotate runs/one --rater anna --rubric truthfulness --again 0.1
+    trustassay annotate runs/one --rater anna --rubric truthfulness \\
+        --rubric informativeness --again 0.1
     trustassay annotate --pairs runs/a runs/b --rater anna --rater bela \\
         --out pairs.jsonl
     trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna
@@ -142,11 +144,10 @@ def annotate(  # noqa: PLR0913 - one argument an option
         from trustassay.workflows.label.plan_file import read_plan
 
         if export and sheets:
-            raise ValueError("--export and --import: expected one of them")
-        name = rubric or (None if pairs else "answer")
+            raise UsageError("--export and --import: expected one of them")
         options = AnnotateOptions(
             rater,
-            read_rubric(name) if name else None,
+            [read_rubric(name) for name in rubric or ([] if pairs else ["answer"])],
             gold,
             together,
             double,
@@ -181,7 +182,7 @@ def _import(project: Project, out: Path, sheets: Sequence[Path]) -> None:
 
     rows = [row for path in sheets for row in read_sheet(project, path)]
     if not rows:
-        raise ValueError(f"{', '.join(map(str, sheets))}: no row has a rating; nothing was stored")
+        raise UsageError(f"{', '.join(map(str, sheets))}: no row has a rating; nothing was stored")
     with _open(project, out) as session:
         new = asyncio.run(store_rows(session, rows))
     say(f"{new:,} of {len(rows):,} ratings were new or different: {out}")

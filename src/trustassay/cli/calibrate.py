@@ -46,7 +46,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     lower: Annotated[
         list[str],
         typer.Option(
-            help="A part named by --metric of which lower is better.",
+            help="A part named by --metric of which lower is better, where its metric does not "
+            "say so.",
             metavar="NAME",
             show_default=False,
         ),
@@ -94,15 +95,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
             show_default=False,
         ),
     ] = [],  # noqa: B006
-    field: Annotated[
-        list[str],
-        typer.Option(
-            help="Where a column of --ratings is called otherwise: item=question_id. May be given "
-            "again.",
-            metavar="NAME=COLUMN",
-            show_default=False,
-        ),
-    ] = [],  # noqa: B006
+    field: common.RatingFields = [],  # noqa: B006
     out: Annotated[Path, typer.Option(help="The file to write.", metavar="FILE")] = Path(
         "calibrator.json"
     ),

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from trustassay.cli.internal import internal_error
 from trustassay.cli.interrupting import INTERRUPTED, at_work
 from trustassay.cli.streams import complain, one_line, print_json, say
 from trustassay.cli.tables import show_table
 from trustassay.cli.worst import show_worst
+from trustassay.errors import UsageError
+from trustassay.tracebacks import TRACEBACKS
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 FAULTS_SHOWN = 20
 FAILURES_SHOWN = 20
+MOST = 1_000_000_000
+"""The largest number that options which count something take."""
 
 Entailer = Annotated[
     str,
@@ -122,17 +127,37 @@ Fields = Annotated[
         metavar="CANONICAL=THEIRS",
     ),
 ]
+RatingFields = Annotated[
+    list[str],
+    typer.Option(
+        "--field",
+        help="Where a column of --ratings is called otherwise: item=question_id; if it has several "
+        "rubrics, which one: rating=truthfulness. May be given again.",
+        metavar="NAME=COLUMN",
+        show_default=False,
+    ),
+]
 Limit = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option(help="Take only the first N records.", min=1, show_default=False),
+    typer.Option(help="Take only the first N records.", min=1, max=MOST, show_default=False),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
+Unit = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        help="What is independent in an interval: question (all answers to one), answer, or a "
+        "field of the samples, as the number of a conversation. Default: question.",
+        metavar="FIELD",
+        show_default=False,
+    ),
+]
 Length = Annotated[
     int,
     typer.Option(
         help="Maximum number of characters that a perturbation adds or mistypes, or of words that "
         "it changes.",
         min=1,
+        max=MOST,
     ),
 ]
 LastCode = Annotated[
@@ -151,6 +176,15 @@ Source = Annotated[
         show_default=False,
     ),
 ]
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="INPUT...",
+        help="Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, "
+        "or - for standard input. Several files are pooled, as those of several models.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
 CalibratorFile = Annotated[
     Optional[Path],  # noqa: UP045
@@ -162,26 +196,27 @@ CalibratorFile = Annotated[
         show_default=False,
     ),
 ]
-Concurrency = Annotated[
-    Optional[int],  # noqa: UP045
+LongestAnswer = Annotated[
+    int,
     typer.Option(
-        help="Samples in progress at once. Default: enough to keep the endpoints busy.",
+        help="Characters of the longest answer that is assessed, and a tenth of those of all "
+        "passages.",
         min=1,
-        show_default=False,
     ),
 ]
 
 
 @contextmanager
 def errors_for_people() -> Iterator[None]:
-    """Turn the errors that a user can fix into a message and exit status 2."""
+    """Turn the errors that a user can fix into a message and exit status 2, others into 70."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
     from trustassay.data.faults import UntoldError
-    from trustassay.data.reading import InputError
-    from trustassay.errors import BackendError, FaultsError, RunFolderError, UnknownNameError
+    from trustassay.errors import BackendError, FaultsError
     from trustassay.files import is_full
+    from trustassay.runs.folder import RunFolder
     from trustassay.runs.intake import BadInputError
 
+    RunFolder.last_locked = None
     try:
         with at_work():
             yield
@@ -200,7 +235,7 @@ def errors_for_people() -> Iterator[None]:
         complain(f"trustassay: {error.message}")
         show_untold(error.untold)
         raise typer.Exit(2) from None
-    except (InputError, RunFolderError, UnknownNameError, BackendError, ValueError) as error:
+    except (UsageError, BackendError) as error:
         complain(f"trustassay: {error}")
         raise typer.Exit(2) from None
     except BrokenPipeError:
@@ -216,6 +251,10 @@ def errors_for_people() -> Iterator[None]:
             )
             raise typer.Exit(1) from None
         raise typer.Exit(2) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        internal_error(error)
 
 
 def command_line() -> str:
@@ -223,13 +262,24 @@ def command_line() -> str:
     return shlex.join(["trustassay", *sys.argv[1:]])
 
 
-def default_metric(source: Path, fields: Mapping[str, str]) -> list[str]:
-    """Return the metric for a file where none was named, and say which and why."""
-    from trustassay import api
+def default_metrics(
+    source: Path | list[Path], fields: Mapping[str, str], named: Mapping[str, Any]
+) -> tuple[list[str], str]:
+    """Return the metrics for files where none was named, and why; say both.
 
-    metric, why = api.default_metric(source, fields)
-    say(f"metric {metric}: {why}")
-    return [metric]
+    ``named`` are the backends that were.
+    """
+    from trustassay import api
+    from trustassay.workflows.choosing import naming
+
+    metrics, why = api.default_metrics(source, fields, retrieves="retriever" in named)
+    say(f"{naming(metrics)}: {why}")
+    return metrics, why
+
+
+def source_of(paths: list[Path]) -> Path | list[Path]:
+    """Return the path of one file alone, or all of several."""
+    return paths[0] if len(paths) == 1 else paths
 
 
 def end_if_stopped(stopped: str | None) -> None:
@@ -263,28 +313,42 @@ def show_faults(error: BadInputError) -> None:
     if error.count > len(error.faults):
         complain(f"... only the first {len(error.faults):,} faulty records are listed")
     if untold := untold_of(error.faults):
-        show_untold(untold)
+        problems = [problem for one in error.faults for problem in one.problems]
+        alone = all(problem.message.startswith("is missing") for problem in problems)
+        whole = all(one.untold is not None and one.untold.complete for one in error.faults)
+        show_untold(untold._replace(complete=alone and whole))
     records = "faulty record" if error.count == 1 else "faulty records"
     complain(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
 
 
 def show_untold(untold: Untold) -> None:
-    """Print the fields that were found, and this command with the ones named that are missing."""
+    """Print the fields that were found, and how to name those that are missing: this command with
+    their names, where nothing else stands in its way.
+    """
     complain(f"found the fields {untold.found}")
     named = [part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")]
     if named:
-        guessed = all(untold.nameable.values())
-        put = "" if guessed else " (each NAME stands for one of these fields)"
-        complain(f"this names the {', '.join(untold.nameable)}{put}:")
-        complain(f"  {shlex.join(['trustassay', *sys.argv[1:], *named])}", fold=False)
+        fields = ", ".join(untold.nameable)
+        if untold.complete and "-" not in sys.argv:
+            complain(f"this names the {fields}:")
+            complain(f"  {shlex.join(['trustassay', *sys.argv[1:], *named])}", fold=False)
+        else:
+            guessed = all(untold.nameable.values())
+            put = "" if guessed else ", where NAME is one of these fields"
+            complain(f"add what names the {fields}{put}:")
+            complain(f"  {shlex.join(named)}", fold=False)
     if "documents" in untold.fields and "documents" not in untold.nameable:
         complain(
-            "there are no passages to judge by: give --retriever, or a --metric without documents"
+            "there are no passages to judge by: give --retriever bm25:FILE with passages, gold "
+            "answers beside the answers, or a --metric that needs neither"
         )
 
 
 def call_options(
-    cache: str, prices: Path | None = None, budget: str | None = None, at_once: int | None = None
+    cache: str,
+    prices: Path | None = None,
+    budget: str | None = None,
+    calls_at_once: int | None = None,
 ) -> CallOptions:
     """Read the options of model calls.
 
@@ -299,7 +363,7 @@ def call_options(
         default_cache() if cache == "" else None if cache == "off" else Path(cache),
         Prices.read(prices) if prices else Prices(),
         Budget.parse(budget) if budget else None,
-        at_once=at_once,
+        calls_at_once=calls_at_once,
     )
 
 
@@ -399,7 +463,7 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
                 key,
                 "n/a" if value is None else f"{amount(value, figure.unit)} {figure.unit}".strip(),
                 " to ".join(amount(end, figure.unit) for end in interval) if interval else "",
-                str(summary.support.get(key, summary.n)),
+                behind(summary, key),
                 summary.not_applicable.get(key, figure.explanation),
             )
         )
@@ -407,13 +471,26 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
     show_table(("figure", "value", "95 % interval", "n", "meaning"), rows, {"meaning"})
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
-    say(f"{summary.n - summary.failed} of {summary.n} samples scored{of}")
+    scored = max(summary.support.values(), default=summary.n - summary.failed)
+    say(f"{scored} of {summary.n} samples scored{of}")
+    if shared := {key: units for key, units in summary.units.items() if key in figures}:
+        units = max(shared.values())
+        say(
+            f"intervals are over {units:,} independent units, not {summary.n:,} samples: all "
+            "answers to a question are one unit (--unit)"
+        )
     without: dict[str, list[str]] = {}
     for key, reason in summary.without_interval.items():
         if key in figures and figures[key].headline:
             without.setdefault(reason, []).append(key)
     for reason, keys in without.items():
         say(f"no interval for {', '.join(keys)}: {reason}")
+
+
+def behind(summary: Summary, key: str) -> str:
+    """Write the number of samples behind a figure, and of their units if these are fewer."""
+    n = str(summary.support.get(key, summary.n))
+    return f"{n} ({summary.units[key]} units)" if key in summary.units else n
 
 
 def amount(value: float, unit: str) -> str:
@@ -430,6 +507,8 @@ def show_asking(outcome: RunOutcome, usage: Mapping[str, Any]) -> None:
         tokens = f"{used['prompt_tokens']:,} + {used['reply_tokens']:,} tokens"
         cached = f", {used['cached']:,} cached" if used["cached"] else ""
         say(f"asked {model}: {used['calls']:,} calls{cached}, {tokens}, {price}")
+    if table := usage.get("prices"):
+        say(f"prices: {table}")
     show_endpoints(outcome.endpoints)
     dropped: Counter[str] = Counter()
     for models in usage.get("metrics", {}).values():
@@ -456,9 +535,11 @@ def show_failures(run: Run, failed: int) -> None:
             if failed > shown:
                 complain(f"  ... and {failed - shown} more, in assessments.jsonl")
             break
+    if (kept := run.path / TRACEBACKS).exists():
+        complain(f"tracebacks of failures that are the program's: {kept}")
 
 
-def pairs(options: list[str], flag: str) -> dict[str, str]:
+def pairs(options: list[str], flag: str, expected: str = "canonical=theirs") -> dict[str, str]:
     """Read ``key=value`` options.
 
     Raises:
@@ -468,6 +549,6 @@ def pairs(options: list[str], flag: str) -> dict[str, str]:
     for option in options:
         key, separator, value = option.partition("=")
         if not (separator and key and value):
-            raise ValueError(f"{flag}: expected canonical=theirs, got {option!r}")
+            raise UsageError(f"{flag}: expected {expected}, got {option!r}")
         found[key] = value
     return found

@@ -14,6 +14,7 @@ from trustassay.cli.common import Json, Seed, errors_for_people
 from trustassay.cli.options import Records, Spending, with_options
 from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
+from trustassay.errors import UsageError
 
 if TYPE_CHECKING:
     from trustassay.report.pages import AnswerLists, Row
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 COLUMNS = ("first", "second", "change", "95 % interval", "p")
 ON_PAGE = 200
 """Changed answers of a kind on the page."""
+OF_OUTCOMES = ("first", "second", "change", "p of a rise")
 OF_FIGURES = ("first", "second", "change", "95 % interval", "")
 
 
@@ -114,7 +116,7 @@ def compare(  # noqa: PLR0913 - one argument an option
     with errors_for_people():
         if judge is not None:
             if metric is not None:
-                raise ValueError("--metric: a judge compares answers, not scores")
+                raise UsageError("--metric: a judge compares answers, not scores")
             asked = judged.Judged(first, second, judge, prompt, run, out, seed)
             judged.show_win_rate(asked, records, spending, dry_run=dry_run, as_json=as_json)
             return
@@ -142,8 +144,9 @@ def _refuse_without_judge(
     given |= {"--limit": records.limit, "--field": records.field or None}
     given |= {"--skip-bad": records.skip_bad or None, "--cache": spending.cache or None}
     given |= {"--prices": spending.prices, "--budget": spending.budget}
+    given |= {"--calls-at-once": spending.calls_at_once}
     if named := [name for name, value in given.items() if value is not None]:
-        raise ValueError(f"{named[0]}: has an effect with --judge alone")
+        raise UsageError(f"{named[0]}: has an effect with --judge alone")
 
 
 def headline(found: Comparison) -> str:
@@ -161,8 +164,12 @@ def headline(found: Comparison) -> str:
         words += f", which is {'better' if better else 'worse'}: by {change.value:+.3f}"
         words += f" (95 % interval {low:+.3f} to {high:+.3f})"
     p = found.distribution.p
-    differ = "differ" if p < 0.05 else "do not differ clearly"
-    return f"{words}. The distributions {differ} (p = {_p(p)}).".replace("-", "−")
+    if p is None:
+        words += ". The distributions are not tested: several answers belong to one question"
+    else:
+        differ = "differ" if p < 0.05 else "do not differ significantly"
+        words += f". The distributions {differ} (p = {_p(p)})"
+    return f"{words}.".replace("-", "−")
 
 
 def rows(found: Comparison) -> list[Row]:
@@ -198,7 +205,8 @@ def rows(found: Comparison) -> list[Row]:
         table.append(Row("paired difference", [*cells, _p(found.paired_p)], why))
     far = found.distribution
     why = "largest distance of the distribution functions (Kolmogorov-Smirnov); p from permutations"
-    table.append(Row("distance", ["", "", f"{far.statistic:.3f}", "", _p(far.p)], why))
+    p = "" if far.p is None else _p(far.p)
+    table.append(Row("distance", ["", "", f"{far.statistic:.3f}", "", p], why))
     return table
 
 
@@ -228,6 +236,19 @@ def figure_rows(found: Comparison) -> list[Row]:
     return table
 
 
+def outcome_rows(found: Comparison) -> list[Row]:
+    """Return the table of what became of the answers: scored, refused, failed, missing, ..."""
+    from trustassay.report.pages import Row
+
+    table = []
+    for one in found.outcomes:
+        change = 100 * (one.second / one.of_second - one.first / one.of_first)
+        cells = [f"{one.first:,}", f"{one.second:,}", f"{change:+.1f} %".replace("-", "−")]
+        why = "" if one.p is None else f"more in {one.risen:,} of {one.questions:,} questions"
+        table.append(Row(one.name, [*cells, "" if one.p is None else _p(one.p)], why))
+    return table
+
+
 def paired_in_words(found: Comparison) -> str:
     """Say what was paired, and over what figures and answers are compared."""
     words = found.pairing.in_words()
@@ -239,6 +260,8 @@ def paired_in_words(found: Comparison) -> str:
 def _show(found: Comparison) -> None:
     say(one_line(f"{found.metric.title}: {found.first.path} and {found.second.path}"))
     say(paired_in_words(found))
+    outcomes = [(row.name, *row.cells) for row in outcome_rows(found)]
+    show_table(("answers", *OF_OUTCOMES), outcomes, ())
     if found.figures:
         shown = [(row.name, *row.cells) for row in figure_rows(found)]
         show_table(("figure of the pairs", *OF_FIGURES), shown, ())
@@ -291,6 +314,8 @@ def write_comparison(found: Comparison, path: Path) -> None:
         warnings=found.warnings,
         columns=COLUMNS,
         rows=rows(found),
+        outcomes=outcome_rows(found),
+        outcome_columns=OF_OUTCOMES,
         figures=figure_rows(found),
         figure_columns=OF_FIGURES,
         not_compared=found.not_compared,

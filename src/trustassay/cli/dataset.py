@@ -12,6 +12,7 @@ from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common, mixedqa
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.streams import say
+from trustassay.errors import UsageError
 
 __all__ = ["app"]
 
@@ -123,7 +124,7 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         from trustassay.workflows import dataset as datasets
 
         if (corpus is None) == (retriever is None):
-            raise ValueError("give either --corpus or --retriever")
+            raise UsageError("give either --corpus or --retriever")
         options = datasets.BuildOptions(
             claims=cast("datasets.Claims", claims),
             candidates=candidates,

@@ -62,7 +62,7 @@ def entailers(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Measure entailers on your own labelled pairs, side by side.
 
-    AUC, balanced accuracy at 0.5 and calibration error with 95 % bootstrap intervals, the seconds
+    AUC, balanced accuracy at 0.5 and calibration error with 95 % intervals, the seconds
     that each took, and by kind how many supported and how many other statements passed 0.5. Where
     the labels tell contradicted from not stated, also how well these two are told apart.
 

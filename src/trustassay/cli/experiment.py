@@ -12,6 +12,7 @@ from trustassay.cli.common import errors_for_people
 from trustassay.cli.experimenting import Running, Source
 from trustassay.cli.options import with_options
 from trustassay.cli.references import References
+from trustassay.errors import UsageError
 
 __all__ = ["app"]
 
@@ -243,8 +244,8 @@ def _files(outputs: Sequence[str]) -> dict[str, Path]:
     for one in outputs:
         name, _, path = one.partition("=")
         if not (name and path):
-            raise ValueError(f"--outputs {one}: expected NAME=FILE")
+            raise UsageError(f"--outputs {one}: expected NAME=FILE")
         if name in files:
-            raise ValueError(f"--outputs: two files are called {name!r}; give each its own name")
+            raise UsageError(f"--outputs: two files are called {name!r}; give each its own name")
         files[name] = Path(path)
     return files

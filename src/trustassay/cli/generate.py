@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Answers, Spending, with_options
+from trustassay.cli.options import Answers, OldConcurrency, Spending, renamed, with_options
 from trustassay.cli.streams import complain, one_line, say
 
 
@@ -35,14 +36,7 @@ def generate(  # noqa: PLR0913 - one argument an option
         bool, typer.Option("--again", help="Also answer questions that already have an answer.")
     ] = False,
     limit: common.Limit = None,
-    concurrency: Annotated[
-        Optional[int],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="Maximum number of calls at once. Default: as the URI says, else 64.",
-            min=1,
-            show_default=False,
-        ),
-    ] = None,
+    concurrency: OldConcurrency = None,
     field: common.Fields = [],  # noqa: B006
     skip_bad: common.SkipBad = False,
     spending: Spending,
@@ -61,6 +55,8 @@ def generate(  # noqa: PLR0913 - one argument an option
     with errors_for_people():
         from trustassay.workflows import generate as generating
 
+        old = renamed(concurrency, "--calls-at-once")
+        calls = replace(spending, calls_at_once=old) if old else spending
         options = generating.GenerateOptions(
             answering=answers.read(),
             fields=common.pairs(field, "--field"),
@@ -68,9 +64,8 @@ def generate(  # noqa: PLR0913 - one argument an option
             skip_bad=skip_bad,
             repeats=repeats,
             again=again,
-            concurrency=concurrency,
             progress=True,
-            calls=spending.read(),
+            calls=calls.read(),
         )
         done = generating.generate(source, model, out, options)
         common.show_endpoints(done.endpoints)

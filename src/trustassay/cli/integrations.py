@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from trustassay.cli.common import pairs
+from trustassay.errors import UsageError
+
 if TYPE_CHECKING:
     from trustassay.service import Part, Service
     from trustassay.service.verdicts import Blocking
@@ -92,12 +95,12 @@ class Integrations:
 
         if strange := sorted(set(self.documents_in) - set(DOCUMENT_ROLES)):
             known = " or ".join(DOCUMENT_ROLES)
-            raise ValueError(f"--documents-in: expected {known}, got {strange[0]!r}")
+            raise UsageError(f"--documents-in: expected {known}, got {strange[0]!r}")
         if self.upstream_key and not self.upstream:
-            raise ValueError("--upstream-key needs --upstream")
+            raise UsageError("--upstream-key needs --upstream")
         blocking = self._blocking(metrics)
         if blocking and not (self.upstream or self.guardrail):
-            raise ValueError("--block-... need --upstream or --guardrail")
+            raise UsageError("--block-... need --upstream or --guardrail")
         found: list[Callable[[Service], Part]] = []
         if self.upstream:
             upstream = Upstream(self.upstream, self.upstream_key, tokens)
@@ -117,26 +120,11 @@ class Integrations:
         from trustassay.service.verdicts import Blocking, read_thresholds
 
         built = [metric_from_text(one) for one in metrics]
-        below = _numbers(self.block_below, "--block-below")
-        above = _numbers(self.block_above, "--block-above")
+        below = pairs(self.block_below, "--block-below", "METRIC=SCORE, as in faithfulness=0.5")
+        above = pairs(self.block_above, "--block-above", "METRIC=SCORE, as in faithfulness=0.5")
         thresholds = [
             *read_thresholds(below, "below", built),
             *read_thresholds(above, "above", built),
         ]
         said: dict[str, Any] = {"message": self.block_message} if self.block_message else {}
         return Blocking(thresholds, self.block_unscored, **said)
-
-
-def _numbers(given: list[str], flag: str) -> dict[str, float]:
-    found = {}
-    for option in given:
-        name, _, text = option.partition("=")
-        try:
-            found[name] = float(text)
-        except ValueError:
-            found[name] = float("nan")
-        if not (name and abs(found[name]) < float("inf")):
-            raise ValueError(
-                f"{flag}: expected METRIC=SCORE, as in faithfulness=0.5, got {option!r}"
-            )
-    return found

@@ -13,6 +13,7 @@ from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
+from trustassay.errors import UsageError
 
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.isotropy import Versions
@@ -83,7 +84,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         from trustassay.workflows.isotropy import drawn_samples, measure_isotropy
 
         if "paraphrase" in perturbation:
-            raise ValueError("paraphrases need a model; choose another --perturbation")
+            raise UsageError("paraphrases need a model; choose another --perturbation")
         chosen = families(dict.fromkeys(perturbation or FAMILIES), length, last)
         samples = drawn_samples(
             source,

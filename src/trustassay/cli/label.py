@@ -12,6 +12,7 @@ from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
+from trustassay.errors import UsageError
 
 if TYPE_CHECKING:
     from trustassay.statistics.intervals import Interval
@@ -118,15 +119,7 @@ def label(  # noqa: PLR0913 - one argument an option
             help="Count questions like these for the goals, not the answers of the runs alone.",
         ),
     ] = False,
-    field: Annotated[
-        list[str],
-        typer.Option(
-            help="Where a column of --ratings is called otherwise: item=question_id. May be given "
-            "again.",
-            metavar="NAME=COLUMN",
-            show_default=False,
-        ),
-    ] = [],  # noqa: B006
+    field: common.RatingFields = [],  # noqa: B006
     seed: common.Seed = 0,
     as_json: common.Json = False,
 ) -> None:
@@ -147,7 +140,7 @@ def label(  # noqa: PLR0913 - one argument an option
         from trustassay.workflows.label import label as find
 
         if unit not in ("question", "answer"):
-            raise ValueError(f"--unit: expected question or answer, got {unit[:40]!r}")
+            raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
         found = find(
             runs,
             propose=number,

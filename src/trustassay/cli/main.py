@@ -41,6 +41,7 @@ from trustassay.cli import (
     tune,
     watch,
 )
+from trustassay.cli.internal import internal_error
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable
 from trustassay.cli.streams import output_failed, prepare_streams
@@ -113,18 +114,24 @@ def options(
 ) -> None:
     """Exit status: 0 all scored; 1 finished, but some samples failed, or stopped by a full disk;
     2 bad input or arguments, nothing was started; 3 watch: too many answers beyond the threshold;
-    4 gate: undecided (its 1: failed); 130 interrupted, run the same command again to continue."""
+    4 gate: undecided or untestable (its 1: failed); 70 internal error; 130 interrupted, run the
+    same command again to continue."""
 
 
 def main() -> None:
     """Run the command line."""
     prepare_streams()
-    if completion.asked():
-        completion.prepare()
     try:
+        if completion.asked():
+            completion.prepare()
         app(prog_name=completion.PROGRAM)
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except OSError as error:  # of standard output: commands report all others themselves
         output_failed(error)
+    except Exception as error:  # before or behind what a command reports itself
+        try:
+            internal_error(error)
+        except typer.Exit as leaving:
+            sys.exit(leaving.exit_code)

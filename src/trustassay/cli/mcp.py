@@ -8,7 +8,8 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Backends, Spending, with_options
+from trustassay.cli.options import AtOnce, Backends, Spending, with_options
+from trustassay.texts import LONGEST_ANSWER
 
 
 @with_options
@@ -23,7 +24,8 @@ def mcp(
     ] = ["faithfulness"],  # noqa: B006 - typer copies it
     backends: Backends,
     seed: common.Seed = 0,
-    concurrency: common.Concurrency = None,
+    at_once: AtOnce,
+    longest_answer: common.LongestAnswer = LONGEST_ANSWER,
     spending: Spending,
 ) -> None:
     """Serve the tool check_answer to an MCP client, which starts this command itself.
@@ -43,7 +45,8 @@ def mcp(
         door = api.scorer(
             metrics=metric,
             seed=seed,
-            concurrency=concurrency,
+            samples_at_once=at_once.read(),
+            longest_answer=longest_answer,
             **spending.keywords(),
             **backends.named(),
         )

@@ -13,6 +13,7 @@ from trustassay.cli.common import errors_for_people
 from trustassay.cli.plan import show_plan
 from trustassay.cli.streams import one_line, say
 from trustassay.cli.tables import show_table
+from trustassay.errors import UsageError
 
 if TYPE_CHECKING:
     from trustassay.workflows.mixedqa import Mixed
@@ -118,7 +119,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
 def _named(option: str) -> tuple[str, Path]:
     name, separator, path = option.partition("=")
     if not (separator and name and path):
-        raise ValueError(f"--answers: expected NAME=FILE, got {option!r}")
+        raise UsageError(f"--answers: expected NAME=FILE, got {option!r}")
     return name, Path(path)
 
 

@@ -12,14 +12,29 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.streams import only_last_line
+from trustassay.cli.streams import complain, only_last_line
+from trustassay.errors import UsageError
 from trustassay.progress import quieted
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.calls.opening import CallOptions
 
-__all__ = ["Answers", "Backends", "Cluster", "Records", "Spending", "quietable", "with_options"]
+__all__ = [
+    "Answers",
+    "AtOnce",
+    "Backends",
+    "Cluster",
+    "OldConcurrency",
+    "Records",
+    "Spending",
+    "quietable",
+    "renamed",
+    "with_options",
+]
+
+OldConcurrency = Annotated[Optional[int], typer.Option("--concurrency", hidden=True, min=1)]  # noqa: UP045
+"""The earlier name of --samples-at-once, and in generate of --calls-at-once."""
 
 
 def _uri(help_text: str) -> Any:
@@ -141,15 +156,50 @@ class Spending:
     cache: common.Cache = ""
     prices: common.PricesFile = None
     budget: common.BudgetText = None
+    calls_at_once: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(
+            help="Calls to one endpoint at once, at most. Default: as its URI says, else 64.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
 
-    def read(self, at_once: int | None = None) -> CallOptions:
+    def read(self) -> CallOptions:
         """Return them as they are used; raises as :func:`~trustassay.cli.common.call_options`."""
-        return common.call_options(self.cache, self.prices, self.budget, at_once)
+        return common.call_options(self.cache, self.prices, self.budget, self.calls_at_once)
 
     def keywords(self) -> dict[str, Any]:
         """Return them as a run's options."""
         read = self.read()
-        return {"cache": read.cache, "prices": read.prices, "budget": read.budget}
+        names = ("cache", "prices", "budget", "calls_at_once")
+        return {name: getattr(read, name) for name in names}
+
+
+@dataclass(frozen=True)
+class AtOnce:
+    """How many samples are in progress at once."""
+
+    samples_at_once: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(
+            help="Samples in progress at once. Default: enough to keep the endpoints busy.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
+    concurrency: OldConcurrency = None
+
+    def read(self) -> int | None:
+        """Return the number; say how the option is called now."""
+        return renamed(self.concurrency, "--samples-at-once") or self.samples_at_once
+
+
+def renamed(concurrency: int | None, name: str) -> int | None:
+    """Return the number of the option's old name; say how it is called now."""
+    if concurrency:
+        complain(f"--concurrency is now called {name}; the old name will be removed")
+    return concurrency
 
 
 @dataclass(frozen=True)
@@ -224,9 +274,9 @@ class Cluster:
                 found[{"cpus": "cpus", "gpus": "gpus"}[name]] = float(text)
             except (KeyError, ValueError):
                 words = f"--per-worker: expected cpus=N or gpus=N, got {given}"
-                raise ValueError(words) from None
+                raise UsageError(words) from None
         if found and not self.engine.startswith("ray"):
-            raise ValueError(f"--{min(found)} needs --engine ray")
+            raise UsageError(f"--{min(found)} needs --engine ray")
         return {"engine": self.engine, **found}
 
 

@@ -15,7 +15,7 @@ from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
-    from trustassay.statistics.ranking import Difference
+    from trustassay.statistics.ranking import PairDifference
     from trustassay.workflows.rank import Ranking
 
 MOST = 20
@@ -24,11 +24,12 @@ MOST = 20
 
 @with_options
 def rank(  # noqa: PLR0913 - one argument an option
-    source: Annotated[
-        Path,
+    sources: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="INPUT",
-            help="A run's folder, or answers of several models, told apart by the field model.",
+            metavar="INPUT...",
+            help="A run's folder, or answers of several models, told apart by the field model, or "
+            "by their files.",
             show_default=False,
         ),
     ],
@@ -69,6 +70,7 @@ def rank(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay rank runs/one
+    trustassay rank small-model.jsonl large-model.jsonl --metric faithfulness
     trustassay rank answers.jsonl --metric fewl:form=agreement --page ranking.html
     """
     with errors_for_people():
@@ -76,7 +78,7 @@ def rank(  # noqa: PLR0913 - one argument an option
         from trustassay.workflows import rank as ranking
 
         folder, name, failed = scored_run(
-            source, metric, backends.named(), records.read(), out=out, seed=seed
+            common.source_of(sources), metric, backends.named(), records.read(), out=out, seed=seed
         )
         similarity = None
         if tqa:
@@ -84,7 +86,7 @@ def rank(  # noqa: PLR0913 - one argument an option
         found = ranking.rank(folder, metric=name, seed=seed, similarity=similarity)
         _show(found)
         if page:
-            write_ranking(found, source, page)
+            write_ranking(found, sources, page)
             say(f"page: {page}")
         if as_json:
             print_json(found.to_dict())
@@ -96,15 +98,24 @@ def statements(found: Ranking) -> list[str]:
     """Say in sentences which models cannot be told apart, and how far the order is the true one."""
     from trustassay.statistics.intervals import FEWEST, too_few
 
-    unclear = [one for one in found.found.differences if not one.apart]
+    differences = found.found.differences
+    unclear = [one for one in differences if not one.apart]
+    corrected = f", corrected for {len(differences)} pairs" if len(differences) > 1 else ""
     if reason := too_few("questions that all models answered", found.questions, FEWEST):
         lines = [f"No models can be told apart: {reason}."]
     elif not unclear:
-        lines = ["All models can be told apart at 95 %."]
+        largest = _p(max(one.p for one in differences))
+        lines = [f"All models differ significantly (largest p = {largest}{corrected})."]
     else:
-        lines = [_unclear(found, one) for one in unclear[:MOST]]
+        lines = [_unclear(found, one, corrected) for one in unclear[:MOST]]
         if len(unclear) > MOST:
             lines.append(f"Nor can {len(unclear) - MOST} more pairs; --json lists them.")
+    if found.found.without:
+        lines.append(f"No intervals: {found.found.without}.")
+    for name, why in zip(found.models, found.unscored, strict=True):
+        if why:
+            counts = ", ".join(f"{count:,} {word}" for word, count in sorted(why.items()))
+            lines.append(f"Answers of {name} without a score, in no mean: {counts}.")
     agreement = found.found.agreement
     if agreement is not None:
         lines.append(_agreement(found))
@@ -118,27 +129,30 @@ def statements(found: Ranking) -> list[str]:
     return lines
 
 
-def _unclear(found: Ranking, one: Difference) -> str:
-    low, high = (f"{end:+.3f}".replace("-", "−") for end in one.interval)
+def _unclear(found: Ranking, one: PairDifference, corrected: str) -> str:
+    within = ""
+    if one.interval:
+        low, high = (f"{end:+.3f}".replace("-", "−") for end in one.interval)
+        within = f" (95 % interval {low} to {high})"
     return (
-        f"{found.models[one.better]} and {found.models[one.worse]} cannot be told apart: they are "
-        f"{abs(one.value):.3f} apart (95 % interval of the difference {low} to {high})."
+        f"{found.models[one.better]} and {found.models[one.worse]} cannot be told apart: they "
+        f"differ by {abs(one.value):.3f}{within}, p = {_p(one.p)}{corrected}."
     )
+
+
+def _p(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.095 else f"{value:.2g}"
 
 
 def _agreement(found: Ranking) -> str:
     assert found.found.agreement is not None
     agreement = found.found.agreement
     parts = []
-    for name, value, interval in (
-        ("Kendall's tau", agreement.kendall, agreement.kendall_interval),
-        ("Spearman's rho", agreement.spearman, agreement.spearman_interval),
+    for name, value in (
+        ("Kendall's tau", agreement.kendall),
+        ("Spearman's rho", agreement.spearman),
     ):
-        if value is None:
-            parts.append(f"{name} is not defined")
-        else:
-            within = f" ({interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
-            parts.append(f"{name} {value:.2f}{within}")
+        parts.append(f"{name} is not defined" if value is None else f"{name} {value:.2f}")
     m = len(found.models)
     ways = 1
     for number in range(2, m + 1):
@@ -154,9 +168,11 @@ def rows(found: Ranking) -> list[list[str]]:
     ranked = found.found
     table = []
     for place, name in enumerate(found.models):
-        low, high = ranked.intervals[place]
-        cells = [name, f"{ranked.means[place]:.3f}", f"{low:.3f} to {high:.3f}"]
-        cells += [_percent(value) for value in ranked.probabilities[place].tolist()]
+        interval = ranked.intervals[place]
+        within = f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "too few"
+        cells = [name, f"{ranked.means[place]:.3f}", within]
+        if ranked.probabilities is not None:
+            cells += [_percent(value) for value in ranked.probabilities[place].tolist()]
         if ranked.truth is not None:
             cells.append(f"{100 * ranked.truth[place]:.1f}")
         table.append(cells)
@@ -165,7 +181,9 @@ def rows(found: Ranking) -> list[list[str]]:
 
 def headings(found: Ranking) -> list[str]:
     """Return the headings of that table."""
-    ranks = [f"rank {place}" for place in range(1, len(found.models) + 1)]
+    ranks = []
+    if found.found.probabilities is not None:
+        ranks = [f"rank {place}" for place in range(1, len(found.models) + 1)]
     accuracy = ["true, %"] if found.found.truth is not None else []
     return ["model", "mean", "95 % interval", *ranks, *accuracy]
 
@@ -185,17 +203,17 @@ def _show(found: Ranking) -> None:
         say(one_line(line))
 
 
-def write_ranking(found: Ranking, source: Path, path: Path) -> None:
+def write_ranking(found: Ranking, sources: list[Path], path: Path) -> None:
     """Write the page of a ranking."""
     from trustassay.report.pages import RankedRow, RankingPage, Row, write_ranking_page
 
     ranked = found.found
     lines = statements(found)
     page = RankingPage(
-        title=f"{source.name or source}: models ranked",
+        title=f"{', '.join(source.name or str(source) for source in sources)}: models ranked",
         metric=found.metric.title,
         facts={
-            "input": str(source),
+            "input": ", ".join(map(str, sources)),
             "questions": f"{found.questions:,}",
             "left out": f"{found.left_out:,}",
         },

@@ -7,8 +7,10 @@ from typing import Annotated, Optional
 
 import typer
 
+from trustassay.cli import common
 from trustassay.cli.common import CalibratorFile, errors_for_people, show_calibrated
 from trustassay.cli.streams import one_line, say
+from trustassay.errors import UsageError
 
 
 def report(
@@ -32,6 +34,7 @@ def report(
             show_default=False,
         ),
     ] = None,
+    field: common.RatingFields = [],  # noqa: B006 - typer copies it
     calibrator: CalibratorFile = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
@@ -55,18 +58,20 @@ def report(
     trustassay report runs/gpt-4o runs/llama runs/mistral --out models.html
     """
     with errors_for_people():
+        if field and ratings is None:
+            raise UsageError("--field: is about the file of --ratings: name it")
         if len(runs) > 1:
             if ratings is not None:
-                raise ValueError("--ratings: joins the answers of one run; got several runs")
+                raise UsageError("--ratings: joins the answers of one run; got several runs")
             if calibrator is not None:
-                raise ValueError("--calibrator: is applied to one run; got several runs")
+                raise UsageError("--calibrator: is applied to one run; got several runs")
             page = out or runs[0].parent / "pooled.html"
             _pool(runs, page, domain)
             if open_report:
                 typer.launch(str(page))
             return
         if out is not None:
-            raise ValueError("--out: names the page of several runs; one run has report.html")
+            raise UsageError("--out: names the page of several runs; one run has report.html")
         from trustassay.runs.calibrated import CALIBRATED
         from trustassay.runs.ending import Steps
         from trustassay.runs.folder import RunFolder
@@ -78,7 +83,8 @@ def report(
             from trustassay.data.ratings import read_ratings
             from trustassay.runs.rated import Rated
 
-            rated = Rated(folder, read_ratings(ratings), ratings.name)
+            fields = common.pairs(field, "--field")
+            rated = Rated(folder, read_ratings(ratings, fields=fields), ratings.name)
         if calibrator is None:
             write_report(folder, domain_field=domain, rated=rated, steps=Steps(shown=True))
         else:

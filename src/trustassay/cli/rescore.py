@@ -9,14 +9,16 @@ import typer
 
 from trustassay.cli.common import (
     CalibratorFile,
-    Concurrency,
     Json,
+    LongestAnswer,
     Metrics,
+    Unit,
     errors_for_people,
     show,
 )
-from trustassay.cli.options import Backends, with_options
+from trustassay.cli.options import AtOnce, Backends, with_options
 from trustassay.cli.streams import say
+from trustassay.texts import LONGEST_ANSWER
 
 
 @with_options
@@ -30,7 +32,9 @@ def rescore(  # noqa: PLR0913 - one argument an option
         Optional[int],  # noqa: UP045
         typer.Option(help="A seed other than the run's.", min=0, show_default=False),
     ] = None,
-    concurrency: Concurrency = None,
+    unit: Unit = None,
+    at_once: AtOnce,
+    longest_answer: LongestAnswer = LONGEST_ANSWER,
     calibrator: CalibratorFile = None,
     as_json: Json = False,
 ) -> None:
@@ -51,7 +55,9 @@ def rescore(  # noqa: PLR0913 - one argument an option
             metrics=metric or None,
             out=out,
             seed=seed,
-            concurrency=concurrency,
+            samples_at_once=at_once.read(),
+            longest_answer=longest_answer,
+            unit=unit,
             progress=True,
             calibrator=calibrator,
             **backends.named(),

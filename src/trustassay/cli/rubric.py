@@ -9,6 +9,7 @@ import typer
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.streams import say
 from trustassay.cli.tables import show_table
+from trustassay.errors import UsageError
 
 __all__ = ["app"]
 
@@ -67,7 +68,7 @@ def check(
                 read = read_reply(words, found)
                 if read.label != level.label:
                     what = read.fault or read.label
-                    raise ValueError(
+                    raise UsageError(
                         f"{file}: the reply {words!r} is read as {what!r} and not as "
                         f"{level.label!r}; take another word for it"
                     )

@@ -9,8 +9,17 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Answers, Backends, Cluster, Records, Spending, with_options
+from trustassay.cli.options import (
+    Answers,
+    AtOnce,
+    Backends,
+    Cluster,
+    Records,
+    Spending,
+    with_options,
+)
 from trustassay.cli.plan import show_plan
+from trustassay.texts import LONGEST_ANSWER
 
 Pool = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads it
@@ -24,7 +33,7 @@ Pool = Annotated[
 
 @with_options
 def score(  # noqa: PLR0913 - one argument an option
-    source: common.Source,
+    sources: common.Sources,
     *,
     metric: common.Metrics = [],  # noqa: B006 - typer copies it
     backends: Backends,
@@ -37,10 +46,12 @@ def score(  # noqa: PLR0913 - one argument an option
         ),
     ] = None,
     seed: common.Seed = 0,
+    unit: common.Unit = None,
     records: Records,
     pool: Pool = None,
     answers: Answers,
-    concurrency: common.Concurrency = None,
+    at_once: AtOnce,
+    longest_answer: common.LongestAnswer = LONGEST_ANSWER,
     spending: Spending,
     calibrator: common.CalibratorFile = None,
     cluster: Cluster,
@@ -53,14 +64,15 @@ def score(  # noqa: PLR0913 - one argument an option
         bool, typer.Option("--open", help="Open the report in a browser.")
     ] = False,
 ) -> None:
-    """Score a file of answers; the report and all results go into the run's folder.
+    """Score files of answers; the report and all results go into the run's folder.
 
-    Without --metric: faithfulness where answers bring documents and do not cite them, else
-    grounding. Questions without an answer are first sent to --model; for both metrics they need
-    documents, or a --retriever that finds them.
+    Without --metric: grounding where most answers cite their documents; else faithfulness, and
+    grounding of those that cite; for gold answers without documents judge:by=entailer. Questions
+    without an answer are first sent to --model.
 
     \b
     trustassay score answers.jsonl
+    trustassay score small-model.jsonl large-model.jsonl
     trustassay score answers.json --metric grounding:profile=paper \\
         --entailer hf:MODEL
     trustassay score ragas.parquet --out runs/one --json > summary.json
@@ -81,10 +93,15 @@ def score(  # noqa: PLR0913 - one argument an option
         from trustassay import api
         from trustassay.runs.naming import default_folder
 
+        source = common.source_of(sources)
         answering, read, named = answers.read(), records.read(), backends.named()
-        metric = metric or common.default_metric(source, read["fields"])
+        why = None
+        if not metric:
+            metric, why = common.default_metrics(source, read["fields"], named)
         settings: dict[str, Any] = {"metrics": metric, "seed": seed, **named}
         settings |= {"limit": read["limit"], "fields": read["fields"]}
+        if unit:
+            settings |= {"unit": unit}
         if "model" in named:
             settings |= {"answering": answering.settings()}
         options = {
@@ -92,10 +109,13 @@ def score(  # noqa: PLR0913 - one argument an option
             "out": out or default_folder(source, **settings),
             "answering": answering,
             "seed": seed,
+            "unit": unit,
             "pool": pool,
-            "concurrency": concurrency,
+            "samples_at_once": at_once.read(),
+            "longest_answer": longest_answer,
             "progress": True,
             "command": common.command_line(),
+            "why": why,
             "calibrator": calibrator,
             **named,
             **read,
@@ -113,7 +133,7 @@ def score(  # noqa: PLR0913 - one argument an option
 
 @with_options
 def plan(  # noqa: PLR0913
-    source: common.Source,
+    sources: common.Sources,
     *,
     metric: common.Metrics = [],  # noqa: B006
     backends: Backends,
@@ -140,10 +160,12 @@ def plan(  # noqa: PLR0913
     with errors_for_people():
         from trustassay import api
 
+        source = common.source_of(sources)
         spending = Spending(cache, prices)
         read = records.read()
-        metric = metric or common.default_metric(source, read["fields"])
-        options = {"pool": pool, **backends.named(), **read, **spending.keywords()}
+        named = backends.named()
+        metric = metric or common.default_metrics(source, read["fields"], named)[0]
+        options = {"pool": pool, **named, **read, **spending.keywords()}
         found = api.plan(
             source, metrics=metric, out=out, answering=answers.read(), progress=True, **options
         )

@@ -15,7 +15,7 @@ METRIC = "fewl:form=agreement"
 
 
 def scored_run(
-    source: Path,
+    source: Path | list[Path],
     metric: str | None,
     backends: Mapping[str, Any],
     read: Mapping[str, Any],
@@ -28,7 +28,7 @@ def scored_run(
     A source that is a run is taken as it is; anything else is scored into ``out``, or into a folder
     that the same command finds again. Raises as :func:`trustassay.score`.
     """
-    if (source / "run.json").exists():
+    if isinstance(source, Path) and (source / "run.json").exists():
         return source, metric, 0
     from trustassay import api
     from trustassay.runs.naming import default_folder

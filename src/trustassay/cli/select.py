@@ -12,6 +12,7 @@ from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Backends, Records, with_options
 from trustassay.cli.scored import scored_run
 from trustassay.cli.streams import one_line, print_json, say
+from trustassay.errors import UsageError
 
 if TYPE_CHECKING:
     from trustassay.workflows.select import Answers
@@ -186,7 +187,7 @@ def sft(  # noqa: PLR0913
         from trustassay.workflows import select as selecting
 
         if out.exists() and not out.is_dir():
-            raise ValueError(f"{out}: is a file; expected a folder to write into")
+            raise UsageError(f"{out}: is a file; expected a folder to write into")
         named = _for_scoring(source, metric, backends, records, run)
         folder, name, failed = scored_run(source, metric, named, records.read(), out=run, seed=seed)
         found = selecting.select_sft(
@@ -230,7 +231,7 @@ def _for_scoring(
     others = {"limit": records.limit, "skip-bad": records.skip_bad or None, "run": run}
     given = [*named, *(name for name, value in others.items() if value is not None)]
     if given:
-        raise ValueError(f"{source}: is scored already; --{given[0]} has no effect")
+        raise UsageError(f"{source}: is scored already; --{given[0]} has no effect")
     return named
 
 

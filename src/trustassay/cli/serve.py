@@ -11,8 +11,10 @@ from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.integrations import Integrations
 from trustassay.cli.interrupting import INTERRUPTED
-from trustassay.cli.options import Backends, Spending, with_options
+from trustassay.cli.options import AtOnce, Backends, Spending, with_options
 from trustassay.cli.streams import say
+from trustassay.errors import UsageError
+from trustassay.texts import LONGEST_ANSWER
 
 PORT = 8770
 
@@ -58,7 +60,8 @@ def serve(  # noqa: PLR0913 - one argument an option
     ] = 10.0,
     integrations: Integrations,
     seed: common.Seed = 0,
-    concurrency: common.Concurrency = None,
+    at_once: AtOnce,
+    longest_answer: common.LongestAnswer = LONGEST_ANSWER,
     field: common.Fields = [],  # noqa: B006
     spending: Spending,
 ) -> None:
@@ -88,7 +91,7 @@ def serve(  # noqa: PLR0913 - one argument an option
 
         tokens = read_tokens(os.environ.get(TOKEN_VARIABLE, ""))
         if not tokens and not is_loopback(host):
-            raise ValueError(
+            raise UsageError(
                 f"--host {host}: other machines could send requests; set a token for them in "
                 f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
             )
@@ -98,7 +101,8 @@ def serve(  # noqa: PLR0913 - one argument an option
             metrics=metric,
             out=out,
             seed=seed,
-            concurrency=concurrency,
+            samples_at_once=at_once.read(),
+            longest_answer=longest_answer,
             fields=common.pairs(field, "--field"),
             **spending.keywords(),
             **backends.named(),

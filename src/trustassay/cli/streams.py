@@ -38,6 +38,8 @@ __all__ = [
 OUTPUT, ERRORS = 1, 2
 BAD_INPUT = 2
 """Exit status of a command that started nothing."""
+INTERNAL = 70
+"""Exit status of a fault of the program itself, as EX_SOFTWARE of sysexits.h."""
 FAILED = 1
 """Exit status if standard output could not be written."""
 
@@ -133,7 +135,7 @@ def only_last_line(quiet: bool = True) -> Iterator[None]:
         yield
         done = True
     except Exit as leaving:
-        done = leaving.exit_code not in (BAD_INPUT, INTERRUPTED)
+        done = leaving.exit_code not in (BAD_INPUT, INTERNAL, INTERRUPTED)
         raise
     finally:
         last, _held = _held, before

@@ -11,6 +11,7 @@ from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
+from trustassay.errors import UsageError
 
 if TYPE_CHECKING:
     from trustassay.workflows.study import LabelStudy, Study
@@ -80,15 +81,7 @@ def study(  # noqa: PLR0913 - one argument an option
             show_default=False,
         ),
     ] = [],  # noqa: B006
-    field: Annotated[
-        list[str],
-        typer.Option(
-            help="Where a column of --ratings is called otherwise: item=question_id. May be given "
-            "again.",
-            metavar="NAME=COLUMN",
-            show_default=False,
-        ),
-    ] = [],  # noqa: B006
+    field: common.RatingFields = [],  # noqa: B006
     page: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(help="Write a page with curves and tables.", show_default=False),
@@ -106,7 +99,7 @@ def study(  # noqa: PLR0913 - one argument an option
     """Say which scores of a run to believe: each held against labels by people.
 
     AUROC, AUPRC, PRR, Kendall's tau-b, Spearman, Pearson, and for probabilities Brier and
-    calibration error, with 95 % intervals from resampled questions; differences between scores
+    calibration error, with 95 % intervals over questions; differences between scores
     with p-values corrected for their number; baselines (length, source, chance), what people
     reach, what each score takes, and which is right where another is wrong.
 
@@ -141,7 +134,7 @@ def study(  # noqa: PLR0913 - one argument an option
 def _check_table(table: Path | None) -> None:
     """Refuse a name that would be refused after minutes of work."""
     if table is not None and table.suffix.lower() not in (".csv", ".tsv", ".md"):
-        raise ValueError(f"--table {table}: expected a name that ends with .csv, .tsv or .md")
+        raise UsageError(f"--table {table}: expected a name that ends with .csv, .tsv or .md")
 
 
 def _write(found: Study, page: Path | None, table: Path | None) -> None:
@@ -173,8 +166,10 @@ def _show(found: Study) -> None:
 
 def _show_label(one: LabelStudy) -> None:
     from trustassay.workflows.study.wording import (
+        COVARIATE_COLUMNS,
         FIGURES,
         TEST_COLUMNS,
+        covariate_rows,
         figure_cells,
         headline,
         label_title,
@@ -202,6 +197,9 @@ def _show_label(one: LabelStudy) -> None:
     if one.tests:
         tests = [(f"{test.first} – {test.second}", *test_row(test)) for test in one.tests]
         show_table((f"{named[0]} of", *TEST_COLUMNS), tests, (f"{named[0]} of",))
+    if one.covariates:
+        covariates = [(name, *cells) for name, cells in covariate_rows(one)]
+        show_table(("covariate (neither end is better)", *COVARIATE_COLUMNS), covariates, ())
     say(one_line(headline(one)))
     for by, groups in one.groups.items():
         _show_groups(one, by, [*groups])

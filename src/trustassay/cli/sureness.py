@@ -19,11 +19,12 @@ def show_sureness(run: Path) -> None:
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.outputs import judge_of
 
-    settings = RunFolder(run).read_run()
-    told = judge_of(settings) if settings else None
+    folder = RunFolder(run)
+    settings = folder.read_run()
+    told = judge_of(settings, folder.read_summary()) if settings else None
     if told is None:
         return
-    words = f"how sure is this judge? {told.sentence} See {told.page}."
+    words = f"how sure is this judge? {told.sentence} See {told.page}. {told.way_out}"
     width = shutil.get_terminal_size().columns
     for line in textwrap.wrap(one_line(words), width, break_long_words=False):
         say(line)

@@ -9,8 +9,9 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Backends, Spending, with_options
+from trustassay.cli.options import AtOnce, Backends, Spending, with_options
 from trustassay.cli.streams import one_line, say
+from trustassay.texts import LONGEST_ANSWER
 
 ALARM = 3
 """Exit status if too many answers were beyond the threshold."""
@@ -25,8 +26,13 @@ def watch(  # noqa: PLR0913 - one argument an option
     *,
     out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
     threshold: Annotated[
-        float,
-        typer.Option(help="Scores beyond this, on the worse side, count.", show_default=False),
+        str,
+        typer.Option(
+            help="Scores beyond this, on the worse side, count; with a per cent sign, of the range "
+            "of the metric's scores.",
+            metavar="SCORE[%]",
+            show_default=False,
+        ),
     ],
     metric: Annotated[
         str, typer.Option(help="One metric and its options.", metavar="NAME[:OPTION=VALUE,...]")
@@ -36,7 +42,9 @@ def watch(  # noqa: PLR0913 - one argument an option
         float,
         typer.Option(help="End with status 3 if more than this share of the last answers count."),
     ] = 0.2,
-    window: Annotated[int, typer.Option(help="Number of last answers to look at.", min=1)] = 50,
+    window: Annotated[
+        int, typer.Option(help="Number of last answers to look at.", min=1, max=common.MOST)
+    ] = 50,
     idle: Annotated[
         Optional[float],  # noqa: UP045 - typer reads it
         typer.Option(help="End after this many seconds without a new record.", show_default=False),
@@ -45,7 +53,8 @@ def watch(  # noqa: PLR0913 - one argument an option
         bool, typer.Option("--once", help="End after the records that are in the file now.")
     ] = False,
     seed: common.Seed = 0,
-    concurrency: common.Concurrency = None,
+    at_once: AtOnce,
+    longest_answer: common.LongestAnswer = LONGEST_ANSWER,
     field: common.Fields = [],  # noqa: B006 - typer copies it
     opentelemetry: Annotated[
         bool,
@@ -90,9 +99,10 @@ def watch(  # noqa: PLR0913 - one argument an option
             once,
             common.pairs(field, "--field"),
             seed,
-            concurrency,
+            at_once.read(),
             "explanations" if explanations else opentelemetry,
             spending.read(),
+            longest_answer,
         )
         found = api.watch(
             source,
@@ -103,14 +113,14 @@ def watch(  # noqa: PLR0913 - one argument an option
             **backends.named(),
         )
         say(
-            f"{amount(found.scored, 'answer')} scored, {found.beyond:,} beyond {threshold:g}, "
+            f"{amount(found.scored, 'answer')} scored, {found.beyond:,} beyond {threshold}, "
             f"{found.failed:,} failed, {amount(found.faulty, 'faulty record')}"
         )
         if found.scoreless:
             say(f"{amount(found.scoreless, 'answer')} cannot have a score; the report says why")
         say(f"run:    {out}")
         if found.alarm is not None:
-            say(f"{100 * found.alarm:.0f} % of the last {window} answers are beyond {threshold:g}")
+            say(f"{100 * found.alarm:.0f} % of the last {window} answers are beyond {threshold}")
             raise typer.Exit(ALARM)
         if found.failed:
             raise typer.Exit(1)

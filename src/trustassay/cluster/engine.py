@@ -17,8 +17,9 @@ from typing import Any
 from trustassay.backends.telemetry import import_ray
 from trustassay.cluster.keeping import Store, fetch, fetch_prepared, finished
 from trustassay.cluster.ray_cluster import ClusterOptions, Crew, cause_of, connected
+from trustassay.cluster.scratch import remove_left
 from trustassay.cluster.worker import Job
-from trustassay.errors import BackendError, RunFolderError
+from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.metric import Inventory, Metric
@@ -29,8 +30,10 @@ from trustassay.runs.intake import Source
 from trustassay.runs.merging import Merged, merge_runs
 from trustassay.runs.options import RunOptions
 from trustassay.runs.preparation import PREPARATION, Preparation
-from trustassay.runs.run import setting_changes
+from trustassay.runs.settings import as_stored, check_settings
+from trustassay.runs.settling import check_run_keys, resolved, settle
 from trustassay.runs.shards import MOST_SHARDS, WHOLE, split
+from trustassay.runs.units import UNIT
 
 __all__ = ["HOME", "score_on_cluster"]
 
@@ -53,6 +56,7 @@ def score_on_cluster(
     """Score ``source`` on a cluster into the folder ``out``; the same call goes on after a stop.
 
     Raises:
+        As :func:`~trustassay.runs.run.execute`, before anything is started.
         BackendError: Ray is not installed, or what :func:`~trustassay.runs.settling.settle` raises.
         ValueError: a metric, a backend or an option that only one machine can serve.
         RunFolderError: ``out`` holds another run; a shard's worker died again and again.
@@ -61,11 +65,12 @@ def score_on_cluster(
     import_ray(local=not cluster.address_of())
     _check(metrics, backends, options)
     home = out / HOME
+    created = [path for path in (home, *home.parents) if not path.exists()]
     home.mkdir(parents=True, exist_ok=True)
     folder = RunFolder(home)
     folder.lock()
     try:
-        plan = _planned(source, metrics, backends, home, options, cluster)
+        plan = _planned(_Asked(source, metrics, backends, home, options, cluster))
         store = Store(plan.job.store)
         for path in plan.shards:
             name = f"{plan.job.id}/shards/{path.name}"
@@ -98,8 +103,12 @@ def score_on_cluster(
         )
     finally:
         folder.unlock()
+        remove_left(cluster.scratch)
+        for path in created:
+            if any(path.iterdir()):
+                break
+            path.rmdir()
     shutil.rmtree(home)
-    shutil.rmtree(plan.job.folder(), ignore_errors=True)  # on this machine
     return merged
 
 
@@ -125,7 +134,7 @@ class _Plan:
 def _check(metrics: Sequence[Metric], backends: Mapping[str, Any], options: RunOptions) -> None:
     """Refuse what a cluster cannot do, before anything is started."""
     if options.pool is not None and (beyond := [one.name for one in metrics if one.pool]):
-        raise ValueError(
+        raise UsageError(
             f"{beyond[0]} compares a sample with those of --pool, which workers do not have: score "
             "it without --engine ray, or compare it with those of the input"
         )
@@ -134,89 +143,134 @@ def _check(metrics: Sequence[Metric], backends: Mapping[str, Any], options: RunO
         several = isinstance(choice, Mapping | Sequence) and not isinstance(choice, str)
         for one in values if several else [choice]:
             if not isinstance(one, str | None):
-                raise ValueError(
+                raise UsageError(
                     f"{word}: each worker loads its own, so --engine ray takes a URI, got "
                     f"{one!r:.60}"
                 )
     if options.calls.budget:
-        raise ValueError("--budget is not kept by several workers: score without --engine ray")
+        raise UsageError("--budget is not kept by several workers: score without --engine ray")
 
 
-def _planned(
-    source: Source,
-    metrics: Sequence[Metric],
-    backends: Mapping[str, Any],
-    home: Path,
-    options: RunOptions,
-    cluster: ClusterOptions,
-) -> _Plan:
+@dataclass(frozen=True)
+class _Asked:
+    """What the caller asked for. home: the folder inside the run's."""
+
+    source: Source
+    metrics: Sequence[Metric]
+    backends: Mapping[str, Any]
+    home: Path
+    options: RunOptions
+    cluster: ClusterOptions
+
+    def settings(self) -> dict[str, Any]:
+        """Return what must stay the same when a run goes on."""
+        options = self.options
+        return as_stored(
+            {
+                "trustassay": version("trustassay"),
+                "input": str(self.source),
+                "metrics": {metric.name: metric.settings() for metric in self.metrics},
+                "backends": dict(self.backends),
+                "seed": options.seed,
+                **({UNIT: options.unit} if options.unit else {}),
+                "limit": options.limit,
+                "fields": dict(options.fields),
+            }
+        )
+
+
+def _planned(asked: _Asked) -> _Plan:
     """Divide the input, or go on with the shards that are there.
+
+    If the input was changed since, or --skip-bad was added, it is divided anew; no call that was
+    made for a shard is repeated.
 
     Raises:
         RunFolderError: those are of another input or other settings.
+        As :func:`~trustassay.runs.shards.split`.
     """
-    if not isinstance(source, str | os.PathLike):
-        raise ValueError("--engine ray takes a file")
-    state = Path(source).stat()
-    settings = {
-        "trustassay": version("trustassay"),
-        "input": [os.fspath(source), state.st_size, state.st_mtime_ns],
-        "metrics": {metric.name: metric.settings() for metric in metrics},
-        "backends": dict(backends),
-        "seed": options.seed,
-        "limit": options.limit,
-        "fields": dict(options.fields),
-        "skip_bad": options.skip_bad,
-    }
-    settings = json.loads(json.dumps(settings, default=str))
-    plan_path, folder = home / "plan.json", home / "shards"
-    plan = json.loads(plan_path.read_bytes()) if plan_path.exists() else None
-    if plan is None:
-        if folder.exists():
-            shutil.rmtree(folder)  # of a process that was killed before it wrote the plan
-        found = run_anywhere(
-            lambda: split(
-                source,
-                folder,
-                lambda samples: _into(samples, cluster),
-                fields=options.fields,
-                limit=options.limit,
-                skip_bad=options.skip_bad,
-                keep_whole=any(metric.pool for metric in metrics),
-                progress=bool(options.progress),
-            )
-        )
-        content = json.dumps([{**settings, "input": 0}, found.intake.sha256, found.into])
-        identifier = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
-        counts = dataclasses.asdict(found.intake.inventory)
-        plan = {"id": identifier, "settings": settings, "inventory": counts}
-        plan["whole"] = found.intake.sha256 if found.whole else ""
+    if not isinstance(asked.source, str | os.PathLike):
+        raise UsageError("--engine ray takes a file")
+    home, options, cluster = asked.home, asked.options, asked.cluster
+    settings, stat = asked.settings(), Path(asked.source).stat()
+    state = [stat.st_size, stat.st_mtime_ns, options.skip_bad]
+    plan_path = home / "plan.json"
+    plan = RunFolder(home).read_json("plan")
+    if plan:
+        check_settings(home.parent, plan["settings"], settings, "an unfinished run")
+    if plan is None or plan["state"] != state:
+        divided = run_anywhere(lambda: _divided(asked, plan))
+        plan = {**divided, "settings": settings, "state": state}
         with whole(plan_path) as file:
             file.write(json.dumps(plan, indent=2).encode())
-    elif changes := list(setting_changes(plan["settings"], settings)):
-        raise RunFolderError(
-            f"{home.parent}: holds an unfinished run of other settings; choose another folder, or "
-            "use the same settings. Different: " + "; ".join(changes)
-        )
     inventory = Inventory(**plan["inventory"])
-    resolved = [metric.resolved(inventory) for metric in metrics]
+    settled = resolved(asked.metrics, inventory, asked.backends)
+    first = [*plan["before"], plan["id"]][0]
     job = Job(
         plan["id"],
-        {metric.name: metric.settings() for metric in resolved},
-        backends,
+        {metric.name: metric.settings() for metric in settled},
+        asked.backends,
         _for_workers(options),
         cluster.store or str((home / "store").resolve()),
-        "replies" if options.calls.cache else f"{plan['id']}/replies",
-        whole=plan.get("whole", ""),
+        "replies" if options.calls.cache else f"{first}/replies",
+        whole=plan["whole"],
         scratch=cluster.scratch,
         keep_every_s=cluster.keep_every_s,
+        before=tuple(plan["before"]),
     )
+    folder = home / plan["id"]
     pool = next(folder.glob(f"*{WHOLE}"), None)
     shards = sorted(
         (path for path in folder.iterdir() if path != pool),
         key=lambda path: (-path.stat().st_size, path.name),
     )
-    return _Plan(job, shards, pool, resolved, os.fspath(source), inventory.samples)
+    return _Plan(job, shards, pool, settled, os.fspath(asked.source), inventory.samples)
+
+
+async def _divided(asked: _Asked, before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Check the input as the engine of one machine does, and write its shards.
+
+    ``before`` is the plan of the same input before it was changed: as many shards, by which calls
+    are found again.
+    """
+    home, metrics, cluster = asked.home, asked.metrics, asked.cluster
+    backends = await settle(metrics, asked.backends, load=False)
+    shutil.rmtree(home / "new", ignore_errors=True)  # of a process that was killed
+    found = await split(
+        asked.source,
+        home / "new",
+        lambda samples: before["into"] if before else _into(samples, cluster),
+        asked.options,
+        metrics=metrics,
+        backends=backends,
+        keep_whole=any(metric.pool for metric in metrics),
+    )
+    inventory = found.intake.inventory
+    if before is None and not (cluster.store or cluster.address_of()):
+        # a store may have the replies, and workers elsewhere have keys of their own
+        try:
+            check_run_keys(metrics, backends, [], inventory.samples - inventory.responses)
+        except BackendError:
+            shutil.rmtree(home / "new")
+            raise
+    content = [
+        {**asked.settings(), "input": 0},
+        found.intake.sha256,
+        found.intake.faulty,
+        found.into,
+    ]
+    identifier = hashlib.blake2b(json.dumps(content).encode(), digest_size=8).hexdigest()
+    for path in (home / identifier, home / "runs"):
+        shutil.rmtree(path, ignore_errors=True)
+    (home / "new").rename(home / identifier)
+    earlier = [] if before is None else [*before["before"], before["id"]]
+    return {
+        "id": identifier,
+        "into": found.into,
+        "inventory": dataclasses.asdict(inventory),
+        "whole": found.intake.sha256 if found.whole else "",
+        "before": [one for one in dict.fromkeys(earlier) if one != identifier],
+    }
 
 
 def _fetch_prepared(plan: _Plan, pool: Path, run: Path, store: Store) -> None:
@@ -300,9 +354,8 @@ def _run(
                 if plan.pool:
                     _prepare(crew, cluster.retries)
                 _hand_out(crew, board, cluster, progress)
-            except BaseException:
-                _stop(crew, board)
-                raise
+            finally:
+                _leave(crew, board)
     if options.progress and board.deaths:
         tell(f"shards put back since their worker died: {board.deaths}")
 
@@ -379,13 +432,23 @@ def _answer(ray: Any, asked: dict[Any, Any], worker: Any) -> tuple[str, int]:
     return name, count
 
 
-def _stop(crew: Crew, board: _Board) -> None:
-    """Stop all workers; what they have finished is kept."""
+def _leave(crew: Crew, board: _Board) -> None:
+    """Stop all workers; what they have finished is kept, and nothing stays on their machines."""
     ray = crew.ray
-    stopping = [worker.stop.remote() for worker in crew.workers]
+    leaving = {worker.leave.remote(): worker for worker in crew.workers}
     until = time.monotonic() + STOP_WITHIN_S
-    while (left := until - time.monotonic()) > 0 and stopping:
-        _, stopping = ray.wait(stopping, num_returns=len(stopping), timeout=left)
+    while leaving and time.monotonic() < until:
+        for task in ray.wait(list(leaving), timeout=LOOK_EVERY_S)[0]:
+            worker = leaving.pop(task)
+            try:
+                ray.get(task)
+            except ray.exceptions.ActorUnavailableError:  # it is being started again
+                time.sleep(LOOK_EVERY_S)
+                leaving[worker.leave.remote()] = worker
+            except ray.exceptions.RayError:  # it is dead, or its folder cannot be removed
+                continue
+    for worker in crew.workers:
+        ray.kill(worker)
     board.running.clear()
 
 

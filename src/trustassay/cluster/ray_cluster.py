@@ -7,23 +7,27 @@ Ray reports nothing to its makers, starts no dashboard, and a cluster started he
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from tempfile import TemporaryDirectory
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from trustassay.backends.telemetry import import_ray
 from trustassay.cluster.leases import LeaseService
 from trustassay.cluster.worker import Job, Worker
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, UsageError
 
 __all__ = ["ClusterOptions", "Crew", "connected"]
 
 OBJECT_STORE_BYTES = 80 * 2**20
 """Shards travel through files, so Ray's memory for objects is the smallest that it takes."""
 START_TRIES = 4
+PREFIX = "ta-ray-"
+"""Short: the names of Ray's sockets start with it, and may have 107 bytes."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class ClusterOptions:
         for name, least in (("workers", 1), ("shards", 1), ("cpus", 0), ("gpus", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
-                raise ValueError(f"{name}: expected {least} or more, got {value:g}")
+                raise UsageError(f"{name}: expected {least} or more, got {value:g}")
 
 
 @contextmanager
@@ -75,10 +79,22 @@ def connected(options: ClusterOptions) -> Iterator[Any]:
         if address:
             _start(ray, options, address)
         else:
-            home = stack.enter_context(TemporaryDirectory(prefix="ta-ray-"))
+            _remove_left()
+            home = stack.enter_context(TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-"))
             stack.callback(ray.shutdown)  # before its files are removed
             _start(ray, options, "local", home)
         yield ray
+
+
+def _remove_left() -> None:
+    """Remove the folders of this user's clusters whose process was killed."""
+    import psutil  # Ray brings it
+
+    for path in Path(gettempdir()).glob(f"{PREFIX}*-*"):
+        process = path.name.removeprefix(PREFIX).partition("-")[0]
+        own = path.lstat().st_uid == os.getuid() and not path.is_symlink()
+        if own and process.isdigit() and not psutil.pid_exists(int(process)):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = None) -> None:
@@ -194,4 +210,6 @@ def _service(ray: Any) -> Any:
 def cause_of(error: Any) -> Exception:
     """Return what a task raised, as it was raised there."""
     cause = getattr(error, "cause", None)
-    return cause if isinstance(cause, Exception) else BackendError(str(error))
+    if isinstance(cause, Exception):
+        return cause
+    return BackendError(f"a worker failed: {str(error).strip().splitlines()[-1]}")

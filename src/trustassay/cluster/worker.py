@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -20,6 +19,7 @@ from trustassay.calls.backends import Backends
 from trustassay.cluster.keeping import Keeper, Store, fetch_prepared, keep_prepared
 from trustassay.cluster.leases import Leases, ray_lease
 from trustassay.cluster.replies import SharedReplies
+from trustassay.cluster.scratch import Scratch, remove_left
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric
 from trustassay.registry import metric_class
@@ -49,6 +49,7 @@ class Job:
     replies: the folder in the store of the replies that workers share. workers: how many there are.
     whole: the SHA-256 of all samples, where metrics look beyond a shard; else empty.
     scratch: folder on each machine's own disk; ``None`` for one in the temporary folder.
+    before: earlier jobs of this run, whose input was mended since: their calls are not repeated.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Job:
     workers: int = 1
     scratch: str | None = None
     keep_every_s: float = KEEP_EVERY_S
+    before: tuple[str, ...] = ()
 
     @property
     def whole_name(self) -> str:
@@ -71,24 +73,26 @@ class Job:
         """Return under which name the store keeps what is prepared for all shards."""
         return f"{self.id}/prepared/{key}"
 
-    def folder(self) -> Path:
-        """Return the folder of this job on this machine."""
-        home = Path(self.scratch) if self.scratch else Path(tempfile.gettempdir())
-        return home / f"trustassay-{self.id}"
-
 
 class Worker:
     """Scores shards; used in one event loop."""
 
     def __init__(self, job: Job, service: Any = None) -> None:
-        """``service`` is the actor that leases calls to endpoints, if there is one."""
+        """``service`` is the actor that leases calls to endpoints, if there is one.
+
+        Raises:
+            RunFolderError, OSError: as :meth:`~trustassay.cluster.scratch.Scratch.enter`.
+        """
         self._job = job
         self._store = Store(job.store)
+        self._scratch = Scratch(job.scratch, job.id)
+        self._scratch.enter()
+        remove_left(job.scratch)
         self._options = replace(
             job.options,
             calls=replace(
                 job.options.calls,
-                cache=job.folder() / "calls",
+                cache=self._scratch.path / "calls",
                 open_shared=lambda path: SharedReplies(path, self._store, job.replies, job.id),
                 sharing=service and Leases(ray_lease(service), os.urandom(4).hex(), job.workers),
             ),
@@ -154,6 +158,11 @@ class Worker:
             with suppress(asyncio.CancelledError, Exception):
                 await self._work
 
+    async def leave(self) -> None:
+        """Stop, and remove what is on this machine, unless other workers use it."""
+        await self.stop()
+        await asyncio.to_thread(self._scratch.leave)
+
     async def _prepare(self) -> None:
         assert self._settled
         metrics, backends = self._settled
@@ -167,7 +176,7 @@ class Worker:
         """Fetch all samples, and what is prepared of them, as far as it is kept."""
         assert self._settled
         metrics, backends = self._settled
-        job, pool = self._job, self._job.folder() / WHOLE
+        job, pool = self._job, self._scratch.path / WHOLE
         if not pool.exists() and not await asyncio.to_thread(self._store.get, job.whole_name, pool):
             raise RunFolderError(f"{job.store}: holds no {WHOLE}; run the same command again")
         stages = stages_of(metrics, backends, self._options.filling)
@@ -187,13 +196,16 @@ class Worker:
     async def _score(self, shard: str) -> int:
         assert self._settled
         metrics, backends = self._settled
-        home, job = self._job.folder(), self._job
+        home, job = self._scratch.path, self._job
         source = home / shard
         if not source.exists() and not await asyncio.to_thread(
             self._store.get, f"{job.id}/shards/{shard}", source
         ):
             raise RunFolderError(f"{job.store}: holds no {shard}; run the same command again")
-        options, preparation = self._options, None
+        options = replace(
+            self._options, calls_from=await asyncio.to_thread(self._calls_before, shard)
+        )
+        preparation = None
         if job.whole:
             preparation = await self._preparation()
             options = replace(options, pool=preparation.pool)
@@ -215,6 +227,14 @@ class Worker:
                 await keeping
             await asyncio.to_thread(keeper.keep, finished=finished)
         return (await self.done())[1]
+
+    def _calls_before(self, shard: str) -> Path | None:
+        """Fetch the calls that an earlier job made for a shard, if it kept any."""
+        target = self._scratch.path / "before" / shard
+        for job in reversed(self._job.before):
+            if self._store.get(f"{job}/runs/{shard}/calls.sqlite", target):
+                return target
+        return None
 
     async def _keep(self, keeper: Keeper) -> None:
         """Keep the folder at intervals; a copy that fails is tried again at the next one."""

@@ -7,21 +7,52 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from trustassay.data.faults import Untold, UntoldError
 from trustassay.data.guessing import guesses
-from trustassay.data.layouts import PROSE_NAMES, SPELLINGS, STRUCTURED_FIELDS, TEXT_FIELDS
+from trustassay.data.layouts import (
+    AMBIGUOUS,
+    PROSE_NAMES,
+    SPELLINGS,
+    STRUCTURED_FIELDS,
+    TEXT_FIELDS,
+)
 from trustassay.data.raw import InputError, Raw, missing_source
 from trustassay.data.recognising import columns_of, tells_question
-from trustassay.data.spelling import normal
+from trustassay.data.spelling import known_name, normal
 from trustassay.sample import Problem
 
-__all__ = ["check_columns", "checked_header", "table_record", "with_lists"]
+__all__ = [
+    "MOST_ABOVE",
+    "check_columns",
+    "checked_header",
+    "header_place",
+    "table_record",
+    "with_lists",
+]
+
+MOST_ABOVE = 20
+"""Rows of a table among which its header is looked for."""
 
 _MEANT_AS_LIST = re.compile(r"""\[\s*["'{]|\{\s*["']""")
 """How a list of passages begins; a passage may begin with ``[1]``."""
+
+
+def header_place(
+    rows: Sequence[Sequence[str]], known: Callable[[Sequence[str]], bool]
+) -> int | None:
+    """Return the place of the first ``known`` header that has more cells with text than each row
+    above it, which are titles; ``None`` where there is none.
+    """
+    most = 0
+    for place, row in enumerate(rows):
+        filled = sum(map(bool, row))
+        if filled > most and known(row):
+            return place
+        most = max(most, filled)
+    return None
 
 
 def checked_header(
@@ -38,17 +69,19 @@ def checked_header(
             f"{name}: the first line is not a header with a question column; expected question "
             f"or --field question=COLUMN, columns separated by {parted_by}; it reads "
             f"{', '.join(present)[:80]!r}",
-            Untold(tuple(present), {"question": ""} | dict(_unknown(present, fields))),
+            _untold(present, fields),
         )
     check_columns(present, name, fields)
     return list(header)
 
 
-def _unknown(header: Sequence[str], fields: Mapping[str, str]) -> Mapping[str, str]:
-    known = columns_of(header, fields)
-    taken = tuple(column for columns in known.values() for column in columns)
-    found = guesses(tuple(header), taken)
-    return {field: name for field, name in found.items() if field not in known}
+def _untold(header: Sequence[str], fields: Mapping[str, str]) -> Untold:
+    columns = columns_of(header, fields)
+    known = {k: v for k, v in columns.items() if not AMBIGUOUS.issuperset(map(known_name, v))}
+    taken = tuple(column for names in known.values() for column in names)
+    guessed = {k: v for k, v in guesses(tuple(header), taken).items() if k not in known}
+    whole = {"question", "response", "documents"} <= {*guessed, *known}
+    return Untold(tuple(header), {"question": ""} | guessed, whole)
 
 
 def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) -> None:
@@ -82,6 +115,7 @@ def with_lists(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> 
         return Raw(where, cells, of_table=True)
     known = columns_of(tuple(cells), fields)
     texts = {column for field in TEXT_FIELDS for column in known.get(field, ())}
+    named = fields.values()
     structured = {column for field in STRUCTURED_FIELDS for column in known.get(field, ())}
     record: dict[str, Any] = {}
     problems = []
@@ -91,16 +125,17 @@ def with_lists(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> 
             read = _value_of(cell)
             if read is not None:
                 record[column] = read
-            elif column in structured and not _is_text(column, cell):
+            elif column in structured and not _is_text(column, cell, named):
                 message = 'is not a list; write one in a cell as ["one", "two"]'
                 problems.append(Problem(column, message))
     return Raw(where, record, tuple(problems), of_table=True)
 
 
-def _is_text(column: str, cell: str) -> bool:
-    if column in PROSE_NAMES or normal(column) in PROSE_NAMES:
+def _is_text(column: str, cell: str, named: Collection[str]) -> bool:
+    known = normal(column) if column in named else known_name(column)
+    if column in PROSE_NAMES or known in PROSE_NAMES:
         return True
-    return normal(column) in SPELLINGS["documents"] and not _MEANT_AS_LIST.match(cell)
+    return known in SPELLINGS["documents"] and not _MEANT_AS_LIST.match(cell)
 
 
 def _like_json(cell: str) -> bool:

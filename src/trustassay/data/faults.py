@@ -21,10 +21,13 @@ NAMES_TOLD = 20
 class Untold(NamedTuple):
     """Fields that cannot be told: the names that a record has, and for each field that is missing
     the name that it probably has, empty where there is no guess.
+
+    ``complete``: with these names a record has a question, a response and passages.
     """
 
     names: tuple[str, ...]
     fields: Mapping[str, str]
+    complete: bool = False
 
     def __str__(self) -> str:
         """Return what was found and how to name the fields, for Python."""

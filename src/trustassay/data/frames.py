@@ -6,15 +6,16 @@ interface that Arrow's libraries share (``__arrow_c_stream__``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from trustassay.data.arrow import batch_records, in_slices
 from trustassay.data.cells import check_columns, table_record, with_lists
+from trustassay.data.faults import Fault
 from trustassay.data.raw import InputError, Raw
 from trustassay.data.values import from_arrow, is_nan, plain
 
-__all__ = ["FRAME", "ArrowStream", "frame_records"]
+__all__ = ["FRAME", "ArrowStream", "frame_index", "frame_records"]
 
 FRAME = "the table"
 ROWS = 1024
@@ -61,6 +62,18 @@ def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | Non
     from arro3.core import RecordBatchReader
 
     return batch_records(in_slices(RecordBatchReader.from_stream(source)), FRAME, fields)
+
+
+def frame_index(source: Any, left_out: Collection[Fault], limit: int | None = None) -> Any:
+    """Return the index of a pandas frame without the faulty rows; ``None`` of all else.
+
+    ``limit`` is the number of rows that were read, ``None`` for all.
+    """
+    kind = type(source)
+    if kind.__module__.partition(".")[0] != "pandas" or kind.__name__ != "DataFrame":
+        return None
+    rows = [int(one.where.rpartition(" ")[2]) - 1 for one in left_out]
+    return source.index[:limit].delete(rows)
 
 
 def _rows(

@@ -2,21 +2,32 @@
 
 The first line says what is rated and how. Each line after it is about one showing of an answer:
 who (``rater``), what (``item``, ``model``, ``repeat``), and the ``rating`` with a note and the
-time. Its ``action`` is ``skip`` where the rater gave no rating, ``undo`` where the former line of
-the same showing was taken back, and absent otherwise. No line is ever changed; the last one counts.
+time; if there are several rubrics, by which one (``rubric``). Its ``action`` is ``skip`` where the
+rater gave no rating, ``undo`` where the former line of the same showing was taken back, and absent
+otherwise. No line is ever changed; the last one counts.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from trustassay.data.formats import InputError
 
-__all__ = ["ACTION", "SKIP", "START", "UNDO", "UNEQUAL", "Journal", "is_journal", "read_journal"]
+__all__ = [
+    "ACTION",
+    "RUBRIC",
+    "SKIP",
+    "START",
+    "UNDO",
+    "UNEQUAL",
+    "Journal",
+    "is_journal",
+    "read_journal",
+]
 
 ACTION = "action"
 START, SKIP, UNDO = "start", "skip", "undo"
@@ -24,7 +35,8 @@ UNEQUAL = "unequal"
 """The ``chances`` of a first line where ``label`` chose the answers with unequal probabilities."""
 BEGINNING = f'{{"{ACTION}": "{START}"'.encode()
 """How the first line of every such file begins."""
-SHOWING = ("rater", "item", "model", "repeat")
+RUBRIC = "rubric"
+SHOWING = ("rater", "item", "model", "repeat", RUBRIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,7 @@ class Journal:
     lines: the others, each with its place. sound: bytes of whole lines; what follows was cut short.
     """
 
+    path: Path
     start: Mapping[str, Any]
     lines: Sequence[tuple[str, dict[str, Any]]]
     sound: int
@@ -44,6 +57,30 @@ class Journal:
         """The words of the scale, the lowest first; none for numbers and for categories."""
         levels = self.start.get("levels")
         return tuple(map(str, levels)) if isinstance(levels, list) else ()
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What a rater could choose from."""
+        choices = self.start.get("choices")
+        return tuple(map(str, choices)) if isinstance(choices, list) else ()
+
+    def of_rubric(self, name: str | None) -> Journal:
+        """Return what is about one rubric, as if it were the only one; all if there is but one.
+
+        Raises:
+            InputError: there are several, and ``name`` is none of them.
+        """
+        rubrics = self.start.get("rubrics")
+        if not isinstance(rubrics, dict):
+            return self
+        if name not in rubrics:
+            got = "" if name is None else f", got {name[:40]!r}"
+            raise InputError(
+                f"{self.path}: holds the ratings of {len(rubrics)} rubrics; expected --field "
+                f"rating=RUBRIC with one of {', '.join(rubrics)}{got}"
+            )
+        lines = [(where, line) for where, line in self.lines if line.get(RUBRIC) == name]
+        return replace(self, start={**self.start, **rubrics[name], "rubrics": None}, lines=lines)
 
     def last_states(self) -> list[tuple[str, dict[str, Any]]]:
         """Return the line that counts of each showing, without those that were taken back.
@@ -89,7 +126,7 @@ def read_journal(path: Path) -> Journal:
         else:
             lines.append((where, content))
         sound += len(line)
-    return Journal(start, lines, sound)
+    return Journal(path, start, lines, sound)
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any], bytes]]:

@@ -13,6 +13,7 @@ from trustassay.data.values import is_nan
 from trustassay.sample import Problem, SampleError
 
 __all__ = [
+    "AMBIGUOUS",
     "CANONICAL",
     "CONVERTERS",
     "LAYOUTS",
@@ -21,6 +22,7 @@ __all__ = [
     "STRUCTURED_FIELDS",
     "TEXT_FIELDS",
     "Layout",
+    "is_passage",
     "passages",
 ]
 
@@ -147,6 +149,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
         "context",
         "docs",
         "retrieved_documents",
+        "source",
     ),
     "answers": ("ideal",),
     "claims": ("reference", "expected_output", "expectedOutput", "ground_truth", "ground_truths"),
@@ -157,6 +160,22 @@ CONVERTERS: Mapping[str, Converter] = {
     "ideal": _any_of,
 }
 """What turns the values of these names into canonical ones."""
+
+
+def is_passage(value: Any) -> bool:
+    """Return whether a value is the text of passages, and no link, file name or title."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(map(is_passage, value))
+    if not isinstance(value, str):
+        return False
+    text = value.strip()
+    long = len(text.split()) >= _WORDS_OF_PASSAGE or text.endswith(("。", "！", "？"))
+    return long or (len(text.split()) > 2 and text.endswith((".", "!", "?")))
+
+
+_WORDS_OF_PASSAGE = 16
+AMBIGUOUS = frozenset({"source"})
+"""Names of documents that mostly hold a link or a title: they count where :func:`is_passage`."""
 
 _LOG_FIELDS = {
     "response": ("answer",),
@@ -222,7 +241,11 @@ LAYOUTS = (
     ),
     _log_of("answer", "contexts"),
     _log_of("answer", "context"),
+    _log_of("answer", "documents"),
     _log_of("answer", "retrieved_documents"),
+    _log_of("answer", "ground_truth"),
+    _log_of("answer", "ground_truths"),
+    _log_of("answer", "ideal"),
     Layout(
         "Trust-Eval",
         telling=frozenset({"output", "docs", "qa_pairs"}),

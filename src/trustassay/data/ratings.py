@@ -8,12 +8,15 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.csv_files import delimiter_of, not_utf8
+from trustassay.data.csv_files import SAVE_AS_UTF8, Decoder, header_of, not_utf8
 from trustassay.data.formats import InputError, opened, raw_records
 from trustassay.data.journal import UNEQUAL, is_journal, read_journal
 from trustassay.errors import did_you_mean
@@ -32,6 +35,8 @@ RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
 """What a column is, and the names under which it is found."""
 LARGEST = 1e100
 """A number beyond is not a rating: its square would not be a number any more."""
+MOST_LEVELS = 1000
+"""Levels of a range."""
 FAULTS_TOLD = 10
 """Faults of a file that are told; the others are counted."""
 
@@ -56,7 +61,8 @@ class Rating:
 class Ratings:
     """All ratings of a file; ``categories`` names the values where they are words.
 
-    ordered: whether values can be compared by size. missing: empty cells. pairs: each rating is a
+    ordered: whether values can be compared by size. scale: all values that could be given, the
+    lowest first; empty where that is not known. missing: empty cells. pairs: each rating is a
     choice between two answers, and not of one. chosen: ``label`` chose the answers with unequal
     probabilities, so they are not like the others.
     """
@@ -64,6 +70,7 @@ class Ratings:
     ratings: Sequence[Rating]
     categories: Sequence[str] = ()
     ordered: bool = True
+    scale: Sequence[float] = ()
     missing: int = 0
     pairs: bool = False
     chosen: bool = False
@@ -109,13 +116,15 @@ def read_ratings(
     columns of it. Any other is a wide one: its raters are the columns named in ``raters``, or all
     columns that hold numbers alone.
     Of a file that ``annotate`` wrote, what was taken back is left out, what was skipped is missing,
-    and words are in the order of its rubric.
+    and its rubric gives the scale; if it has several rubrics, the field ``rating`` is the name of
+    the one to read.
 
     Args:
         path: of the file.
         fields: names of columns by what they are: ``{"item": "question_id"}``.
         raters: the only ones that are read: of a wide table the names of their columns.
-        levels: words of an ordinal scale, the lowest first.
+        levels: all of an ordinal scale: numbers, a range of whole numbers as ``1..5``, or words,
+            the lowest first.
 
     Raises:
         InputError: the file cannot be read, a column or one of ``raters`` is missing, or ratings
@@ -131,10 +140,16 @@ def read_ratings(
     ]
     reading.check()
     of_annotate, pairs, unequal = is_journal(path), False, False
+    choices: Sequence[str] = ()
     if of_annotate:
         journal = read_journal(path)
-        rows, levels = journal.last_states(), levels or journal.levels
+        if "rubrics" in journal.start:
+            journal = journal.of_rubric(fields.pop("rating", None))
         pairs = journal.start.get("pairs") is True
+        choices = () if pairs else journal.choices
+        numeric = all(_number(one) is not None for one in choices)
+        rows = journal.last_states()
+        levels = levels or journal.levels or (choices if numeric else ())
         unequal = journal.start.get("chances") == UNEQUAL
     else:
         rows = list(table_rows(path, reading.faults))
@@ -165,7 +180,7 @@ def read_ratings(
             )
         for where, row in rows:
             _wide(reading, where, row, named, chosen)
-    return replace(_ratings(path, reading, levels), pairs=pairs, chosen=unequal)
+    return replace(_ratings(path, reading, levels, choices), pairs=pairs, chosen=unequal)
 
 
 def _check_raters(path: Path, wanted: Sequence[str], there: Sequence[str]) -> None:
@@ -200,27 +215,37 @@ def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
 def _table(
     path: Path, name: str, delimiter: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    delimiter = delimiter_of(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
+    found = header_of(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
+    decoder = Decoder(name, found.encoding)
+    header: list[str] = []
     with opened(path, name) as stream:
-        # Bytes that are not UTF-8 survive as lone surrogates, to be reported with their row.
+        # Bytes that are not UTF-8 survive as lone surrogates, to be decoded, or reported.
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-        rows = csv.DictReader(text, delimiter=delimiter, strict=True)
+        rows = csv.reader(text, delimiter=found.delimiter, strict=True)
         try:
-            header = [column.strip() for column in rows.fieldnames or ()]
-            if twice := sorted({column for column in header if header.count(column) > 1}):
-                raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
-            if not_utf8(header):
-                raise InputError(f"{name}: the first line is not UTF-8; save it as CSV in UTF-8")
-            rows.fieldnames = header
-            for row in rows:
-                if None in row:
-                    faults.append(f"{name}:{rows.line_num}: more cells than the header names")
-                elif bad := [k for k, v in row.items() if v and not_utf8(v)]:
-                    faults.append(f"{name}:{rows.line_num}: {bad[0]}: is not UTF-8")
+            for row in map(decoder.read, rows):
+                if not any(row) or rows.line_num < found.line:
+                    continue
+                if not header:
+                    header = _header([cell.strip() for cell in row], name)
+                    continue
+                where = f"{name}:{rows.line_num}"
+                if len(row) > len(header):
+                    faults.append(f"{where}: more cells than the header names")
+                elif bad := [k for k, v in zip(header, row, strict=False) if not_utf8([v])]:
+                    faults.append(f"{where}: {bad[0]}: is not UTF-8; {SAVE_AS_UTF8}")
                 else:
-                    yield f"{name}:{rows.line_num}", {k: v for k, v in row.items() if k}
+                    yield where, {k: v for k, v in zip_longest(header, row) if k}
         except csv.Error as error:
             raise InputError(f"{name}:{rows.line_num}: is not CSV ({error})") from None
+
+
+def _header(header: list[str], name: str) -> list[str]:
+    if twice := sorted({column for column in header if header.count(column) > 1}):
+        raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
+    if not_utf8(header):
+        raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
+    return header
 
 
 def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
@@ -298,18 +323,28 @@ def _take(
     reading.cells.append(_Cell(where, item, rater, text, repeat, model, note))
 
 
-def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
-    """Turn cells into ratings: numbers, or words by their place."""
+def _ratings(
+    path: Path, reading: _Reading, levels: Sequence[str], choices: Sequence[str]
+) -> Ratings:
+    """Turn cells into ratings: numbers, or words by their place. ``choices`` are all words that
+    could be given, if that is known of words without an order.
+    """
     numbers = [_number(cell.text) for cell in reading.cells]
     categories: list[str] = []
+    scale, words = _levels(levels)
     if levels:
-        categories = [level.strip().lower() for level in levels]
-        strange = [c for c in reading.cells if c.text.lower() not in categories]
+        categories = words
+        strange = [
+            cell
+            for cell, number in zip(reading.cells, numbers, strict=True)
+            if (cell.text.lower() not in words if words else number not in scale)
+        ]
         reading.faults += [
             f"{c.where}: rating: {c.text[:40]!r} is not among the levels" for c in strange
         ]
     elif all(number is None for number in numbers):
-        categories = sorted({cell.text.lower() for cell in reading.cells})
+        categories = sorted({text.lower() for text in (*choices, *(c.text for c in reading.cells))})
+        scale = tuple(map(float, range(len(categories)))) if choices else ()
     else:
         reading.faults += [
             f"{cell.where}: rating: expected a number, as other ratings are, got {cell.text[:40]!r}"
@@ -325,7 +360,36 @@ def _ratings(path: Path, reading: _Reading, levels: Sequence[str]) -> Ratings:
         value = float(categories.index(cell.text.lower())) if categories else float(number or 0)
         names = clean(cell.item), clean(cell.rater)
         found.append(Rating(*names, value, repeat, clean(cell.model), clean(cell.note)))
-    return Ratings(found, tuple(categories), bool(levels) or not categories, reading.missing)
+    ordered = bool(levels) or not categories
+    return Ratings(found, tuple(categories), ordered, scale, reading.missing)
+
+
+def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
+    """Return the values of a scale, the lowest first, and its words if it is one of words.
+
+    Raises:
+        InputError: a level is named twice, or there are fewer than two or too many.
+    """
+    texts = [level.strip().lower() for level in levels]
+    if len(texts) == 1 and (ends := re.fullmatch(r"(-?\d{1,9})\.\.(-?\d{1,9})", texts[0])):
+        low, high = int(ends[1]), int(ends[2])
+        if not low < high <= low + MOST_LEVELS - 1:
+            raise InputError(
+                f"levels: expected the lowest and the highest of at most {MOST_LEVELS} levels, as "
+                f"1..5, got {texts[0]}"
+            )
+        texts = [str(level) for level in range(low, high + 1)]
+    if not texts:
+        return (), []
+    numbers = [number for text in texts if (number := _number(text)) is not None]
+    numeric = len(numbers) == len(texts)
+    if twice := [
+        text for text, count in Counter(numbers if numeric else texts).items() if count > 1
+    ]:
+        raise InputError(f"levels: {twice[0]} is named twice; expected each level once")
+    if numeric:
+        return tuple(sorted(numbers)), []
+    return tuple(map(float, range(len(texts)))), texts
 
 
 def _repeats(reading: _Reading) -> list[int]:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from trustassay.data.signatures import GZIP, LONGEST, ZSTD, other_than_text
-from trustassay.errors import did_you_mean
+from trustassay.errors import UsageError, did_you_mean
 from trustassay.sample import Problem
 
 __all__ = ["InputError", "Raw", "missing_source", "opened"]
 
 
-class InputError(ValueError):
+class InputError(UsageError):
     """The input as a whole cannot be read; the message names it and says what was expected."""
 
 

@@ -7,7 +7,10 @@ prevent the others from being read, and a user sees all faults together.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -21,7 +24,7 @@ from trustassay.data.values import is_nan, plain
 from trustassay.errors import did_you_mean
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
 
-__all__ = ["Fault", "InputError", "Located", "read_samples"]
+__all__ = ["Fault", "Files", "InputError", "Located", "paths_of", "read_samples"]
 
 _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
@@ -40,8 +43,37 @@ class Located(NamedTuple):
     untold: Callable[[Iterable[Problem]], Untold | None] = lambda problems: None  # noqa: ARG005
 
 
+class Files(tuple[str, ...]):
+    """Paths of several files that are one input. A list of texts is none: a record from elsewhere
+    must never name a file.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, source: Any) -> Any:
+        """Return the files that a caller's list of paths names, of one path that path alone;
+        anything else as it is.
+        """
+        if not isinstance(source, list | tuple) or not source:
+            return source
+        if not all(isinstance(one, str | os.PathLike) for one in source):
+            return source
+        return cls(map(os.fspath, source)) if len(source) > 1 else source[0]
+
+
+def paths_of(source: Any) -> list[str]:
+    """Return the paths of an input, none where it is no file."""
+    if isinstance(source, Files):
+        return list(source)
+    return [os.fspath(source)] if isinstance(source, str | os.PathLike) else []
+
+
 def read_samples(
-    source: str | os.PathLike[str] | ArrowStream | Iterable[Mapping[str, Any] | Sample],
+    source: str
+    | os.PathLike[str]
+    | ArrowStream
+    | Iterable[Mapping[str, Any] | Sample | str | os.PathLike[str]],
     *,
     fields: Mapping[str, str] = _NO_FIELDS,
 ) -> Iterator[Located | Fault]:
@@ -49,11 +81,16 @@ def read_samples(
 
     A record of TrustScore, CHALE or HaluEval holds several answers: each is a sample.
 
-    ``source`` is a path, a table, or an iterable of records and samples. Paths are distinguished by
-    suffix: ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with ``.gz`` or
-    ``.zst``), ``.xlsx``, ``.parquet``, or a folder written by ``save_to_disk`` of Hugging Face
-    ``datasets``; ``-`` is standard input. All are read in pieces, except ``.json``, which is loaded
-    completely. Tables are frames of pandas and polars, Arrow tables and Hugging Face datasets.
+    ``source`` is a path, :class:`Files`, a table, or an iterable of records and samples. Paths are
+    distinguished by suffix: ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with
+    ``.gz`` or ``.zst``), ``.xlsx``, ``.parquet``, or a folder written by ``save_to_disk`` of
+    Hugging Face ``datasets``; ``-`` is standard input. All are read in pieces, except ``.json``,
+    which is loaded completely. Tables are frames of pandas and polars, Arrow tables and Hugging
+    Face datasets.
+
+    Of several files the id of an answer is followed by its model, or, where it names none, by the
+    name of its file, which then counts as its model: files of several models may share their ids.
+
     ``fields`` maps canonical names to the record's own, where dots descend into objects
     (``{"label": "scores.human"}``); it overrides any layout.
 
@@ -61,21 +98,51 @@ def read_samples(
 
     Raises:
         InputError: at once, for a path that is not there or of no known kind and for an unknown
-            canonical name; while iterating, for a broken file, a header that names no question, an
-            input without records, and a field of ``fields`` that no record has.
+            canonical name, or a path that is given twice; while iterating, for a broken file, a
+            header that names no question, an input without records, and a field of ``fields`` that
+            no record has.
     """
     for name in fields:
         if name not in CANONICAL_FIELDS:
             raise InputError(did_you_mean("canonical field", name, CANONICAL_FIELDS))
-    if isinstance(source, str | os.PathLike):
-        name = os.fspath(source)
-        return _read(raw_records(name, fields), name, fields)
+    if paths := paths_of(source):
+        names = _names_of(paths)
+        read = [_read(raw_records(path, fields), path, fields) for path in paths]
+        return chain.from_iterable(map(_named, read, names)) if len(paths) > 1 else read[0]
     if (rows := frame_records(source, fields)) is not None:
         return _read(rows, FRAME, fields)
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         kind = type(source).__name__
         raise InputError(f"expected a path or an iterable of records, got a single {kind}")
     return _read(_in_memory(source), "the samples", fields)
+
+
+def _names_of(paths: Sequence[str]) -> list[str]:
+    """Return a name for each file: without folder and suffix, where these tell them apart.
+
+    Raises:
+        InputError: a path is given twice.
+    """
+    for place, path in enumerate(paths):
+        if path in paths[:place]:
+            raise InputError(f"{path}: is given twice")
+    bare = [one.with_suffix("") if one.name else one for one in map(PurePath, paths)]
+    for parts in range(1, max(len(one.parts) for one in bare) + 1):
+        names = ["/".join(one.parts[-parts:]) for one in bare]
+        if len(set(names)) == len(names):
+            return names
+    return list(paths)
+
+
+def _named(found: Iterator[Located | Fault], name: str) -> Iterator[Located | Fault]:
+    """Yield the samples of one of several files, each with its model in its id."""
+    for one in found:
+        if isinstance(one, Located):
+            model = one.sample.model or name
+            sample = replace(one.sample, id=f"{one.sample.id}-{model}", model=model)
+            yield one._replace(sample=sample)
+        else:
+            yield one
 
 
 def _in_memory(records: Iterable[Any]) -> Iterator[Raw]:

@@ -15,9 +15,18 @@ from typing import Any, Final, NamedTuple
 
 from trustassay.data.faults import Untold
 from trustassay.data.guessing import guesses
-from trustassay.data.layouts import CANONICAL, CONVERTERS, LAYOUTS, SPELLINGS, Layout, passages
-from trustassay.data.spelling import respellings
-from trustassay.data.traces import may_be_nested, unfolded
+from trustassay.data.layouts import (
+    AMBIGUOUS,
+    CANONICAL,
+    CONVERTERS,
+    LAYOUTS,
+    SPELLINGS,
+    Layout,
+    is_passage,
+    passages,
+)
+from trustassay.data.spelling import known_name, respellings
+from trustassay.data.traces import CHATS, may_be_nested, unfolded
 from trustassay.data.values import is_nan
 from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, content_id
 
@@ -37,6 +46,8 @@ ABSENT: Final = object()
 _PASSAGE_NAMES = ("page_content", "pageContent", "content")
 """Names of a passage's text in the documents of LangChain, Haystack and others."""
 _MOST_NAMES = 40
+_WHOLE = ("question", "response", "documents")
+"""What a record has that most metrics can score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,13 @@ class Recognised:
             return problem
         rest = problem.field[len(root) :]
         source = self._name_of(root)
+        unread = ""
+        if source in AMBIGUOUS and root not in self.sources:
+            unread = f"{self.names.get(source, source)} holds a link or a title"
+        elif root == "response" and self._chat:
+            unread = f"{self._chat} ends with a question"
+        if unread:
+            return Problem(root, problem.message.replace("is missing (", f"is missing ({unread}; "))
         if root == "documents":
             rest = self._document_path(source, rest)
         elif source == "qa_pairs":
@@ -78,16 +96,39 @@ class Recognised:
         if not asked:
             return None
         names = names_of(self.original)
-        found = guesses(names, tuple(self.names.get(name, name) for name in self._used()))
+        taken = [self.names.get(name, name) for name in self._used()]
+        values = {name: reach(self.original, name) for name in names}
+        taken += [name for name, value in values.items() if not _may_be_text(name, value)]
+        found = {
+            field: name
+            for field, name in guesses(names, tuple(taken)).items()
+            if field == "documents" or isinstance(values[name], str)
+        }
         more = [name for name in found if self._has_no(name)]
-        return Untold(names, {name: found.get(name, "") for name in dict.fromkeys(asked + more)})
+        fields = {name: found.get(name, "") for name in dict.fromkeys(asked + more)}
+        whole = all(found.get(name) or self._has(name) for name in _WHOLE)
+        return Untold(names, fields, len(asked) == len(missing) and all(fields.values()) and whole)
+
+    def _has(self, canonical: str) -> bool:
+        """Whether a name of the field is known, with a value; passages may be blank."""
+        return not self._has_no(canonical) and (
+            canonical == "documents" or self.record.get(canonical) is not None
+        )
+
+    @property
+    def _chat(self) -> str:
+        """The field of which the question was read as the last of a chat; empty if none is."""
+        name = self.names.get("question", "")
+        return name if name in CHATS else ""
 
     def _has_no(self, canonical: str) -> bool:
+        if canonical == "response" and self._chat:
+            return False
         known = (canonical, *self.layout.fields.get(canonical, ()), *SPELLINGS.get(canonical, ()))
         return (
             canonical in CANONICAL_FIELDS
             and canonical not in self.sources
-            and not any(name in self.raw for name in known)
+            and not any(name in self.raw for name in known if name not in AMBIGUOUS)
         )
 
     def _used(self) -> set[str]:
@@ -145,10 +186,16 @@ def _sources(
         if canonical == "claims" and "claims" not in layout.fields and _given(record, "answers"):
             continue  # gold answers are there; a reference beside them stays what it is
         for theirs in names:
-            if _given(record, theirs):
+            if _given(record, theirs) and (theirs not in AMBIGUOUS or is_passage(record[theirs])):
                 sources[canonical] = theirs
                 break
+    if sources.get("documents") in AMBIGUOUS and not _answered(record, sources):
+        sources |= {"response": "answer"} if _given(record, "answer") else {}
     return sources
+
+
+def _answered(record: Mapping[str, Any], sources: Mapping[str, str]) -> bool:
+    return "response" in sources or _given(record, "response")
 
 
 def _candidates(keys: tuple[str, ...], layout: Layout) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -246,14 +293,23 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
     return Recognised(canonical, tuple(problems), how.layout, sources, raw, names, record)
 
 
+def _may_be_text(name: str, value: Any) -> bool:
+    """Whether a field may hold a text or passages."""
+    if known_name(name) in AMBIGUOUS:
+        return is_passage(value)
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(one, str) for one in value)
+    return isinstance(value, str)
+
+
 def _own_path(path: str, names: Mapping[str, str]) -> str:
     root, dot, rest = path.partition(".")
     return names.get(root, root) + dot + rest
 
 
 def _names_documents(raw: Mapping[str, Any], sources: Mapping[str, str], how: _Reading) -> bool:
-    known = any(field == "documents" for field, _ in how.candidates)
-    return known or "documents" in raw or "documents" in sources
+    known = dict(how.candidates).get("documents", ())
+    return not AMBIGUOUS.issuperset(known) or "documents" in raw or "documents" in sources
 
 
 def names_of(record: Mapping[str, Any]) -> tuple[str, ...]:

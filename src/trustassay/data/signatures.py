@@ -50,8 +50,9 @@ def other_than_text(start: bytes) -> str | None:
         if start.startswith(mark):
             return f"is {kind}"
     encoding = _encoding(start)
-    return (
-        encoding and f"is {encoding}, expected UTF-8 (convert it with iconv -f {encoding} -t UTF-8)"
+    return encoding and (
+        f"is {encoding}, expected UTF-8 (convert it with iconv -f {encoding} -t UTF-8, or in Excel "
+        "save it as CSV UTF-8)"
     )
 
 

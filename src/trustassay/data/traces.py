@@ -12,10 +12,10 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from trustassay.data.messages import asked, said, spoken_by
+from trustassay.data.messages import DOCUMENTS, asked, last_turn, said, spoken_by
 from trustassay.data.spelling import normal
 
-__all__ = ["is_no_answer", "may_be_nested", "unfolded"]
+__all__ = ["CHATS", "is_no_answer", "may_be_nested", "unfolded"]
 
 Record = Mapping[str, Any]
 
@@ -84,17 +84,16 @@ _SHAPES = (
 )
 _COLUMNS = frozenset({"inputs", "outputs", "reference", "reference_outputs", "input", "output"})
 """Objects whose fields tables have as columns: ``inputs.question``."""
-_TELLING = frozenset({"datasource_item", "vars", "inputs", "input"})
+CHATS = ("messages", "conversation", "conversations")
+"""Names of the messages of a chat log."""
+_TELLING = frozenset({"datasource_item", "vars", "inputs", "input", *CHATS})
 _TELLING_TOGETHER = ({"event_id", "data"}, {"run", "example"})
-_DOCUMENTS = frozenset(
-    {"contexts", "context", "documents", "docs", "retrieved_contexts", "retrieval_context"}
-    | {"retrieved_documents", "source_documents", "passages"}
-)
 _GOLDS: tuple[str, ...] = (
     *("expected_output", "expected_answer", "expected", "reference_answer", "reference"),
     *("ground_truth", "ideal", "gold", "correct_answer"),
 )
 _ANSWERS = ("answer", "output", "response", "result", "text", "content")
+_ANSWER_PLACES = ("response", "output", "completion", "choices")
 _DEEPEST = 4
 """Levels of objects of which a path is given."""
 
@@ -125,7 +124,22 @@ def unfolded(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
     for shape in _SHAPES:
         if shape.keys <= record.keys():
             return _flat(record, shape)
-    return None
+    return _chat(record)
+
+
+def _chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
+    """Return the last turn of a chat log; what the record itself says has precedence."""
+    name = next((name for name in CHATS if isinstance(record.get(name), list)), None)
+    if name is None or "question" in record:
+        return None
+    turn = last_turn(record[name])
+    if "question" not in turn:
+        return None
+    if answer := _first(record, _ANSWER_PLACES, said):
+        turn["response"] = answer[0]
+    if _names_documents(record):
+        turn.pop("documents", None)
+    return {**record, **turn}, dict.fromkeys(turn, name)
 
 
 def _flat(record: Record, shape: _Shape) -> tuple[dict[str, Any], dict[str, str]] | None:
@@ -168,7 +182,7 @@ def _documents(record: Record, places: tuple[str, ...]) -> tuple[Any, str] | Non
     for place in places:
         value = _at(record, place)
         for name in value if isinstance(value, Mapping) else ():
-            if normal(str(name)) in _DOCUMENTS and value[name] is not None:
+            if normal(str(name)) in DOCUMENTS and value[name] is not None:
                 return value[name], f"{place}.{name}"
     return None
 
@@ -217,7 +231,9 @@ def _opened(record: Record) -> Record:
     return {**record, **opened} if opened else record
 
 
-_JSON_NAMES = frozenset({"vars", "metadata", "expected_output", "expectedOutput", *_COLUMNS})
+_JSON_NAMES = frozenset(
+    {"vars", "metadata", "expected_output", "expectedOutput", *CHATS, *_COLUMNS}
+)
 
 
 def _json_of(value: Any) -> Any:
@@ -238,7 +254,7 @@ def _is_record(value: Any) -> bool:
 
 
 def _names_documents(value: Record) -> bool:
-    return any(normal(str(name)) in _DOCUMENTS for name in value)
+    return any(normal(str(name)) in DOCUMENTS for name in value)
 
 
 def _without(record: Record, paths: Mapping[str, str]) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from trustassay.data.cells import checked_header, table_record
+from trustassay.data.cells import MOST_ABOVE, checked_header, header_place, table_record
 from trustassay.data.raw import InputError, Raw
 from trustassay.data.recognising import columns_of, tells_question
 from trustassay.data.values import plain
@@ -38,8 +39,7 @@ def workbook_records(path: Path, name: str, fields: Mapping[str, str]) -> Iterat
     try:
         with path.open("rb") as file:
             book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
-            title = _sheet(book, name, fields)
-            yield from _records(book[title], name, fields)
+            yield from _records(book, name, fields)
     except InputError:
         raise
     except Exception as error:  # of zip, XML and values: the parser has no error of its own
@@ -61,37 +61,48 @@ def _check_size(path: Path, name: str) -> None:
         raise InputError(f"{name}: has {size:,} bytes unpacked; save so large a table as CSV")
 
 
-def _sheet(book: Any, name: str, fields: Mapping[str, str]) -> str:
-    headers = {str(sheet.title): _header(sheet) for sheet in book.worksheets}
-    asking = [title for title, header in headers.items() if tells_question(header, fields)]
-    if len(asking) == 1:
-        return asking[0]
-    if asking:
+class _Sheet(NamedTuple):
+    """A sheet by its title: the cells of its header, the header's row, and whether it is known."""
+
+    title: str
+    header: Sequence[str]
+    row: int
+    asks: bool
+
+
+def _sheet(book: Any, name: str, fields: Mapping[str, str]) -> _Sheet:
+    """Return the sheet that has a question column, else the first one with a text."""
+    sheets = [_looked_at(sheet, fields) for sheet in book.worksheets]
+    asking = [sheet for sheet in sheets if sheet.asks]
+    if len(asking) > 1:
+        titles = ", ".join(sheet.title for sheet in asking)
         raise InputError(
-            f"{name}: the sheets {', '.join(asking)} have a question column each; save the one "
-            "that is meant as a file of its own"
+            f"{name}: the sheets {titles} have a question column each; save the one that is meant "
+            "as a file of its own"
         )
-    return next((title for title, header in headers.items() if header), next(iter(headers), ""))
+    return next(iter([*asking, *(sheet for sheet in sheets if sheet.header), *sheets]))
 
 
-def _header(sheet: Any) -> Sequence[str]:
-    for row in sheet.iter_rows(values_only=True):
-        if any(value is not None for value in row):
-            return ["" if value is None else str(value).strip() for value in row]
-    return []
+def _looked_at(sheet: Any, fields: Mapping[str, str]) -> _Sheet:
+    values = islice(sheet.iter_rows(values_only=True), MOST_ABOVE)
+    rows = [["" if one is None else str(one).strip() for one in row] for row in values]
+    place = header_place(rows, lambda cells: tells_question(cells, fields))
+    first = next((number for number, row in enumerate(rows) if any(row)), None)
+    at = first if place is None else place
+    header = [] if at is None else rows[at]
+    return _Sheet(str(sheet.title), header, 0 if at is None else at + 1, place is not None)
 
 
-def _records(sheet: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    header: list[str] = []
-    used: set[str] = set()
-    for number, row in enumerate(sheet.iter_rows(), 1):
+def _records(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    sheet = _sheet(book, name, fields)
+    if not sheet.header:
+        return
+    header = checked_header(sheet.header, name, fields, "cells")
+    known = columns_of([column for column in header if column], fields)
+    used = {column for columns in known.values() for column in columns}
+    rows = book[sheet.title].iter_rows(min_row=sheet.row + 1)
+    for number, row in enumerate(rows, sheet.row + 1):
         if all(cell.value is None for cell in row):
-            continue
-        if not header:
-            found = ["" if cell.value is None else str(cell.value).strip() for cell in row]
-            header = checked_header(found, name, fields, "cells")
-            known = columns_of([column for column in header if column], fields)
-            used = {column for columns in known.values() for column in columns}
             continue
         cells: dict[str, Any] = dict.fromkeys(filter(None, header))
         problems = []

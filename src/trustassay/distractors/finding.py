@@ -18,8 +18,9 @@ from trustassay.distractors.pool import fitting
 from trustassay.distractors.slots import entity_words, slots_of, type_sets
 from trustassay.distractors.substituting import agreeing, substituted
 from trustassay.distractors.values import Distractor, Slot
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, UsageError
 from trustassay.statistics.randomness import generator
+from trustassay.texts import SHORT_ANSWER, TextWork
 from trustassay.together import all_of
 
 __all__ = ["SOURCES", "find_distractors"]
@@ -70,12 +71,13 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
         ValueError: ``limit`` is not positive.
     """
     if limit < 1:
-        raise ValueError(f"limit: expected 1 or more, got {limit}")
+        raise UsageError(f"limit: expected 1 or more, got {limit}")
     _check(models, sources)
     linked: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
     chosen = _Chosen(answer, aliases, limit)
     search = _Search(question, answer, models, pool, sources, limit, seed)
-    for group in slots_of(question, answer, linked):
+    groups = await TextWork(long=len(answer) > SHORT_ANSWER)(slots_of, question, answer, linked)
+    for group in groups:
         for source in search.sources:
             for block in _blocks(source, group):
                 chosen.take(source, await search.candidates(source, block))

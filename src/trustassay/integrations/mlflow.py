@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trustassay.errors import UsageError
 from trustassay.integrations.findings import Finding
 from trustassay.integrations.installed import needs
 from trustassay.integrations.records import traced
@@ -60,7 +61,7 @@ def trust_scorer(
     resident = ResidentScorer(metrics, **options)
     only = resident.metrics[0] if len(resident.metrics) == 1 else None
     if only is None and (name is not None or threshold is not None):
-        raise ValueError("name and threshold: expected one metric; make a scorer for each")
+        raise UsageError("name and threshold: expected one metric; make a scorer for each")
     name = name or "_".join(one.name for one in resident.metrics)
 
     def scored(

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
-from trustassay.metric import Assessment, MetricInfo
+from trustassay.metric import Assessment, MetricInfo, badness_of
 
 __all__ = [
     "Choice",
@@ -26,6 +26,7 @@ __all__ = [
     "Selection",
     "finding_of",
     "need_of",
+    "worst_of",
 ]
 
 Where = TypeVar("Where")
@@ -80,13 +81,25 @@ def need_of(findings: Sequence[Finding]) -> tuple[int, float, int]:
     """Return how much an answer needs a look: what sorts first needs it most.
 
     First come answers that a metric flags, then those that could not be scored, then the others;
-    among each the worst score of its range first, of equal ones the later verdict.
+    among each the worst first (:func:`~trustassay.metric.badness_of`), of equal ones the later
+    verdict.
+    """
+    failed = any(found.kind.level == Level.FAILURE for found in findings)
+    worst = worst_of(findings)
+    if worst is None:
+        return 2, 0.0, 0
+    return 0 if worst.flagged else 1 if failed else 2, -worst.badness, -worst.place
+
+
+def worst_of(findings: Sequence[Finding]) -> Finding | None:
+    """Return the finding for which an answer stands where :func:`need_of` puts it.
+
+    It is a flagged one, or else a failure, or else any; the worst, of equal ones the first.
     """
     flagged = [found for found in findings if found.flagged]
-    failed = any(found.kind.level == Level.FAILURE for found in findings)
-    group = 0 if flagged else 1 if failed else 2
-    worst = max(((found.badness, found.place) for found in flagged or findings), default=(0.0, 0))
-    return group, -worst[0], -worst[1]
+    failed = [found for found in findings if found.kind.level == Level.FAILURE]
+    among = flagged or failed or findings
+    return max(among, key=lambda found: (found.badness, found.place), default=None)
 
 
 class KindCount(NamedTuple):
@@ -119,27 +132,25 @@ def finding_of(
 ) -> Finding:
     """Return the kind of an assessment, and how bad it is among its kind.
 
-    A problem is what the metric flags. Where it draws no line or is not here (``None``) it is a
-    score in the worse half of its range, or any verdict but the one of trust (the first that the
+    A problem is what the metric flags. Where it draws no line or is not here (``None``) it is one
+    in the worse half of the metric's range, or any verdict but the one of trust (the first that the
     metric declares), unless its score is the best there is: a refusal can be right.
     """
-    score = assessment.score
+    badness = badness_of(metric, assessment)
     if assessment.error is not None:
         detail = _without_specifics(assessment.error)
         return Finding(Kind(Level.FAILURE, metric.name, FAILED, detail), 1.0, None)
     verdict = assessment.verdict or NO_VERDICT
     detail = _without_specifics(assessment.reason)
-    if score is None:
+    if badness is None:
         level = Level.PROBLEM if flagged else Level.REST
         return Finding(Kind(level, metric.name, NO_SCORE, detail), 0.0, None, bool(flagged))
-    low, high = metric.score_range
-    badness = (score - low if metric.lower_is_better else high - score) / (high - low)
     distrusted = bool(metric.verdicts) and verdict != metric.verdicts[0]
     problem = badness > 0.5 or (distrusted and badness > 0) if flagged is None else flagged
     level = Level.PROBLEM if problem else Level.REST
     kind = Kind(level, metric.name, verdict[:LONGEST_NAME], detail)
     place = metric.verdicts.index(verdict) if verdict in metric.verdicts else 0
-    return Finding(kind, badness, score, bool(flagged), place)
+    return Finding(kind, badness, assessment.score, bool(flagged), place)
 
 
 _SPECIFICS = re.compile(r"""(?<!\w)'[^']*'|"[^"]*"|[\w-]*\d(?:[\w.,-]*\w)?""")

@@ -48,12 +48,13 @@ class WorstShown:
 
 @dataclass(frozen=True)
 class RunShown:
-    """What is shown of a run."""
+    """What is shown of a run; ``judge`` says how sure its judge is."""
 
     path: str
     sentence: str
     metrics: Sequence[MetricShown]
     worst: Sequence[WorstShown]
+    judge: str = ""
 
 
 def as_text(run: RunShown) -> str:
@@ -67,6 +68,8 @@ def as_text(run: RunShown) -> str:
             lines.append(f"  {key:{wide}}  {value}" + (f"  ({interval})" if interval else ""))
         if shown.summary.error:
             lines.append(f"  {shown.summary.error}")
+    if run.judge:
+        lines.append(f"How sure is this judge? {run.judge}")
     return "\n".join("".join(c if c.isprintable() else " " for c in line) for line in lines)
 
 
@@ -82,6 +85,9 @@ def as_html(run: RunShown) -> str:
         parts += [_picture(shown), _table(shown)]
         if shown.summary.error:
             parts.append(Markup("<p>{}</p>").format(visible(shown.summary.error)))
+    if run.judge:
+        words = Markup("<p><strong>How sure is this judge?</strong> {}</p>")
+        parts.append(words.format(visible(run.judge)))
     if run.worst:
         parts.append(_list(run.worst))
     where = Markup('<p style="margin:.5em 0;opacity:.75"><code>{}</code></p></div>')
@@ -103,7 +109,8 @@ def _figures(shown: MetricShown) -> list[tuple[str, str, str, str, str]]:
                 "{} to {}".format(*(_number(end, figure.unit) for end in interval))
                 if interval
                 else "",
-                f"{shown.summary.support.get(key, shown.summary.n):,}",
+                f"{shown.summary.support.get(key, shown.summary.n):,}"
+                + (f" in {units:,} units" if (units := shown.summary.units.get(key)) else ""),
                 shown.summary.not_applicable.get(key, figure.explanation),
             )
         )

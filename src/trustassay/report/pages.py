@@ -71,7 +71,8 @@ class AnswerLists(NamedTuple):
 class ComparisonPage:
     """What the page of two runs shows.
 
-    ``figures`` are those over pairs of answers, ``not_compared`` why others are not among them;
+    ``outcomes`` say what became of the answers; ``figures`` are those over pairs of answers,
+    ``not_compared`` why others are not among them;
     ``answers`` are the changed ones, ``None`` where nothing could be paired.
     ``groups`` holds the scores of both runs, as two models; ``apart`` is where their distribution
     functions lie furthest apart, and how far.
@@ -84,6 +85,8 @@ class ComparisonPage:
     warnings: Sequence[str]
     columns: Sequence[str]
     rows: Sequence[Row]
+    outcomes: Sequence[Row]
+    outcome_columns: Sequence[str]
     figures: Sequence[Row]
     figure_columns: Sequence[str]
     not_compared: Mapping[str, str]
@@ -187,7 +190,7 @@ class RankedRow(NamedTuple):
 
     name: str
     mean: float
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -207,10 +210,9 @@ class RankingPage:
     @property
     def axis(self) -> tuple[float, float]:
         """Round numbers between which all intervals lie."""
-        marks = ticks(
-            min(one.interval[0] for one in self.models),
-            max(one.interval[1] for one in self.models),
-        )
+        ends = [one.interval or (one.mean, one.mean) for one in self.models]
+        low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+        marks = ticks(low, high if high > low else low + 1.0)
         return marks[0], marks[-1]
 
     @property
@@ -225,10 +227,14 @@ class RankingPage:
             (
                 one,
                 interval_svg(
-                    (at(one.interval[0]), at(one.interval[1])),
+                    one.interval and (at(one.interval[0]), at(one.interval[1])),
                     at(one.mean),
-                    f"mean {number(one.mean, 3)}, 95 % interval {number(one.interval[0], 3)} to "
-                    f"{number(one.interval[1], 3)}",
+                    f"mean {number(one.mean, 3)}"
+                    + (
+                        ", 95 % interval {} to {}".format(*(number(end, 3) for end in one.interval))
+                        if one.interval
+                        else ""
+                    ),
                 ),
             )
             for one in self.models

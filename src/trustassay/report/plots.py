@@ -92,8 +92,10 @@ def bars_svg(
     return _stretched(kind, label, [*content, *map(_line, marks)])
 
 
-def interval_svg(interval: tuple[float, float], at: float, label: str) -> Markup:
+def interval_svg(interval: tuple[float, float] | None, at: float, label: str) -> Markup:
     """Draw an interval as a bar and its middle as a line; all are shares of the width."""
+    if interval is None:
+        return _stretched("ridge", label, [_line(Mark("mean", at))])
     low, high = (WIDTH * min(1.0, max(0.0, end)) for end in interval)
     bar = Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
         low, HEIGHT / 4, max(high - low, 0.5), HEIGHT / 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,6 +50,8 @@ class PooledPage:
     metrics: Sequence[PooledMetric]
     questions: Sequence[AskedQuestion]
     judge: JudgeTold | None = None
+    apart: Mapping[tuple[str | None, str | None], bool] = field(default_factory=dict)
+    """Whether a test tells two models apart by the first metric, the better one first."""
 
     @property
     def headline(self) -> str:
@@ -59,18 +61,29 @@ class PooledPage:
 
     @property
     def models(self) -> str:
-        """Which models have the best and the worst mean score; empty for a single one."""
+        """Between which scores the models' means lie, and which is the best, if a test tells it
+        from all others; empty for a single one.
+        """
         groups = self.metrics[0].groups
-        models = [(name.model or "no model named", one) for name, one in groups.models().items()]
+        models = [(name.model, one) for name, one in groups.models().items()]
         if len(models) < 2:
             return ""
-        (best, high), (worst, low) = models[0], models[-1]
-        means = [with_error(one.scores.mean, one.scores.error) for one in (high, low)]
+        ends = [
+            f"{model or 'no model named'} with {with_error(one.scores.mean, one.scores.error)}"
+            for model, one in (models[0], models[-1])
+        ]
         domains = len({name.domain for name in groups.cells})
         over = amount(len({name.model for name in groups.cells}), "model")
         if groups.has_domains:
             over += f" in {amount(domains, 'domain')}"
-        return f"{over}; the best mean score has {best}, {means[0]}, the worst {worst}, {means[1]}."
+        best = models[0][0]
+        tied = [name for name, _ in models[1:] if not self.apart.get((best, name))]
+        if not tied:
+            return f"{over}; the best is {ends[0]}, the last {ends[1]}."
+        return (
+            f"{over}; mean scores from {ends[0]} to {ends[1]}. A paired test does not tell "
+            f"{best or 'the first'} from {amount(len(tied), 'other model')}, so none is the best."
+        )
 
 
 def write_pooled_page(page: PooledPage, path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.capabilities import Passage
+from trustassay.data.csv_files import SAVE_AS_UTF8
 from trustassay.data.formats import LARGEST_CELL, InputError, Raw, opened, raw_records
 from trustassay.sample import Problem, clean
 
@@ -251,6 +252,7 @@ def _table(path: Path, delimiter: str) -> Iterator[Raw]:
                 elif any(row):
                     yield Raw(where, {k: v or None for k, v in zip(header, row, strict=False)})
         except UnicodeDecodeError:
-            raise InputError(f"{path}:{rows.line_num + 1}: is not UTF-8") from None
+            words = f"{path}:{rows.line_num + 1}: is not UTF-8; {SAVE_AS_UTF8}"
+            raise InputError(words) from None
         except csv.Error as error:
             raise InputError(f"{path}:{rows.line_num}: is not CSV ({error})") from None

@@ -5,44 +5,43 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any, cast
 
 from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
-from trustassay.files import Appender, DiskFullError
+from trustassay.files import DiskFullError
 from trustassay.metric import Assessment, Context, Metric
 from trustassay.runs.folder import encoded
+from trustassay.runs.other_language import in_other_language
 from trustassay.sample import Sample
+from trustassay.texts import USUAL_LIMITS, TextLimits
+from trustassay.tracebacks import keep_failure, words_of
 
-__all__ = ["assess_one", "assessed"]
-
-
-async def assess_one(
-    metric: Metric,
-    sample: Sample,
-    gatherers: Gatherers,
-    writer: Appender,
-    prepared: Any = None,
-    seed: int = 0,
-) -> Assessment:
-    """Assess one sample, store the result, and return it; a failure is a result as well.
-
-    A failure counts no calls, since the number made before it depends on other work.
-    """
-    found, line = await assessed(metric, sample, gatherers, prepared, seed)
-    writer.append(line)
-    return found
+__all__ = ["assessed"]
 
 
 async def assessed(
-    metric: Metric, sample: Sample, gatherers: Gatherers, prepared: Any = None, seed: int = 0
+    metric: Metric,
+    sample: Sample,
+    gatherers: Gatherers,
+    prepared: Any = None,
+    seed: int = 0,
+    limits: TextLimits = USUAL_LIMITS,
+    folder: Path | None = None,
 ) -> tuple[Assessment, bytes]:
-    """Assess one sample; return the result, which may be a failure, and its line."""
+    """Assess one sample; return the result, which may be a failure, and its line.
+
+    A failure counts no calls, since the number made before it depends on other work. ``folder``,
+    the run's, gets the traceback of an error that the metric does not tell of itself.
+    """
     models = SampleModels(gatherers)
     try:
-        found = await metric.assess(Context(sample, cast(Models, models), prepared, seed))
+        limits.check(sample)
+        context = Context(sample, cast(Models, models), prepared, seed, limits)
+        found = in_other_language(metric, sample, context.models) or await metric.assess(context)
         _check(found, sample, metric)
         usage = {name: dict(sorted(usage.items())) for name, usage in sorted(models.usage.items())}
         calls = dict(sorted(models.calls.items()))
@@ -55,7 +54,9 @@ async def assessed(
     except (Exception, asyncio.CancelledError) as error:
         if _being_cancelled() or isinstance(error, DiskFullError):
             raise  # what is asked from now on could not be kept
-        words = f"{metric.name} failed: {type(error).__name__}: {error}"
+        if folder:
+            keep_failure(folder, metric.name, error)
+        words = f"{metric.name} failed: {words_of(error)}"
         found = Assessment.failed(sample.id, metric.name, words)
         line = encoded(found)
     return found, line

@@ -32,7 +32,7 @@ __all__ = [
     "Calibrated",
     "calibrated_run",
     "chances_told",
-    "check_settings",
+    "check_calibrator",
     "promise_in_words",
     "store_calibrator",
     "stored_calibrator",
@@ -113,7 +113,7 @@ def store_calibrator(folder: RunFolder, calibrator: Calibrator) -> None:
     write_calibrator(calibrator, folder.path / CALIBRATOR)
 
 
-def check_settings(
+def check_calibrator(
     calibrator: Calibrator,
     metrics: Mapping[str, Mapping[str, Any]],
     backends: Mapping[str, Any],
@@ -164,7 +164,7 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
     run = folder.read_run()
     if run is None or folder.read_summary() is None:
         raise RunFolderError(f"{folder.path}: holds no finished run")
-    check_settings(calibrator, run["metrics"], run["backends"], str(folder.path))
+    check_calibrator(calibrator, run["metrics"], run["backends"], str(folder.path))
     infos = list(metric_infos(folder, run).values())
     names = list(dict.fromkeys([*(one.name for one in calibrator.inputs), *calibrator.spreads]))
     values: list[list[float]] = []

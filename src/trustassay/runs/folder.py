@@ -6,6 +6,8 @@
 ``calls.sqlite``        every model call and its reply
 ``pool.jsonl``          the samples of ``--pool``, if there is one
 ``prepared.json``       the requests that metrics made before the first sample, where they did
+``tracebacks/``         of errors that metrics do not tell of themselves; tried again, they are
+                        written anew
 ``summary.json``, ``assessments.parquet``, ``report.html``   made at the end
 """
 
@@ -14,10 +16,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +40,7 @@ from trustassay.runs.lines import (
     sample_id,
 )
 from trustassay.sample import Sample, SampleError
+from trustassay.tracebacks import TRACEBACKS
 
 __all__ = [
     "RunFolder",
@@ -69,6 +74,9 @@ SAMPLES_REPAIR = (
 class RunFolder:
     """The files of one run."""
 
+    last_locked: ClassVar[Path | None] = None
+    """The folder that this process claimed last; the traceback of an internal error goes there."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.samples_path = path / "samples.jsonl"
@@ -88,6 +96,7 @@ class RunFolder:
             RunFolderError: another process works in it.
         """
         self._lock = os.open(self.path, os.O_RDONLY)
+        RunFolder.last_locked = self.path
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -166,6 +175,7 @@ class RunFolder:
         """Remove the results of an earlier state, before the state changes."""
         for path in (self.path / "summary.json", self.parquet_path, self.report_path):
             path.unlink(missing_ok=True)
+        shutil.rmtree(self.path / TRACEBACKS, ignore_errors=True)
 
     # samples
 
@@ -301,11 +311,26 @@ class RunFolder:
         """Return the assessments, of one metric or all, as a sequence that reads from disk."""
         return StoredAssessments(self, metric)
 
-    def assessments_to_sum(self, metric: str, step: Step = nothing) -> StoredAssessments:
+    def assessments_to_sum(
+        self, metric: str, step: Step = nothing, units: Places | None = None
+    ) -> StoredAssessments:
         """Return the assessments of a metric for its summary, which rarely looks at evidence: that
         of each is decoded when it is looked at.
+
+        Args:
+            units: the number of each sample's unit in input order, -1 for one by itself, as
+                :func:`~trustassay.runs.units.read_units` gives it.
+
+        Raises:
+            RunFolderError: there are units, and not an assessment of each sample.
         """
-        return StoredAssessments(self, metric, evidence_later=True, step=step)
+        found = StoredAssessments(self, metric, evidence_later=True, step=step, units=units)
+        if units is not None and len(found) != len(units):
+            raise RunFolderError(
+                f"{self.assessments_path}: {len(found):,} assessments of {metric} of "
+                f"{len(units):,} samples; run the run's command again"
+            )
+        return found
 
     def lines(self) -> Iterator[tuple[int, Line]]:
         """Yield the assessments in the order of the file: offset and line, evidence not decoded.
@@ -359,9 +384,10 @@ class StoredAssessments(Sequence[Assessment]):
         *,
         evidence_later: bool = False,
         step: Step = nothing,
+        units: Places | None = None,
     ) -> None:
         self._folder, self._path = folder, folder.assessments_path
-        self._evidence_later, self._step = evidence_later, step
+        self._evidence_later, self._step, self._units = evidence_later, step, units
         self._offsets = array("q")
         offset = 0
         for number, line in enumerate(_lines(self._path), 1):
@@ -379,7 +405,13 @@ class StoredAssessments(Sequence[Assessment]):
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Assessment]:
-        return self._at(self._offsets)
+        found = self._at(self._offsets)
+        if self._units is None:
+            return found
+        return (
+            one if unit < 0 else replace(one, unit=unit)
+            for one, unit in zip(found, self._units.tolist(), strict=True)
+        )
 
     @overload
     def __getitem__(self, index: int) -> Assessment: ...

@@ -24,7 +24,9 @@ from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.infos import ABOUT
 from trustassay.runs.intake import Intake
 from trustassay.runs.options import RunOptions
-from trustassay.runs.run import as_stored, setting_changes, write_results
+from trustassay.runs.run import write_results
+from trustassay.runs.settings import as_stored, check_settings
+from trustassay.runs.settling import resolved
 from trustassay.sample import Problem, Sample, SampleError
 
 __all__ = ["GrowingRun"]
@@ -45,7 +47,7 @@ class GrowingRun:
         self, folder: RunFolder, metrics: Sequence[Metric], backends: Backends, options: RunOptions
     ) -> None:
         self.metrics = list(metrics)
-        self.calls_path = folder.calls_path
+        self.path, self.calls_path = folder.path, folder.calls_path
         self._folder, self._backends, self._options = folder, backends, options
         self._settled: Inventory | None = None
         self._ids, self._lines, self._scored = HashSet(), HashSet(), HashSet()
@@ -144,13 +146,9 @@ class GrowingRun:
             raise RunFolderError(f"{folder.path}: {words}")
         if isinstance(before.get(SETTLED), dict):
             self._settled = Inventory(**before[SETTLED])
-            self.metrics = [metric.resolved(self._settled) for metric in self.metrics]
+            self.metrics = resolved(self.metrics, self._settled, self._backends.names())
         now = self._settings()
-        if changes := list(setting_changes({name: before.get(name) for name in now}, now)):
-            raise RunFolderError(
-                f"{folder.path}: holds another run; choose another folder, or use the same "
-                "settings. Different: " + "; ".join(changes)
-            )
+        check_settings(folder.path, {name: before.get(name) for name in now}, now)
         cut_unfinished(folder.samples_path)
         self._scored = folder.scored()
         waiting = []
@@ -165,7 +163,7 @@ class GrowingRun:
     def _settle(self, sample: Sample) -> None:
         self._settled = Inventory()
         self._settled.add(sample)
-        self.metrics = [metric.resolved(self._settled) for metric in self.metrics]
+        self.metrics = resolved(self.metrics, self._settled, self._backends.names())
         self._write_run(Inventory(), "")
 
     def _settings(self) -> dict[str, Any]:

@@ -28,7 +28,8 @@ def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricI
     for name, settings in run["metrics"].items():
         told = run.get(ABOUT, {}).get(name)
         if told is None:
-            found[name] = MetricInfo.of(metric_from_settings(name, settings))
+            metric = metric_from_settings(name, settings).served_by(run.get("backends", {}))
+            found[name] = MetricInfo.of(metric)
             continue
         try:
             found[name] = MetricInfo.from_dict(told)
@@ -43,5 +44,5 @@ def metrics_of(run: Mapping[str, Any]) -> dict[str, Metric]:
     found = {}
     for name, settings in run["metrics"].items():
         with suppress(UnknownNameError, TypeError, ValueError):
-            found[name] = metric_from_settings(name, settings)
+            found[name] = metric_from_settings(name, settings).served_by(run.get("backends", {}))
     return found

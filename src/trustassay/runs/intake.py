@@ -12,14 +12,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from trustassay.calls.backends import MODEL, Backends
 from trustassay.data.faults import summarised, untold_of
-from trustassay.data.frames import ArrowStream
+from trustassay.data.frames import ArrowStream, frame_index
 from trustassay.data.reading import Fault, InputError, Located, read_samples
+from trustassay.errors import Portable, UsageError
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric
+from trustassay.progress import Progress
 from trustassay.runs.folder import encoded_sample
 from trustassay.runs.hashing import HashSet, hash64
-from trustassay.runs.stages import Stage
+from trustassay.runs.options import RunOptions
+from trustassay.runs.settling import check_served
+from trustassay.runs.stages import Stage, stages_of
+from trustassay.runs.units import check_unit
 from trustassay.sample import Problem, Sample
 
 __all__ = [
@@ -29,11 +35,14 @@ __all__ = [
     "Check",
     "Intake",
     "Source",
+    "admit",
     "checks_of",
+    "row_index",
     "take_in",
 ]
 
-Source = str | os.PathLike[str] | ArrowStream | Iterable[Mapping[str, Any] | Sample]
+PathText = str | os.PathLike[str]
+Source = PathText | ArrowStream | Iterable[Mapping[str, Any] | Sample | PathText]
 FAULTS_KEPT = 1000
 SHARD = "trustassay_shard"
 """The field by which a sample says that it belongs to a shard of an input."""
@@ -42,7 +51,7 @@ YIELD_EVERY = 256
 Check = Callable[[Sample], list[Problem]]
 
 
-class BadInputError(ValueError):
+class BadInputError(Portable, UsageError):
     """The input has faults: the first thousand in ``faults``, ``count`` of them in all."""
 
     def __init__(self, faults: Sequence[Fault], count: int) -> None:
@@ -108,6 +117,56 @@ async def take_in(
     return intake
 
 
+async def admit(
+    source: Source,
+    target: Path,
+    metrics: Sequence[Metric],
+    backends: Backends,
+    options: RunOptions,
+    also: Check = lambda _: [],
+) -> Intake:
+    """Take in the samples of a run: all that can be refused before anything is asked.
+
+    ``also`` returns further problems of a sample.
+
+    Raises:
+        BadInputError, InputError: as :func:`take_in`; no sample has the field of ``options.unit``.
+        ValueError: a metric needs a backend or a field that is not there.
+    """
+    check = checks_of(
+        metrics,
+        stages_of(metrics, backends, options.filling),
+        asked=backends.find("chat", MODEL) is not None,
+        pool=options.pool,
+    )
+    with Progress("checking the input", shown=options.progress) as progress:
+        intake = await take_in(
+            source,
+            target,
+            lambda sample: [*also(sample), *check(sample)],
+            fields=options.fields,
+            limit=options.limit,
+            skip_bad=options.skip_bad,
+            step=progress.step,
+        )
+    try:
+        check_served(metrics, backends, intake.inventory)
+        check_unit(target, options.unit)
+    except BaseException:
+        target.unlink()
+        raise
+    return intake
+
+
+def row_index(source: Source, intake: Intake, limit: int | None) -> Any:
+    """Return the index of the rows of a pandas frame that were taken in; ``None`` of all else.
+
+    More faulty rows than are kept are not known one by one, and there is no index either.
+    """
+    known = len(intake.faults) == intake.faulty
+    return frame_index(source, intake.faults, limit) if known else None
+
+
 def checks_of(
     metrics: Sequence[Metric],
     stages: Sequence[Stage],
@@ -150,11 +209,11 @@ def _check_whole(pool: str | os.PathLike[str] | None, of: Any, metric: str) -> N
     words = f"{metric} compares a sample with all others, and the input is one shard of several"
     repair = "give --pool the file NAME.whole.jsonl that trustassay shard --whole writes"
     if pool is None:
-        raise ValueError(f"{words}: {repair}")
+        raise UsageError(f"{words}: {repair}")
     with Path(pool).open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != of:
-        raise ValueError(
+        raise UsageError(
             f"{words}, whose samples have the SHA-256 {of}; {os.fspath(pool)} has {found}: {repair}"
         )
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.report import Looked, problem_of
-from trustassay.report.choice import NO_SCORE, Level, finding_of
+from trustassay.report.choice import NO_SCORE, Level, finding_of, need_of, worst_of
 from trustassay.report.notebook import BINS
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.grouping import rows
@@ -31,8 +31,8 @@ LONGEST = 120
 class WorstAnswer:
     """An answer that needs a look: the sample, what the metric found, and why a reader should look.
 
-    With several metrics it is the one that finds it worst. ``badness`` is 0 to 1, the place of the
-    score in the metric's range, 1 the worst.
+    With several metrics it is the one that finds it worst. ``badness`` is 0 to 1, 1 the worst
+    (:func:`~trustassay.metric.badness_of`).
     """
 
     sample: Sample
@@ -63,8 +63,8 @@ class WorstAnswer:
         return verdict_of(self.assessment)
 
     def __repr__(self) -> str:
-        question = short(self.question, 60)
-        return f"WorstAnswer({self.id!r}, {self.verdict!r}, {self.reason!r}, {question!r})"
+        shown = (self.verdict, self.reason, short(self.question, 60), short(self.response, 60))
+        return f"WorstAnswer({self.id!r}, {', '.join(map(repr, shown))})"
 
 
 class Looks(NamedTuple):
@@ -87,11 +87,14 @@ class Looks(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """An answer in the order of need: problems before failures, the worst first."""
+    """An answer in the order of a heap: what needs a look least is the smallest.
 
-    level: int
-    badness: float
+    need: of :func:`~trustassay.report.choice.need_of`, each number with the other sign.
+    """
+
+    need: tuple[float, ...]
     before: int
+    badness: float
     metric: int
     sample: int
     assessments: int
@@ -125,23 +128,20 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
                 low, high = info.score_range
                 part = int(BINS * (one.score - low) / (high - low))
                 scores[info.name][min(part, BINS - 1)] += 1
-        ranked = [
-            _Found(
-                one.kind.level,
-                one.badness,
-                -looked.answers,
-                -which,
-                place.sample,
-                place.assessments,
-            )
-            for which, one in enumerate(found)
-            if one.kind.level != Level.REST
-        ]
-        if not ranked:
+        telling = [one for one in found if one.kind.level != Level.REST]
+        chosen = worst_of(telling)
+        if chosen is None:
             continue
-        best = max(ranked)
         ranking += 1
-        heapq.heappush(worst, best)
+        entry = _Found(
+            tuple(-number for number in need_of(telling)),
+            -looked.answers,
+            chosen.badness,
+            found.index(chosen),
+            place.sample,
+            place.assessments,
+        )
+        heapq.heappush(worst, entry)
         if len(worst) > most:
             heapq.heappop(worst)
     listed = [_read(folder, metrics, one) for one in sorted(worst, reverse=True)]
@@ -149,7 +149,7 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
 
 
 def _read(folder: RunFolder, metrics: Sequence[Metric], found: _Found) -> WorstAnswer:
-    metric = metrics[-found.metric]
+    metric = metrics[found.metric]
     own = folder.assessments_at(found.assessments, len(metrics))
     assessment = next(one for one in own if one.metric == metric.name)
     sample = folder.sample_at(found.sample)

@@ -26,9 +26,11 @@ from trustassay.runs.filling import Outcome
 from trustassay.runs.folder import RunFolder, Step
 from trustassay.runs.infos import ABOUT, metrics_of
 from trustassay.runs.intake import Intake
+from trustassay.runs.options import WHY
 from trustassay.runs.outputs import write_outputs
 from trustassay.runs.preparation import POOL, PREPARATION, Preparation
-from trustassay.runs.run import RunOutcome, setting_changes
+from trustassay.runs.run import RunOutcome
+from trustassay.runs.settings import setting_changes
 from trustassay.runs.shards import ShardMark, name_of_whole
 from trustassay.sample import clean
 
@@ -36,7 +38,7 @@ __all__ = ["Merged", "UnfinishedShardsError", "merge_runs"]
 
 MARK = ".merging"
 """The file that says that a folder is the unfinished result of a merge."""
-OWN = {"input", "command", "samples", "skipped", POOL, ABOUT}
+OWN = {"input", "command", WHY, "samples", "skipped", POOL, ABOUT}
 """What each shard has of its own in ``run.json``."""
 IN_SOME = {"answering", "filling"}
 """Settings that a shard lacks in which no sample had to be filled."""
@@ -287,7 +289,7 @@ def _run_of_whole(
         one.name: sum(shard.run["samples"].get(one.name, 0) for shard in shards)
         for one in fields(Inventory)
     }
-    left = {"command", POOL, PREPARATION}
+    left = {"command", WHY, POOL, PREPARATION}
     first = {name: value for name, value in shards[0].run.items() if name not in left}
     own = name_of_whole(first.pop("input"))
     return {

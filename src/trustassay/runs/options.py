@@ -11,25 +11,35 @@ from typing import Any
 
 from trustassay.calls.opening import CallOptions
 from trustassay.calls.spending import Budget, Prices
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.stages import Filling
+from trustassay.texts import LONGEST_ANSWER, TextLimits
 
 __all__ = ["RunOptions", "run_options"]
 
 
+WHY = "why"
+"""Key in ``run.json`` of why the metric was chosen, where nobody named it."""
+
+
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run is carried out. Only ``fields``, ``limit``, ``seed``, ``pool`` and ``filling`` can
-    change a result.
+    """How a run is carried out. Only ``fields``, ``limit``, ``longest_answer``, ``seed``,
+    ``unit``, ``pool`` and ``filling`` can change a result.
 
-    concurrency: samples in progress at once, per metric; ``None`` for 256, or for twice the calls
-        that an endpoint takes at once if that is more.
+    unit: what is independent in an interval: ``question`` (the default), ``answer``, or a field of
+        the samples (:func:`~trustassay.runs.units.read_units`).
+    longest_answer: characters up to which an answer is assessed, and passages in proportion
+        (:class:`~trustassay.texts.TextLimits`).
+    samples_at_once: how many are in progress at once, per metric; ``None`` for 256, or for twice
+        the calls that an endpoint takes at once if that is more.
     report: write ``report.html`` at the end.
     progress: show it; ``None``: in a notebook alone.
     calls_from: a store of calls to start from.
     pool: a file of samples for metrics that use other samples; else the run's.
     command: the words on the command line that began the run, for messages.
+    why: the metric was chosen, if nobody named it.
     calibrator: one that will be applied to the run; other settings than its own are refused before
         any model is asked.
     filling: how missing fields are requested. calls: how models are called.
@@ -38,22 +48,31 @@ class RunOptions:
     fields: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
     seed: int = 0
+    unit: str | None = None
     skip_bad: bool = False
-    concurrency: int | None = None
+    longest_answer: int = LONGEST_ANSWER
+    samples_at_once: int | None = None
     report: bool = True
     progress: bool | None = None
     calls_from: Path | None = None
     pool: str | os.PathLike[str] | None = None
     command: str | None = None
+    why: str | None = None
     calibrator: Calibrator | None = None
     filling: Filling = field(default_factory=Filling)
     calls: CallOptions = field(default_factory=CallOptions)
 
     def __post_init__(self) -> None:
-        for option, least in (("concurrency", 1), ("limit", 1), ("seed", 0)):
+        bounds = {"samples_at_once": 1, "limit": 1, "longest_answer": 1, "seed": 0}
+        for option, least in bounds.items():
             value = getattr(self, option)
             if value is not None and value < least:
-                raise ValueError(f"{option}: expected {least} or more, got {value}")
+                raise UsageError(f"{option}: expected {least} or more, got {value}")
+
+    @property
+    def limits(self) -> TextLimits:
+        """How much text of a sample is assessed."""
+        return TextLimits(self.longest_answer)
 
 
 def run_options(**options: Any) -> RunOptions:

@@ -27,9 +27,13 @@ from trustassay.runs.folder import RunFolder, Step, StoredAssessments
 from trustassay.runs.grouping import DOMAIN, Counted, Place, count, own_label
 from trustassay.runs.infos import metric_infos, metrics_of
 from trustassay.runs.intake import Intake
+from trustassay.runs.larger_judge import LARGER_JUDGE, larger_judge
+from trustassay.runs.options import WHY
 from trustassay.runs.rated import Rated
-from trustassay.runs.silence import remarks, silence
+from trustassay.runs.silence import remarks, silence, unread
 from trustassay.runs.table import write_parquet
+from trustassay.runs.units import UNIT, read_units
+from trustassay.tracebacks import keep_failure, words_of
 
 __all__ = ["apply_calibrator", "judge_of", "write_outputs", "write_report"]
 
@@ -59,19 +63,22 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
     if run is None:
         raise RunFolderError(f"{folder.path}: holds no run")
     samples = run["samples"]["samples"]
+    units = read_units(folder, run.get(UNIT))
     summaries = {}
     for metric in metrics:
         with steps.begin(f"summarising {metric.name}", samples) as step:
-            assessments = folder.assessments_to_sum(metric.name, step)
-            summaries[metric.name] = _summary(metric, assessments, seed)
+            assessments = folder.assessments_to_sum(metric.name, step, units)
+            summaries[metric.name] = _summary(folder.path, metric, assessments, seed)
     infos = [MetricInfo.of(metric) for metric in metrics]
     here = {metric.name: metric for metric in metrics}
     counted = _counted(folder, run, infos, DOMAIN, steps, here)
+    silent = silence(folder)
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_calls(folder, counted, prices),
         "skipped": intake.faulty,
-        **silence(folder),
+        **silent,
+        **larger_judge(folder, run, prices, unread(silent)),
         "seconds": round(seconds, 3),
     }
     groups = counted.groups
@@ -106,7 +113,7 @@ def _counted(
         )
 
 
-def _summary(metric: Metric, assessments: StoredAssessments, seed: int) -> Summary:
+def _summary(folder: Path, metric: Metric, assessments: StoredAssessments, seed: int) -> Summary:
     """Return the summary of a metric; if it fails, one with the error and the counts.
 
     The calls are paid for by then, and the same command writes the summary when it is fixed.
@@ -116,7 +123,8 @@ def _summary(metric: Metric, assessments: StoredAssessments, seed: int) -> Summa
     except (StoppedError, RunFolderError):
         raise
     except Exception as error:
-        words = f"{metric.name} could not be summarised: {type(error).__name__}: {error}"
+        keep_failure(folder, metric.name, error)
+        words = f"{metric.name} could not be summarised: {words_of(error)}"
         failed = sum(one.error is not None for one in assessments)
         settings = metric.settings()
         return Summary({}, len(assessments), failed, settings=settings, error=words)
@@ -179,7 +187,10 @@ def _usage(
         }
         for metric, used in by_metric.items()
     }
-    return {"models": models, "metrics": metrics}
+    found: dict[str, Any] = {"models": models, "metrics": metrics}
+    if table := next(filter(None, map(prices.basis, models)), ""):
+        found["prices"] = table
+    return found
 
 
 # what a calibrator adds
@@ -295,16 +306,21 @@ def write_report(
             remarks=remarks(summary, total),
             looked=counted.looked,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
-            judge=judge_of(run),
+            judge=judge_of(run, summary),
             chances=chances_told(calibrated.to_dict()) if calibrated else None,
         )
         write_page(page, folder.report_path)
 
 
-def judge_of(run: Mapping[str, Any]) -> JudgeTold | None:
-    """Return how sure the entailer of a run is, by its ``run.json``; ``None`` if it had none."""
+def judge_of(run: Mapping[str, Any], summary: Mapping[str, Any] | None = None) -> JudgeTold | None:
+    """Return how sure the entailer of a run is, by its ``run.json``, and what a larger one costs,
+    by its ``summary.json``; ``None`` if it had none.
+    """
     entailer = run["backends"].get("entailer")
-    return judge_told(str(entailer), run["metrics"]) if entailer else None
+    if not entailer:
+        return None
+    larger = (summary or {}).get(LARGER_JUDGE)
+    return judge_told(str(entailer), run["metrics"], larger, run.get(WHY, ""))
 
 
 def _shown(

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from trustassay.calls.backends import MODEL, Backends, is_remote
+from trustassay.calls.backends import Backends, is_remote
 from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.models import SampleModels
@@ -29,11 +29,12 @@ from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
 from trustassay.runs.estimates import LATENCY, Estimates, Range, stretch
 from trustassay.runs.folder import RunFolder, encoded_sample
-from trustassay.runs.intake import YIELD_EVERY, Source, checks_of, take_in
+from trustassay.runs.intake import YIELD_EVERY, Source, admit, take_in
 from trustassay.runs.options import RunOptions
+from trustassay.runs.other_language import in_other_language
 from trustassay.runs.planned import Part, Plan, Planned
 from trustassay.runs.pool import StoredPool
-from trustassay.runs.settling import check_served
+from trustassay.runs.settling import resolved
 from trustassay.runs.stages import Stage, stages_of
 from trustassay.sample import Sample
 
@@ -62,23 +63,8 @@ async def plan(
     async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
         stages = stages_of(metrics, backends, options.filling)
-        with Progress("checking the input", shown=options.progress) as progress:
-            intake = await take_in(
-                source,
-                folder.samples_path,
-                checks_of(
-                    metrics,
-                    stages,
-                    asked=backends.find("chat", MODEL) is not None,
-                    pool=options.pool,
-                ),
-                fields=options.fields,
-                limit=options.limit,
-                skip_bad=options.skip_bad,
-                step=progress.step,
-            )
-        check_served(metrics, backends, intake.inventory)
-        metrics = [metric.resolved(intake.inventory) for metric in metrics]
+        intake = await admit(source, folder.samples_path, metrics, backends, options)
+        metrics = resolved(metrics, intake.inventory, backends.names())
         calls = Calls(_opened(stack, out), _opened_cache(stack, options.calls.cache))
         # The gatherers are not started on anything: they only know how requests are keyed.
         gatherers = Gatherers(backends, Asking(policy=options.calls.policy))
@@ -182,9 +168,12 @@ class _Rehearsal:
         """Rehearse the scoring of one sample."""
         for metric in metrics:
             models = cast(Models, _StandIns(self, metric.name, self._gatherers))
-            context = Context(sample, models, prepared.get(metric.name), self.options.seed)
+            own, limits = prepared.get(metric.name), self.options.limits
+            context = Context(sample, models, own, self.options.seed, limits)
             try:
-                await metric.assess(context)
+                limits.check(sample)
+                if not in_other_language(metric, sample, models):
+                    await metric.assess(context)
             except Exception:  # a stand-in's reply is not what a metric hopes for
                 self.unsure[metric.name] += 1
 

@@ -151,7 +151,7 @@ class Part:
             likely,
             None if least is None or most is None else (least, most),
             seconds,
-            self._basis(),
+            "; price: ".join(filter(None, (self._basis(), prices.basis(self.backend)))),
         )
 
     def local(self, seconds: Range, measured_on: int) -> Planned:

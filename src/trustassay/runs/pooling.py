@@ -13,6 +13,7 @@ from trustassay.measured import JudgeTold
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.report import Groups, Looked, lines_of, problem_of
 from trustassay.report.answers import Column, answer_of, template_of
+from trustassay.report.groups import LONGEST_NAME
 from trustassay.report.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
 from trustassay.runs.ending import Steps
 from trustassay.runs.folder import RunFolder
@@ -20,11 +21,15 @@ from trustassay.runs.grouping import DOMAIN, Place, domain_of, groups_of, own_la
 from trustassay.runs.hashing import hash64
 from trustassay.runs.infos import metric_infos, metrics_of
 from trustassay.runs.outputs import judge_of
+from trustassay.statistics.clusters import holm
+from trustassay.statistics.comparison import sign_flip_p
+from trustassay.statistics.randomness import generator
 
 __all__ = ["write_pooled"]
 
 QUESTIONS = 20
 """Questions whose answers are shown side by side: those on which the models differ most."""
+ALPHA = 0.05
 MODELS = 12
 """Answers to one question that are shown; of more, the best and the worst."""
 
@@ -96,6 +101,7 @@ def write_pooled(
         ],
         judge=_judge(runs),
         questions=_asked(runs, counts, infos, here, first),
+        apart=_apart(counts, counts.groups[first.name]),
     )
     write_pooled_page(page, out)
     return f"{page.headline} {page.models}".strip()
@@ -178,6 +184,35 @@ def _judge(runs: Sequence[_Run]) -> JudgeTold | None:
     """Return how sure the entailer is, where all runs have the same."""
     told = [judge_of(run.settings) for run in runs]
     return told[0] if len({one.name if one else None for one in told}) == 1 else None
+
+
+def _apart(counts: _Counts, groups: Groups) -> dict[tuple[str | None, str | None], bool]:
+    """Return whether a test tells the model with the best mean from each other one.
+
+    The scores of the questions that both answered are compared in pairs, by sign flips; p-values
+    are corrected for the number of models (Holm).
+    """
+    models = [name.model for name in groups.models()]
+    by_model: dict[str, dict[int, list[float]]] = {}
+    for question, answers in counts.answers.items():
+        for one in answers:
+            held = by_model.setdefault(one.model[:LONGEST_NAME], {})
+            held.setdefault(question, []).append(one.score)
+    means = {
+        model: {question: sum(scores) / len(scores) for question, scores in held.items()}
+        for model, held in by_model.items()
+    }
+    sign = -1 if groups.lower_is_better else 1
+    p_values = []
+    for model in models[1:]:
+        best, other = means.get(str(models[0]), {}), means.get(str(model), {})
+        shared = sorted(best.keys() & other.keys())
+        ahead = [sign * (best[question] - other[question]) for question in shared]
+        rng = generator(0, "pooled", str(model))
+        p_values.append(sign_flip_p(ahead, rng) if sum(ahead) > 0 else 1.0)
+    return {
+        (models[0], model): p < ALPHA for model, p in zip(models[1:], holm(p_values), strict=True)
+    }
 
 
 def _repeats(counts: _Counts) -> Iterator[str]:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.opening import CallOptions, open_calls
-from trustassay.errors import RunFolderError
+from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import whole
 from trustassay.metric import Metric
 from trustassay.progress import tell
@@ -178,7 +178,7 @@ def preparation_of(
     if mark is None:
         return None
     if intake.faulty:
-        raise ValueError(
+        raise UsageError(
             f"{intake.faulty:,} samples of this shard cannot be scored, and others would be "
             "compared with them; remove them from the input, and divide it again"
         )
@@ -209,7 +209,7 @@ async def prepare_once(
             waiting = [metric for metric in waiting if metric.name not in found]
         if waiting:
             async with open_calls(backends, calls, preparation.calls_path) as gatherers:
-                found |= await prepare(waiting, pool, gatherers)
+                found |= await prepare(waiting, pool, gatherers, preparation.path)
         failed = pool.failures or any(one.failure for one in found.values())
         if made is None and not failed:
             packed = await asyncio.to_thread(_packed, waiting, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 from trustassay.calls.gatherers import Gatherers
@@ -13,6 +14,7 @@ from trustassay.errors import AssessmentError, BackendError
 from trustassay.metric import Metric
 from trustassay.runs.filling import Failure
 from trustassay.runs.pool import StoredPool
+from trustassay.tracebacks import keep_failure, words_of
 
 __all__ = ["Prepared", "prepare", "requests_of"]
 
@@ -28,16 +30,17 @@ class Prepared:
 
 
 async def prepare(
-    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Gatherers
+    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Gatherers, folder: Path
 ) -> dict[str, Prepared]:
     """Return what each metric prepared, by name; those without a pool prepare nothing.
 
-    A failure is a value: it only fails the samples of its own metric.
+    A failure is a value: it only fails the samples of its own metric. ``folder`` gets the traceback
+    of an error that a metric does not tell of itself.
     """
     found = {metric.name: Prepared() for metric in metrics}
     for metric in metrics:
         if metric.pool and pool is not None:
-            found[metric.name] = await _prepared(metric, pool, gatherers)
+            found[metric.name] = await _prepared(metric, pool, gatherers, folder)
     return found
 
 
@@ -50,7 +53,9 @@ def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     }
 
 
-async def _prepared(metric: Metric, pool: StoredPool, gatherers: Gatherers) -> Prepared:
+async def _prepared(
+    metric: Metric, pool: StoredPool, gatherers: Gatherers, folder: Path
+) -> Prepared:
     models = SampleModels(gatherers)
     try:
         value = await metric.prepare(pool, cast(Models, models))
@@ -58,7 +63,8 @@ async def _prepared(metric: Metric, pool: StoredPool, gatherers: Gatherers) -> P
         words = f"could not be prepared: {error}"
         return Prepared(failure=Failure(words, getattr(error, "kind", None)))
     except Exception as error:
-        words = f"{metric.name} failed while it prepared: {type(error).__name__}: {error}"
+        keep_failure(folder, metric.name, error)
+        words = f"{metric.name} failed while it prepared: {words_of(error)}"
         return Prepared(failure=Failure(words))
     usage = {name: dict(sorted(one.items())) for name, one in sorted(models.usage.items())}
     return Prepared(value, None, dict(sorted(models.calls.items())), usage)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.backends import Backends
 from trustassay.calls.endpoints import held_back, samples_at_once
 from trustassay.calls.gatherers import Gatherers, check_budget
 from trustassay.calls.gathering import Counts
@@ -22,20 +21,21 @@ from trustassay.calls.keys import shared_file
 from trustassay.calls.limits import Endpoint
 from trustassay.calls.opening import open_calls
 from trustassay.calls.store import copy_calls
+from trustassay.data.reading import paths_of
 from trustassay.errors import RunFolderError
 from trustassay.files import Appender
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.progress import Progress, tell
-from trustassay.runs.assessing import assess_one
-from trustassay.runs.calibrated import check_settings
+from trustassay.runs.assessing import assessed
+from trustassay.runs.calibrated import check_calibrator
 from trustassay.runs.ending import Steps, run_in_thread
 from trustassay.runs.filling import AHEAD, Failure, Outcome, fill_samples
 from trustassay.runs.folder import RunFolder, encoded
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.infos import ABOUT
-from trustassay.runs.intake import YIELD_EVERY, Intake, Source, checks_of, take_in
+from trustassay.runs.intake import YIELD_EVERY, Intake, Source, admit, take_in
 from trustassay.runs.looks import first_verdict
-from trustassay.runs.options import RunOptions
+from trustassay.runs.options import WHY, RunOptions
 from trustassay.runs.outputs import write_outputs
 from trustassay.runs.pool import StoredPool
 from trustassay.runs.preparation import (
@@ -46,13 +46,14 @@ from trustassay.runs.preparation import (
     prepare_once,
 )
 from trustassay.runs.preparing import Prepared, prepare, requests_of
-from trustassay.runs.settling import check_run_keys, check_served
+from trustassay.runs.settings import as_stored, check_settings
+from trustassay.runs.settling import check_run_keys, resolved
 from trustassay.runs.stages import Stage, settings_of, stages_of
 from trustassay.runs.tasks import TaskLimiter
+from trustassay.runs.units import UNIT
 from trustassay.sample import Sample, clean
 
-__all__ = ["SAMPLES", "RunOutcome", "as_stored", "execute", "setting_changes", "write_results"]
-
+__all__ = ["SAMPLES", "RunOutcome", "execute", "write_results"]
 
 SAMPLES = 256
 """Default number of samples in progress at once."""
@@ -168,28 +169,13 @@ async def _begin(
         raise RunFolderError(f"{folder.path}: is not empty and holds no run; choose another folder")
     stages = stages_of(metrics, backends, options.filling)
     part = folder.path / ".samples.jsonl.part"
-    with Progress("checking the input", shown=options.progress) as progress:
-        intake = await take_in(
-            source,
-            part,
-            checks_of(
-                metrics,
-                stages,
-                asked=backends.find("chat", MODEL) is not None,
-                pool=options.pool,
-            ),
-            fields=options.fields,
-            limit=options.limit,
-            skip_bad=options.skip_bad,
-            step=progress.step,
-        )
+    intake = await admit(source, part, metrics, backends, options)
     missing = intake.inventory.samples - intake.inventory.responses
     try:
-        check_served(metrics, backends, intake.inventory)
         stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
         check_run_keys(metrics, backends, stores, missing)
-        resolved = [metric.resolved(intake.inventory) for metric in metrics]
-        whole = preparation_of(part, intake, options.pool, resolved, stages, backends)
+        settled = resolved(metrics, intake.inventory, backends.names())
+        whole = preparation_of(part, intake, options.pool, settled, stages, backends)
     except BaseException:
         part.unlink()
         raise
@@ -197,12 +183,13 @@ async def _begin(
     settings = as_stored(
         {
             "trustassay": version("trustassay"),
-            "metrics": {metric.name: metric.settings() for metric in resolved},
+            "metrics": {metric.name: metric.settings() for metric in settled},
             "backends": backends.names(),
             **_stage_settings(stages, intake),
             **pool,
             **({PREPARATION: whole.key} if whole else {}),
             "seed": options.seed,
+            **({UNIT: options.unit} if options.unit else {}),
             "skipped": intake.faulty,
             "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
         }
@@ -210,25 +197,26 @@ async def _begin(
     if options.calibrator:
         try:
             own = settings["metrics"], settings["backends"]
-            check_settings(options.calibrator, *own, str(folder.path))
+            check_calibrator(options.calibrator, *own, str(folder.path))
         except BaseException:
             part.unlink()
             raise
     if before is None:
-        if isinstance(source, str | os.PathLike):
-            name = clean(os.fspath(source))
+        if paths := paths_of(source):
+            name = clean(", ".join(paths))
         else:  # of samples made elsewhere, what made them says what they are
             name = clean(str(getattr(source, "name", "samples in memory")))
-        about = {metric.name: MetricInfo.of(metric).to_dict() for metric in resolved}
-        command = {"command": clean(options.command)} if options.command else {}
+        about = {metric.name: MetricInfo.of(metric).to_dict() for metric in settled}
+        given = {"command": options.command, WHY: options.why}
+        words = {key: clean(text) for key, text in given.items() if text}
         at = {POOL: os.fspath(whole.pool)} if whole else {}
-        folder.write_json("run", {"input": name, **command, **at, **settings, ABOUT: about})
-    elif changes := list(setting_changes(before, {**_unchecked(before), **settings})):
-        part.unlink()
-        raise RunFolderError(
-            f"{folder.path}: holds another run; choose another folder, or use the same "
-            "settings. Different: " + "; ".join(changes)
-        )
+        folder.write_json("run", {"input": name, **words, **at, **settings, ABOUT: about})
+    else:
+        try:
+            check_settings(folder.path, before, {**_unchecked(before), **settings})
+        except BaseException:
+            part.unlink()
+            raise
     if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
         copy_calls(options.calls_from, folder.calls_path)
     if folder.samples_path.exists():
@@ -236,7 +224,7 @@ async def _begin(
         folder.check_samples(intake.inventory.samples)
     else:
         part.replace(folder.samples_path)
-    return _Run(resolved, stages, backends, folder, options, intake, whole)
+    return _Run(settled, stages, backends, folder, options, intake, whole)
 
 
 async def _take_in_pool(
@@ -266,25 +254,8 @@ def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
 
 def _unchecked(before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a stored run that do not affect its results."""
-    return {name: before[name] for name in ("input", "command", POOL, ABOUT) if name in before}
-
-
-def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``settings`` as they will be read back from ``run.json``."""
-    stored: dict[str, Any] = json.loads(json.dumps(settings, default=str))
-    return stored
-
-
-def setting_changes(
-    before: Mapping[str, Any], now: Mapping[str, Any], at: str = ""
-) -> Iterator[str]:
-    """Yield what differs between the settings of a stored run and those asked for."""
-    for key in {**before, **now}:
-        old, value = before.get(key), now.get(key)
-        if isinstance(value, Mapping) and isinstance(old, Mapping):
-            yield from setting_changes(old, value, f"{at}{key}.")
-        elif old != value:
-            yield f"{at}{key} was {old!r}, now {value!r}"
+    unchecked = ("input", "command", WHY, POOL, ABOUT)
+    return {name: before[name] for name in unchecked if name in before}
 
 
 @dataclass
@@ -312,9 +283,13 @@ async def _work(run: _Run, done: HashSet) -> _Work:
                 run.whole, run.metrics, run.stages, run.backends, options.calls, shown=shown
             )
     backends = list(run.backends.endpoints())
-    for words in held_back(options.concurrency, backends) if options.progress else ():
+    for words in (
+        held_back("--samples-at-once", options.samples_at_once, backends)
+        if options.progress
+        else ()
+    ):
         tell(words)
-    at_once = samples_at_once(options.concurrency, SAMPLES, backends)
+    at_once = samples_at_once(options.samples_at_once, SAMPLES, backends)
     async with open_calls(run.backends, options.calls, folder.calls_path) as gatherers:
         try:
             lacking = _lacking(run)
@@ -324,7 +299,7 @@ async def _work(run: _Run, done: HashSet) -> _Work:
                         folder, run.stages, gatherers, at_once * AHEAD, progress.step
                     )
             if prepared is None:
-                prepared = await prepare(run.metrics, _pool(run), gatherers)
+                prepared = await prepare(run.metrics, _pool(run), gatherers, folder.path)
             if made := requests_of(prepared):
                 folder.write_json("prepared", made)
             with Progress("scoring", total, shown=options.progress) as progress:
@@ -396,7 +371,9 @@ async def _assess(
     run: _Run,
     progress: Progress,
 ) -> None:
-    found = await assess_one(metric, sample, gatherers, writer, prepared, run.options.seed)
+    how = run.options.seed, run.options.limits, run.folder.path
+    found, line = await assessed(metric, sample, gatherers, prepared, *how)
+    writer.append(line)
     if found.score is not None and progress.first():
         tell(first_verdict(metric, sample, found, run.intake.inventory.samples))
     progress.step()

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from trustassay.backends.foresight import fault_of, takes_time
 from trustassay.calls.backends import MODEL, Backends, Place, place_of
 from trustassay.calls.keys import check_keys
 from trustassay.calls.kinds import capabilities, capability
-from trustassay.errors import BackendError, FaultsError, UnknownNameError, did_you_mean
+from trustassay.errors import BackendError, FaultsError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Inventory, Metric, Need
 
 __all__ = [
     "ROLES",
+    "Unloaded",
     "asked_words",
     "backend_words",
     "check_needs",
@@ -25,6 +27,7 @@ __all__ = [
     "check_served",
     "load_all",
     "named_models",
+    "resolved",
     "settle",
 ]
 
@@ -38,12 +41,20 @@ ROLES: Mapping[str, tuple[str, str]] = {
 _NAMED = re.compile(r"(?P<name>[\w.-]+)=(?P<uri>.+)", re.DOTALL)
 
 
+def resolved(
+    metrics: Sequence[Metric], inventory: Inventory, backends: Mapping[str, Any]
+) -> list[Metric]:
+    """Return metrics as they are in a run of these samples and these backends, by their names."""
+    return [metric.resolved(inventory).served_by(backends) for metric in metrics]
+
+
 async def settle(
     metrics: Sequence[Metric],
     named: Mapping[str, Any],
     *,
     stores: Iterable[Path | None] | None = None,
     unanswered: bool = False,
+    load: bool = True,
 ) -> Backends:
     """Return the backends that metrics need, those named and the defaults, loaded.
 
@@ -54,7 +65,8 @@ async def settle(
 
     With ``stores``, files of calls, a missing key is refused as well, unless one of them has
     replies of that backend. The model under assessment is asked where ``unanswered``, or by metrics
-    that do not read responses.
+    that do not read responses. Without ``load``, what takes time to load is only checked, and
+    an :class:`Unloaded` stands for it.
 
     Raises:
         UnknownNameError: a metric needs a capability or role that does not exist, or ``named``
@@ -75,7 +87,7 @@ async def settle(
         try:
             for place, choice in _choices(metric, need, given).items():
                 wanted[place] = (place.capability, choice)
-        except ValueError as error:
+        except UsageError as error:
             faults.append(error)
     if MODEL in given:
         wanted |= {
@@ -85,13 +97,16 @@ async def settle(
     used = {_word(place) for place in wanted}
     if not faults and (unused := [word for word in given if word not in used]):
         names = " and ".join(metric.name for metric in metrics)
-        faults.append(ValueError(f"{_option(unused[0])} is given, but {names} does not use it"))
+        faults.append(UsageError(f"{_option(unused[0])} is given, but {names} does not use it"))
     asked = unanswered or not all(metric.reads_response for metric in metrics)
-    held = await load_all(wanted, faults, stores, lambda place: asked or place.role != MODEL)
+    held = await load_all(
+        wanted, faults, stores, lambda place: asked or place.role != MODEL, load=load
+    )
     for metric, need in needs:
         backends = [b for p, b in held.items() if p[:2] == place_of(need.capability, need.role)[:2]]
         for backend in backends:
-            _check_able(metric, need, backend)
+            if not isinstance(backend, Unloaded):
+                _check_able(metric, need, backend)
     return Backends(held)
 
 
@@ -100,11 +115,14 @@ async def load_all(
     faults: Sequence[Exception] = (),
     stores: Iterable[Path | None] | None = None,
     is_asked: Callable[[Place], bool] = lambda _: True,
+    *,
+    load: bool = True,
 ) -> dict[Place, Any]:
     """Load backends, given by their place as the capability that loads them and the choice.
 
     What takes time is loaded last, and only where nothing stands in the way: ``faults`` that are
-    known, what cannot be loaded, and with ``stores`` missing keys of those that are asked.
+    known, what cannot be loaded, and with ``stores`` missing keys of those that are asked. Without
+    ``load`` it is not loaded.
 
     Raises:
         The fault if there is one; :class:`FaultsError` if there are several.
@@ -121,7 +139,7 @@ async def load_all(
             held[place] = await asyncio.to_thread(capability(name).load, choice)
             if paths is not None and is_asked(place):
                 check_keys(Backends({place: held[place]}).endpoints(), paths)
-        except (ValueError, BackendError) as error:
+        except (UsageError, BackendError) as error:
             found.append(error)
     if len(found) == 1:
         raise found[0]
@@ -129,8 +147,19 @@ async def load_all(
         raise FaultsError(list(dict.fromkeys(map(str, found))))
     for place, (name, choice) in wanted.items():
         if place not in held:
-            held[place] = await asyncio.to_thread(capability(name).load, choice)
+            held[place] = (
+                await asyncio.to_thread(capability(name).load, choice)
+                if load
+                else Unloaded(str(choice))
+            )
     return {place: held[place] for place in wanted}
+
+
+@dataclass(frozen=True)
+class Unloaded:
+    """Stands for a backend that another process loads; ``name`` is its URI."""
+
+    name: str
 
 
 def check_needs(metrics: Iterable[Metric]) -> list[tuple[Metric, Need]]:
@@ -180,7 +209,7 @@ def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
         return {"": choice} if not many else dict([_name_and_model(choice)])
     if not many:
         if len(found) != 1:
-            raise ValueError(f"{_option(role)}: expected one model, got {len(found)}")
+            raise UsageError(f"{_option(role)}: expected one model, got {len(found)}")
         return {"": next(iter(found.values()))}
     return found
 
@@ -195,7 +224,7 @@ def _check_defaults(needs: Sequence[tuple[Metric, Need]], given: Mapping[str, An
             continue
         first, other = taken.setdefault(place, (metric, default))
         if other != default:
-            raise ValueError(
+            raise UsageError(
                 f"{first.name} would take {other} and {metric.name} {default}; one run has one: "
                 f"name it ({_option(_word(place))})"
             )
@@ -229,7 +258,7 @@ def _choices(metric: Metric, need: Need, given: Mapping[str, Any]) -> dict[Place
         return {}
     if default is None:
         who = ROLES[need.role][1] if need.role else capability(place.capability).backend
-        raise ValueError(f"{metric.name}: needs {_article(who)} ({_option(word)})")
+        raise UsageError(f"{metric.name}: needs {_article(who)} ({_option(word)})")
     return {place: default}
 
 
@@ -283,7 +312,7 @@ def check_served(metrics: Iterable[Metric], backends: Backends, inventory: Inven
             continue
         if backends.find(place.capability, place.role) is None:
             who = _article(capability(place.capability).backend)
-            raise ValueError(
+            raise UsageError(
                 f"{metric.name}: needs {who} ({_option(_word(place))}), or {need.field} in the "
                 "samples; no sample has any"
             )

@@ -12,19 +12,21 @@ import dataclasses
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
-from trustassay.errors import RunFolderError
+from trustassay.calls.backends import Backends
+from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import named
-from trustassay.progress import Progress
+from trustassay.metric import Metric
 from trustassay.runs.hashing import hash64
 from trustassay.runs.intake import SHARD as FIELD
-from trustassay.runs.intake import Intake, Source, take_in
+from trustassay.runs.intake import Intake, Source, admit
 from trustassay.runs.lines import sample_id
+from trustassay.runs.options import RunOptions
 from trustassay.sample import Problem, Sample, clean
 
 __all__ = ["MOST_SHARDS", "WHOLE", "Shard", "ShardMark", "Shards", "name_of_whole", "split"]
@@ -33,6 +35,7 @@ MOST_SHARDS = 400
 """A merge holds two files of each open, and a process may usually have 1,024."""
 WHOLE = ".whole.jsonl"
 """What the name of the file of all samples ends with."""
+NO_BACKENDS = Backends()
 _SUFFIX = re.compile(r"\.shard-\d+-of-\d+\.jsonl$")
 
 
@@ -86,26 +89,27 @@ class Shards:
     whole: Path | None = None
 
 
-async def split(  # noqa: PLR0913 - two callers name them all
+async def split(
     source: Source,
     target: Path,
     into: Callable[[int], int],
+    options: RunOptions,
     *,
-    fields: Mapping[str, str],
-    limit: int | None = None,
-    skip_bad: bool = False,
+    metrics: Sequence[Metric] = (),
+    backends: Backends = NO_BACKENDS,
     keep_whole: bool = False,
-    progress: bool = False,
 ) -> Shards:
     """Write the samples of ``source`` into the new folder ``target``, in full or not at all.
 
-    ``into`` returns the number of shards for a number of samples. ``keep_whole`` also writes all
-    samples into one file, as the pool of metrics that look beyond a sample.
+    ``into`` returns the number of shards for a number of samples. With ``metrics`` the samples are
+    checked as those of their run. ``keep_whole`` also writes all samples into one file, as the pool
+    of metrics that look beyond a sample.
 
     Raises:
         BadInputError, InputError: the input has faults; nothing was written.
         RunFolderError: ``target`` exists already.
-        ValueError: the number of shards is not between 1 and 400.
+        ValueError: the number of shards is not between 1 and 400; as
+            :func:`~trustassay.runs.intake.admit`.
     """
     if target.exists():
         raise RunFolderError(f"{target}: exists already; choose another folder, or remove it")
@@ -114,20 +118,11 @@ async def split(  # noqa: PLR0913 - two callers name them all
         shutil.rmtree(part)
     part.mkdir(parents=True)
     try:
-        with Progress("checking the input", shown=progress) as shown:
-            whole = part / "samples.jsonl"
-            intake = await take_in(
-                source,
-                whole,
-                _unmarked,
-                fields=fields,
-                limit=limit,
-                skip_bad=skip_bad,
-                step=shown.step,
-            )
+        whole = part / "samples.jsonl"
+        intake = await admit(source, whole, metrics, backends, options, _unmarked)
         number = into(intake.inventory.samples)
         if not 1 <= number <= MOST_SHARDS:
-            raise ValueError(f"shards: expected 1 to {MOST_SHARDS}, got {number}")
+            raise UsageError(f"shards: expected 1 to {MOST_SHARDS}, got {number}")
         name = Path(clean(str(source))).name if isinstance(source, str | Path) else "samples"
         shards = _distribute(whole, name, intake, number)
         if keep_whole:

@@ -17,7 +17,7 @@ from trustassay.answering.diverse import answers_in, diverse_request
 from trustassay.answering.pairs import Pairing, pairs_in
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.capabilities import ChatRequest, Models, Reply
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, UsageError
 from trustassay.metric import Metric
 from trustassay.sample import Document, Problem, Sample
 
@@ -79,7 +79,7 @@ class Filling:
         for option in ("documents", "diverse"):
             value = getattr(self, option)
             if value is not None and value < 1:
-                raise ValueError(f"{option}: expected 1 or more, got {value}")
+                raise UsageError(f"{option}: expected 1 or more, got {value}")
 
 
 class Failure(NamedTuple):
@@ -332,7 +332,7 @@ def _as_wanted(filling: Filling, metrics: Collection[Metric]) -> Filling:
         for name, number in metric.filling.items():
             first, other = numbers.setdefault(name, (metric.name, number))
             if other != number:
-                raise ValueError(
+                raise UsageError(
                     f"{first} wants {other} {name} of a call and {metric.name} {number}; "
                     "score them in runs of their own"
                 )

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, NoReturn
 from starlette.requests import Request
 
 from trustassay.service.replies import RequestError
+from trustassay.texts import SHORT_PASSAGES, TextWork
 
-__all__ = ["Records", "parse_json", "read_json", "read_records"]
+__all__ = ["Records", "parse_json", "parsed", "read_json", "read_records"]
 
 JSON = "application/json"
 JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
@@ -36,7 +37,7 @@ async def read_records(request: Request, most: int) -> Records:
     kind = _kind(request, (JSON, *JSON_LINES))
     body = await request.body()
     if kind == JSON:
-        content = parse_json(body, "the body")
+        content = await parsed(body, "the body")
         found = Records(content, True) if isinstance(content, list) else Records([content], False)
         _bound(len(found.records), most)
         return found
@@ -52,7 +53,7 @@ async def read_json(request: Request) -> Any:
         RequestError: as :func:`read_records`.
     """
     _kind(request, (JSON,))
-    return parse_json(await request.body(), "the body")
+    return await parsed(await request.body(), "the body")
 
 
 def _bound(records: int, most: int) -> None:
@@ -74,6 +75,11 @@ def _kind(request: Request, known: Sequence[str]) -> str:
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise RequestError(415, "expected the body without Content-Encoding")
     return kind
+
+
+async def parsed(text: bytes, where: str) -> Any:
+    """Return what :func:`parse_json` does; a long text is read in a thread."""
+    return await TextWork(long=len(text) > SHORT_PASSAGES)(parse_json, text, where)
 
 
 def parse_json(text: bytes, where: str) -> Any:

@@ -30,7 +30,7 @@ def conversation_record(
     if question := spoken_by(said, "user"):
         found["question"] = question
     roles = {role for name in documents_in for role in DOCUMENT_ROLES[name]}
-    passages = [spoken_by([one], "other") for one in said if str(one.get("role")) in roles]
+    passages = [spoken_by([one], "system", "tool") for one in said if str(one.get("role")) in roles]
     given = [documents] if isinstance(documents, str) else documents
     all_of_them = [*(given or ()), *filter(None, passages)]
     if all_of_them or given is not None:

@@ -46,6 +46,7 @@ from trustassay.service.verdicts import (
     no_verdict,
     verdict_on,
 )
+from trustassay.texts import SHORT_PASSAGES, TextWork
 
 if TYPE_CHECKING:
     import aiohttp
@@ -112,7 +113,9 @@ class _Proxy:
         record = conversation_record(
             asked.get("messages"), documents, self._settings.documents_in, asked.get("model")
         )
-        return await _unless_gone(request, self._answered(request, _ascii(asked), record))
+        work = TextWork(long=len(await request.body()) > SHORT_PASSAGES)
+        passed = await work(_ascii, asked)
+        return await _unless_gone(request, self._answered(request, passed, record))
 
     async def _answered(self, request: Request, body: bytes, record: Mapping[str, Any]) -> Response:
         response = await self._sent(request, "/chat/completions", body)
@@ -164,7 +167,7 @@ class _Proxy:
         """Return a completion that came as one JSON object, with its verdict."""
         body = await self._read(response)
         headers = passed_back(response.headers)
-        found = _completion(body)
+        found = await TextWork(long=len(body) > SHORT_PASSAGES)(_completion, body)
         choices = found["choices"]
         verdicts = await self._verdicts([answer_of(one.get("message")) for one in choices], record)
         said = {"role": "assistant", "content": self._settings.blocking.message}
@@ -174,7 +177,8 @@ class _Proxy:
             for place, (choice, verdict) in enumerate(zip(choices, verdicts, strict=True))
         ]
         found[FIELD] = _told(verdicts)
-        return Response(encoded(found), response.status, headers | _headers(verdicts))
+        content = await TextWork(long=len(body) > SHORT_PASSAGES)(encoded, found)
+        return Response(content, response.status, headers | _headers(verdicts))
 
     async def _as_it_comes(
         self, response: aiohttp.ClientResponse, record: Mapping[str, Any]

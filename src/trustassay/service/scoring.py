@@ -57,7 +57,7 @@ async def _checked(
         if index % CHECKED_AT_ONCE == CHECKED_AT_ONCE - 1:
             await asyncio.sleep(0)
         try:
-            samples.append(service.check(record))
+            samples.append(await service.checked(record))
         except SampleError as error:
             problems[index] = error.problems
     return samples, problems

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
@@ -30,6 +31,9 @@ FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
     b"Content-Length: 0\r\n\r\n"
 )
+SWITCH_S = 0.0005
+"""After so long a thread that works on a text lets the event loop go on; Python's own 5 ms would
+add up, since each step of a request waits for it."""
 OWN_FILES = 200
 """Files that are open besides the connections, at most."""
 
@@ -57,6 +61,7 @@ def serve(
 
     async def run() -> bool:
         asyncio.get_running_loop().set_exception_handler(lambda _, found: tell(_words(found)))
+        sys.setswitchinterval(SWITCH_S)
         async with door as scorer, AsyncExitStack() as stack:
             service = Service(scorer, settings, meter.note)
             every = [scoring(service), meter.part(service), *(part(service) for part in parts)]

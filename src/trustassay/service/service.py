@@ -14,9 +14,10 @@ from trustassay.report import problem_of
 from trustassay.runs.looks import one_line, reason_of
 from trustassay.sample import Sample, SampleError
 from trustassay.service.settings import ServiceSettings
+from trustassay.texts import SHORT_PASSAGES, TextWork
 from trustassay.workflows.scorer import Assay, Scorer
 
-__all__ = ["BusyError", "ClosingError", "Service"]
+__all__ = ["BusyError", "ClosingError", "Service", "work_on"]
 
 Note = Callable[[Assay | None, float], None]
 """Hears of each finished sample, ``None`` if it was given up, and the seconds that it took."""
@@ -85,6 +86,10 @@ class Service:
         """
         return self._scorer.check(record)
 
+    async def checked(self, record: Sample | Mapping[str, Any]) -> Sample:
+        """Do as :meth:`check`, for a long record in a thread."""
+        return await work_on(record)(self._scorer.check, record)
+
     async def score(self, record: Sample | Mapping[str, Any], *, late: bool = False) -> Assay:
         """Return what the metrics find in one sample; their failures are values in it.
 
@@ -94,7 +99,7 @@ class Service:
             SampleError: see :meth:`check`.
             BusyError, ClosingError, ScorerClosedError: it was not accepted.
         """
-        sample = self._scorer.check(record)
+        sample = await self.checked(record)
         self._admit(1, late=late)
         return await self._scorer.finished(self._begin(sample))
 
@@ -178,6 +183,17 @@ class Service:
         pace = (self._ended[-1] - self._ended[0]) / (len(self._ended) - 1)
         too_many = self._scorer.in_progress + samples - self.settings.capacity
         return min(max(math.ceil(pace * too_many), 1), LONGEST_WAIT_S)
+
+
+def work_on(record: Any) -> TextWork:
+    """Return where a record is read."""
+    texts = record.values() if isinstance(record, Mapping) else ()
+    parts = (part for one in texts for part in (one if isinstance(one, list) else [one]))
+    inner = (
+        text for part in parts for text in (part.values() if isinstance(part, dict) else [part])
+    )
+    long = sum(len(text) for text in inner if isinstance(text, str)) > SHORT_PASSAGES
+    return TextWork(long=long)
 
 
 def _told(metric: Metric, assessment: Assessment) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from trustassay.errors import UsageError
+
 __all__ = ["TOKEN_VARIABLE", "ServiceSettings", "read_tokens"]
 
 TOKEN_VARIABLE = "TRUSTASSAY_SERVE_TOKEN"
@@ -37,9 +39,9 @@ class ServiceSettings:
     def __post_init__(self) -> None:
         for name in ("capacity", "largest_body", "per_minute", "connections"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected 1 or more, got {getattr(self, name)}")
+                raise UsageError(f"{name}: expected 1 or more, got {getattr(self, name)}")
         if not self.slow_s > 0:
-            raise ValueError(f"slow_s: expected more than 0 seconds, got {self.slow_s:g}")
+            raise UsageError(f"slow_s: expected more than 0 seconds, got {self.slow_s:g}")
 
 
 def read_tokens(text: str) -> tuple[str, ...]:
@@ -52,7 +54,7 @@ def read_tokens(text: str) -> tuple[str, ...]:
     for number, token in enumerate(found, 1):
         which = f"{TOKEN_VARIABLE}, token {number} of {len(found)}"
         if len(token) < SHORTEST_TOKEN:
-            raise ValueError(f"{which}: expected {SHORTEST_TOKEN} characters or more")
+            raise UsageError(f"{which}: expected {SHORTEST_TOKEN} characters or more")
         if not TOKEN.fullmatch(token):
-            raise ValueError(f"{which}: expected letters, digits and ._~+/=- alone")
+            raise UsageError(f"{which}: expected letters, digits and ._~+/=- alone")
     return tuple(found)

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from trustassay.backends.http import checked_base, environment_proxy
+from trustassay.errors import UsageError
+from trustassay.tracebacks import hide
 
 if TYPE_CHECKING:
     import aiohttp
@@ -50,13 +52,14 @@ class Upstream:
         """Raise BackendError or ValueError if the address or the key cannot be used."""
         self.base = checked_base(base)
         if "?" in base or "#" in base:
-            raise ValueError("--upstream: expected an address without ? and #")
+            raise UsageError("--upstream: expected an address without ? and #")
         self._tokens = frozenset(tokens)
         self._key = os.environ.get(key, "").strip() if key else ""
+        hide(self._key)
         if key and not self._key:
-            raise ValueError(f"--upstream-key: the environment variable {key} is not set")
+            raise UsageError(f"--upstream-key: the environment variable {key} is not set")
         if not (self._key.isascii() and self._key.isprintable()):
-            raise ValueError(f"--upstream-key: {key} is not a valid API key")
+            raise UsageError(f"--upstream-key: {key} is not a valid API key")
         self._proxy = environment_proxy(self.base)
         self._session: aiohttp.ClientSession | None = None
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from trustassay.errors import UsageError
 from trustassay.metric import Metric
+from trustassay.registry import read_score
 from trustassay.sample import Sample, SampleError
 from trustassay.service.replies import KINDS, problems_json
-from trustassay.service.service import BusyError, Service
+from trustassay.service.service import BusyError, Service, work_on
 from trustassay.workflows.scorer import ScorerClosedError
 
 __all__ = [
@@ -43,22 +45,26 @@ class Threshold:
 
 
 def read_thresholds(
-    given: Mapping[str, float], side: Literal["below", "above"], metrics: Sequence[Metric]
+    given: Mapping[str, float | str], side: Literal["below", "above"], metrics: Sequence[Metric]
 ) -> list[Threshold]:
     """Return the thresholds of ``METRIC=NUMBER``.
 
     Raises:
-        ValueError: no such metric is scored, or scores on this side are its better ones.
+        UsageError: no such metric is scored, scores on this side are its better ones, or it has no
+            such score.
     """
     known = {metric.name: metric for metric in metrics}
     for name in given:
         if name not in known:
             words = f"expected a metric that is scored ({', '.join(known)})"
-            raise ValueError(f"--block-{side}: {words}, got {name!r}")
+            raise UsageError(f"--block-{side}: {words}, got {name!r}")
         if known[name].lower_is_better is (side == "below"):
             other = "above" if side == "below" else "below"
-            raise ValueError(f"--block-{side} {name}: these scores are good; use --block-{other}")
-    return [Threshold(name, limit, side) for name, limit in given.items()]
+            raise UsageError(f"--block-{side} {name}: these scores are good; use --block-{other}")
+    return [
+        Threshold(name, read_score(known[name], f"--block-{side} {name}", limit), side)
+        for name, limit in given.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,7 @@ async def verdict_on(
 
 
 async def _told(service: Service, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    sample = Sample.parse(record)
+    sample = await work_on(record)(Sample.parse, record)
     while True:
         try:
             return service.verdict_of(await service.score(sample, late=True))

@@ -1,4 +1,4 @@
-"""How far raters agree: kappas, Krippendorff's alpha, and plain shares; pure functions on arrays.
+"""How far raters agree: kappas, alphas, AC1, ICC, and plain shares; pure functions on arrays.
 
 A rating is a number; of categories, the place in their list. Raters may differ in how they use the
 scale and may have left items out where a function says so. ``None`` stands for a coefficient that
@@ -8,22 +8,32 @@ alone would agree, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import expanded_interval
-from trustassay.statistics.intervals import FEWEST, too_few
+from trustassay.statistics.distributions import f_quantile
+from trustassay.statistics.intervals import (
+    FEWEST,
+    FEWEST_FOR_MEANS,
+    Interval,
+    jackknife_interval,
+    too_few_units,
+    unit_mean,
+)
 
 __all__ = [
+    "Intraclass",
     "Scale",
     "Weights",
-    "bootstrap_interval",
     "cohen_kappa",
     "counts_of",
     "fleiss_kappa",
+    "gwet_ac",
+    "intraclass",
     "item_interval",
     "krippendorff_alpha",
     "mean_absolute_difference",
@@ -85,8 +95,7 @@ def cohen_kappa(
     size = len(known)
     cells = size * _places(known, a) + _places(known, b)
     table = np.bincount(cells, weights=n, minlength=size**2).reshape(size, size)
-    distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(float)
-    weight = {"none": (distance > 0) * 1.0, "linear": distance, "quadratic": distance**2}[weights]
+    weight = _disagreements(size, weights)
     expected = float((weight * np.outer(table.sum(axis=1), table.sum(axis=0))).sum())
     if not len(a) or expected == 0:
         return None
@@ -172,62 +181,210 @@ def _distance(known: Floats, totals: Floats, scale: Scale) -> Floats:
     """Return the squared distances of categories, shape (c, c)."""
     if scale == "nominal":
         return 1.0 - np.eye(len(known))
-    at = known if scale == "interval" else np.cumsum(totals) - totals / 2
+    at = _positions(known, totals, scale)
     return np.asarray(np.subtract.outer(at, at) ** 2, dtype=np.float64)
 
 
-def bootstrap_interval(
-    statistic: Callable[[NDArray[np.int64]], float | None],
-    n: int,
-    rng: np.random.Generator,
-    replicates: int = 1000,
-    level: float = 0.95,
-) -> tuple[float, float] | str:
-    """Return the interval of a coefficient over items, or why there is none: percentiles, somewhat
-    expanded (:func:`~trustassay.statistics.bootstrap.expanded_interval`).
+def _positions(known: Floats, totals: Floats, scale: Scale) -> Floats:
+    """Return where categories lie: at their numbers, or in the middle of their ranks."""
+    return known if scale == "interval" else np.cumsum(totals) - totals / 2
+
+
+def gwet_ac(
+    ratings: ArrayLike,
+    weights: Weights = "none",
+    categories: Sequence[float] | None = None,
+    times: ArrayLike | None = None,
+) -> float | None:
+    """Return Gwet's AC1, or AC2 with weights, at most 1; 0 is what chance gives (Gwet 2008, 2014).
+
+    (p_a - p_e) / (1 - p_e), with p_a the agreement of two ratings of the same item, and
+    p_e = T sum(pi (1 - pi)) / (q (q - 1)), where pi are the shares of the q categories and T is the
+    sum of the weights of agreement, 1 - d / max(d). Unlike kappa it stays high where nearly all
+    ratings are of one category and raters agree on those.
 
     Args:
-        statistic: the coefficient of the items at these places, drawn with replacement, shape (n,).
-        n: the items.
+        ratings: shape (raters, items), NaN where a rater left an item out. An item with one rating
+            counts for the shares of categories alone.
+        weights: by which the distance d of two different categories counts.
+        categories: all of the scale, by their numbers; those that occur where not given. AC1, too,
+            depends on how many there are.
+        times: shape (items,), how often each item counts, else once.
 
-    Draws in which the coefficient is not defined are left out; where those are more than one in
-    ten there is no interval.
+    ``None`` where there are fewer than two categories, or no item has two ratings.
+
+    Raises:
+        ValueError: a rating is not among the categories.
     """
-    if reason := too_few("items", n, FEWEST):
-        return reason
-    found = [statistic(rng.integers(0, n, n)) for _ in range(replicates)]
-    defined = [value for value in found if value is not None]
-    if len(defined) < 0.9 * replicates:
-        return "not defined in more than a tenth of the draws: nearly all ratings are the same"
-    return expanded_interval(defined, n, level)
+    table = np.asarray(ratings, dtype=float)
+    rated = table[~np.isnan(table)]
+    known = np.unique(rated) if categories is None else _sorted(categories)
+    _places(known, rated)  # raises where a rating is strange
+    counts = np.stack([(table == value).sum(axis=0) for value in known], axis=1).astype(float)
+    own, n = counts.sum(axis=1), _times(times, len(counts))
+    counts, own, n = counts[own > 0], own[own > 0], n[own > 0]
+    two, q = own >= 2, len(known)
+    if q < 2 or not two.any():
+        return None
+    apart = _disagreements(q, weights)
+    weight = 1.0 - apart / apart.max()
+    alike = (counts[two] * (counts[two] @ weight - 1)).sum(axis=1) / (own * (own - 1))[two]
+    observed = float(alike @ n[two]) / float(n[two].sum())
+    share = n @ (counts / own[:, None]) / n.sum()
+    chance = float(weight.sum() * (share * (1 - share)).sum()) / (q * (q - 1))
+    return (observed - chance) / (1 - chance)
+
+
+class Intraclass(NamedTuple):
+    """Intraclass correlations for absolute agreement, of one rating and of the mean of k."""
+
+    single: float
+    mean: float
+    single_interval: Interval | None
+    mean_interval: Interval | None
+
+
+def intraclass(
+    ratings: ArrayLike, times: ArrayLike | None = None, level: float | None = 0.95
+) -> Intraclass | None:
+    """Return ICC(A,1) and ICC(A,k) of two-way random effects (McGraw and Wong 1996, tables 4, 7).
+
+    They are ICC(2,1) and ICC(2,k) of Shrout and Fleiss (1979), and at most 1. The intervals are
+    those of F, for normal ratings by raters who are a random sample of all raters.
+
+    Args:
+        ratings: shape (raters, items), of 2 raters or more; items that one left out (NaN) do not
+            count.
+        times: shape (items,), how often each item counts, else once.
+        level: of the intervals; ``None`` for none, which takes a fifth of the time.
+
+    ``None`` of fewer than two items or raters, and where all ratings are the same. The intervals
+    are ``None`` where raters agree fully, and where the correlation is not above 0, since the
+    degrees of freedom are then not defined.
+    """
+    table = np.asarray(ratings, dtype=float)
+    whole = ~np.isnan(table).any(axis=0)
+    table, weight = table[:, whole], _times(times, table.shape[1])[whole]
+    k, n = len(table), float(weight.sum())
+    if k < 2 or n < 2:
+        return None
+    table = table - float((table @ weight).sum()) / (n * k)
+    items, raters = table.mean(axis=0), table @ weight / n
+    rest = table - items - raters[:, None]
+    by_item = k * float(weight @ items**2) / (n - 1)
+    by_rater = n * float((raters**2).sum()) / (k - 1)
+    error = float((rest**2 @ weight).sum()) / ((n - 1) * (k - 1))
+    below = by_item + (k - 1) * error + k * (by_rater - error) / n
+    if below <= 0:
+        return None
+    single = (by_item - error) / below
+    mean_below = by_item + (by_rater - error) / n
+    mean = (by_item - error) / mean_below if mean_below > 0 else -np.inf
+    if level is None or not 0 < single < 1:
+        return Intraclass(single, mean, None, None)
+    a = k * single / (n * (1 - single))
+    b = 1 + a * (n - 1)
+    parts = (a * by_rater, b * error)
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / (k - 1) + parts[1] ** 2 / ((n - 1) * (k - 1)))
+    p = (1 + level) / 2
+    upper, lower = f_quantile(p, n - 1, freedom), f_quantile(p, freedom, n - 1)
+    others = k * by_rater + (k * n - k - n) * error
+    low = n * (by_item - upper * error) / (upper * others + n * by_item)
+    high = n * (lower * by_item - error) / (others + n * lower * by_item)
+    of_mean = tuple(k * end / (1 + (k - 1) * end) for end in (low, high))
+    return Intraclass(single, mean, (low, high), of_mean)  # type: ignore[arg-type]
+
+
+FEWEST_EFFECTIVE: Mapping[Scale, float] = {"nominal": 14, "ordinal": 10, "interval": 12}
+"""Units that the scatter of ratings has to come from, by how distances are measured."""
+MOST_LEFT_OUT = 1000
+"""Units that are left out in turn at most; of more, as many groups of units are."""
 
 
 def item_interval(
     coefficient: Callable[[Floats, Floats], float | None],
     ratings: Floats,
-    rng: np.random.Generator,
-    replicates: int = 1000,
-) -> tuple[float, float] | str:
-    """Return the interval of a coefficient of ratings; as :func:`bootstrap_interval`, and quicker.
+    units: NDArray[np.int64] | None = None,
+    scale: Scale | None = "nominal",
+    fewest: int = FEWEST,
+) -> Interval | str:
+    """Return the interval of a coefficient of ratings over units of items, or why there is none.
 
-    Items with the same ratings are counted, not listed: a table of few levels has few kinds of
-    items, however many items it has.
+    Each unit is left out in turn (:func:`~trustassay.statistics.intervals.jackknife_interval`, on
+    Fisher's scale). Units with the same ratings are counted, not listed: a table of few levels has
+    few kinds of items, however many items it has.
 
     Args:
-        coefficient: that of ratings of shape (raters, k), of which the item at each place counts as
-            often as it is drawn, shape (k,).
+        coefficient: that of ratings of shape (raters, k), of which the item at each place counts
+            ``times``, shape (k,); at most 1.
         ratings: shape (raters, n), NaN where a rater left an item out.
+        units: the number of each item's unit, below 0 for one by itself, shape (n,).
+        scale: by which the coefficient measures distances from what chance gives; ``None`` if
+            chance depends little on how ratings scatter, as that of AC1.
+        fewest: units below which there is none.
+
+    There is none where nearly all ratings are the same: the coefficient is then that of the few
+    units that are not, and others were not seen (:func:`_effective_units`).
     """
+    n = ratings.shape[1]
+    own = np.full(n, -1) if units is None else np.asarray(units)
+    own = np.where(own < 0, own.max(initial=-1) + 1 + np.arange(n), own)
+    _, own = np.unique(own, return_inverse=True)
+    count, worth = int(own.max(initial=-1)) + 1, unit_mean(np.zeros(n), own).units if n else 0.0
+    # Where distances are squared, few ratings far from the others decide.
+    fewest = max(fewest, FEWEST_FOR_MEANS) if scale == "interval" else fewest
+    if reason := too_few_units(n, count, worth, fewest, "items"):
+        return reason
+    if scale and _effective_units(ratings, own, scale) < FEWEST_EFFECTIVE[scale]:
+        return "nearly all ratings are the same: too few units differ from them"
     listed = np.where(np.isnan(ratings), np.inf, ratings)  # a NaN would equal no other
     kinds, which = np.unique(listed, axis=1, return_inverse=True)
     kinds, which = np.where(np.isinf(kinds), np.nan, kinds), which.ravel()
+    times: Floats = np.bincount(which, minlength=kinds.shape[1]).astype(np.float64)
+    if count > MOST_LEFT_OUT:
+        own, count = own % MOST_LEFT_OUT, MOST_LEFT_OUT
+    order = np.argsort(own, kind="stable")
+    ends = np.searchsorted(own[order], np.arange(1, count))
+    alike = Counter(tuple(sorted(part.tolist())) for part in np.split(which[order], ends))
+    without = []
+    for unit in alike:
+        left = times - np.bincount(unit, minlength=len(times))
+        there = left > 0
+        without.append(coefficient(kinds[:, there], left[there]))
+    value = coefficient(kinds, times)
+    if value is None or any(one is None for one in without):
+        return "not defined without one of the units: nearly all ratings are the same"
+    values = np.repeat(np.array(without, dtype=float), list(alike.values()))
+    found = jackknife_interval(value, values, "fisher")
+    return found or "raters agree on nearly all items, and how often not is not known"
 
-    def drawn(places: NDArray[np.int64]) -> float | None:
-        times = np.bincount(which[places], minlength=kinds.shape[1])
-        there = np.flatnonzero(times)
-        return coefficient(kinds[:, there], times[there].astype(float))
 
-    return bootstrap_interval(drawn, ratings.shape[1], rng, replicates)
+def _effective_units(ratings: Floats, units: NDArray[np.int64], scale: Scale) -> float:
+    """Return how many units the scatter of the ratings comes from, (sum s)^2 / sum s^2.
+
+    s is the sum of a unit's squared distances from the mean, of categories those of their
+    indicators. It is the number of units of the rarer kind where most are of one.
+    """
+    raters, items = np.nonzero(~np.isnan(ratings))
+    values = ratings[raters, items]
+    known, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    if scale == "nominal":
+        share = counts / len(values)
+        apart: Floats = (1 - 2 * share + float((share**2).sum()))[place]
+    else:
+        at = _positions(known, counts.astype(np.float64), scale)[place]
+        apart = (at - at.mean()) ** 2
+    scatter = np.bincount(units[items], apart, minlength=int(units.max()) + 1)
+    squares = float((scatter**2).sum())
+    return float(scatter.sum()) ** 2 / squares if squares else 0.0
+
+
+def _disagreements(size: int, weights: Weights) -> Floats:
+    """Return the weights of disagreement of categories by their places, shape (size, size)."""
+    distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
+    if weights == "none":
+        return np.asarray(distance > 0, dtype=np.float64)
+    return np.asarray(distance**2 if weights == "quadratic" else distance, dtype=np.float64)
 
 
 def _times(times: ArrayLike | None, n: int) -> Floats:

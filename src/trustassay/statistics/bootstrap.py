@@ -1,4 +1,4 @@
-"""The nonparametric bootstrap: of sums, in one pass and bounded memory."""
+"""The nonparametric bootstrap (Efron 1979)."""
 
 from __future__ import annotations
 
@@ -11,82 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from trustassay.statistics.distributions import student_t_quantile
 
-__all__ = ["BootstrapSums", "expanded_interval", "percentile_interval", "resampled_means"]
+__all__ = ["expanded_interval", "percentile_interval", "resampled_means"]
 
 Floats = NDArray[np.float64]
 
-CHUNK = 4096
 DRAWN_AT_ONCE = 4_000_000
 """Numbers of the largest matrix of draws that is held."""
-
-
-class BootstrapSums:
-    """Sums of rows over a data set, and over bootstrap resamples of it (Efron 1979).
-
-    Rows arrive in order, in pieces of any size. For each replicate the ``n`` draws with
-    replacement are first shared out among blocks of 4,096 rows by sequential binomials (which is
-    the multinomial distribution, exactly) and then among the rows of a block, so only one block is
-    ever held. The result depends on the order of rows and the generator alone.
-
-    Args:
-        n: number of rows that will be added in all.
-        width: columns of a row.
-        rng: source of randomness.
-        replicates: number of resamples, B.
-
-    After :meth:`finish`, ``total`` has shape (width,) and ``resampled`` shape (B, width).
-    """
-
-    def __init__(
-        self, n: int, width: int, rng: np.random.Generator, replicates: int = 1000
-    ) -> None:
-        self.total: Floats = np.zeros(width)
-        self.resampled: Floats = np.zeros((replicates, width))
-        self._rng = rng
-        self._rows_left = n
-        self._draws_left = np.full(replicates, n, dtype=np.int64)
-        self._pieces: list[Floats] = []
-        self._held = 0
-
-    def add(self, rows: Floats) -> None:
-        """Take a copy of the next rows, shape (m, width).
-
-        Raises:
-            ValueError: more rows than were announced.
-        """
-        if len(rows) + self._held > self._rows_left:
-            raise ValueError("more rows than announced")
-        self._pieces.append(np.array(rows, dtype=np.float64))
-        self._held += len(rows)
-        while self._held >= CHUNK:
-            held = np.concatenate(self._pieces)
-            self._count_in(held[:CHUNK])
-            self._pieces = [held[CHUNK:]]
-            self._held -= CHUNK
-
-    def finish(self) -> None:
-        """Count in what is held back.
-
-        Raises:
-            ValueError: fewer rows than were announced.
-        """
-        if self._held != self._rows_left:
-            raise ValueError("fewer rows than announced")
-        if self._held:
-            self._count_in(np.concatenate(self._pieces))
-        self._pieces, self._held = [], 0
-
-    def _count_in(self, block: Floats) -> None:
-        size = len(block)
-        drawn = self._rng.binomial(self._draws_left, size / self._rows_left)
-        self._draws_left -= drawn
-        self._rows_left -= size
-        counts = np.empty((len(drawn), size))
-        for replicate, draws in enumerate(drawn):
-            picks = self._rng.integers(0, size, draws)
-            counts[replicate] = np.bincount(picks, minlength=size)
-        self.total += block.sum(axis=0)
-        self.resampled += counts @ block
 
 
 def resampled_means(

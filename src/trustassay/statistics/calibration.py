@@ -7,10 +7,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trustassay.statistics.intervals import (
+    FEWEST,
+    Interval,
+    RowSums,
+    Term,
+    mean_interval,
+    sum_interval,
+)
+
 __all__ = [
     "BINS",
     "ReliabilityBin",
     "balanced_accuracy",
+    "balanced_accuracy_interval",
     "calibration_error",
     "places_in_bins",
     "reliability_bins",
@@ -78,3 +88,42 @@ def balanced_accuracy(chances: ArrayLike, truth: ArrayLike, threshold: float = 0
     if not true.any() or true.all():
         return None
     return float((said[true].mean() + (~said[~true]).mean()) / 2)
+
+
+def balanced_accuracy_interval(
+    chances: ArrayLike, truth: ArrayLike, units: NDArray[np.int64], threshold: float = 0.5
+) -> Interval | None:
+    """Return the interval of :func:`balanced_accuracy`, of both accuracies' own intervals (Zou and
+    Donner 2008).
+
+    Args:
+        units: the number of each pair's unit, below 0 for one by itself, shape (n,).
+
+    ``None`` where pairs of one of the classes are of fewer than 20 units of equal size.
+    """
+    said = np.asarray(chances, dtype=np.float64) >= threshold
+    true = np.asarray(truth, dtype=np.float64) > 0
+    rows = np.column_stack([true, true & said, ~true, ~true & ~said]).astype(np.float64)
+    sums = RowSums(4)
+    sums.add(rows, units)
+    if not sums.total[[0, 2]].all():
+        return None
+    columns = np.eye(4)
+    means = [sums.ratio(columns[at + 1], columns[at]) for at in (0, 2)]
+    if min(mean.units for mean in means) < FEWEST - 1e-9:
+        return None
+    gradients = np.array(
+        [
+            (columns[at + 1] - mean.mean * columns[at]) / sums.total[at]
+            for at, mean in zip((0, 2), means, strict=True)
+        ]
+    )
+    covariance = sums.covariance(gradients)
+    errors = np.sqrt(np.maximum(covariance.diagonal(), 0.0))  # rounding may leave one below 0
+    scale = np.outer(errors, errors)
+    correlation = np.divide(covariance, scale, out=np.zeros((2, 2)), where=scale > 0)
+    np.fill_diagonal(correlation, 1.0)
+    low, high = sum_interval(
+        [Term(mean.mean, mean_interval(*mean), 0.5) for mean in means], correlation
+    )
+    return max(low, 0.0), min(high, 1.0)

@@ -6,7 +6,7 @@ import math
 from functools import cache
 from statistics import NormalDist
 
-__all__ = ["incomplete_beta", "normal_quantile", "student_t_quantile"]
+__all__ = ["f_quantile", "incomplete_beta", "normal_quantile", "student_t_quantile"]
 
 STEPS = 20_000
 """Terms of the continued fraction at most; it takes about the root of the larger parameter."""
@@ -42,6 +42,23 @@ def student_t_quantile(p: float, freedom: int) -> float:
 def _upper_tail(t: float, freedom: int) -> float:
     """Return P(T > t) for t >= 0: half of the incomplete beta I_x(v/2, 1/2), x = v/(v + t^2)."""
     return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
+
+
+def f_quantile(p: float, above: float, below: float) -> float:
+    """Return the p-quantile of F, 0 < p < 1, with degrees of freedom above 0, whole or not.
+
+    P(F <= x) = I_y(above / 2, below / 2) with y = above x / (above x + below); found by halving.
+    """
+    if not 0 < p < 1 or min(above, below) <= 0:
+        raise ValueError("expected 0 < p < 1 and degrees of freedom above 0")
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        beyond = incomplete_beta(above / 2, below / 2, middle) > p
+        low, high = (low, middle) if beyond else (middle, high)
+    return below * low / (above * (1 - low))
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:

@@ -7,12 +7,12 @@ All are computed from sums, without resampling, so they take no time and depend 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from trustassay.statistics.distributions import (
     incomplete_beta,
@@ -26,13 +26,19 @@ __all__ = [
     "Interval",
     "RowSums",
     "Term",
+    "UnitMean",
     "binomial_interval",
+    "bounded_interval",
     "fewest_for_quantile",
+    "jackknife_interval",
     "mean_interval",
     "quantile_interval",
     "sum_interval",
     "t_interval",
     "too_few",
+    "too_few_units",
+    "unit_mean",
+    "unit_quantile_interval",
     "wilson_interval",
 ]
 
@@ -57,23 +63,67 @@ def too_few(what: str, there: int, needed: int) -> str | None:
     return f"too few {what}: {there:,}; at least {needed:,} are needed" if there < needed else None
 
 
-class RowSums:
-    """Sums of rows and of their products, in one pass and the memory of one matrix.
+def too_few_units(
+    samples: int, units: int, worth: float, needed: int, what: str = "samples"
+) -> str | None:
+    """Return why a figure has no interval, or ``None`` if there are enough samples; of those that
+    share units, enough units of equal size that they are worth (:class:`UnitMean`).
+    """
+    if units == samples:
+        return too_few(what, samples, needed)
+    return too_few("independent units (of equal size)", math.floor(worth + 1e-9), needed)
 
-    ``total`` has shape (width,), ``products`` shape (width, width), the sum of each row's outer
-    product with itself. They give the variance of any smooth function of the sums.
+
+class RowSums:
+    """Sums of rows, and of the products of units, in one pass.
+
+    A unit is what is independent of all others: a row by itself, or several rows together, as all
+    answers to a question. ``n`` counts rows, ``total`` is their sum, shape (width,), and ``alone``
+    the sum of those that are a unit by themselves. With the products of the units' own sums it
+    gives the variance of any smooth function of the sums. Only the sums of units of several rows
+    are held; the others take the memory of one matrix.
     """
 
     def __init__(self, width: int) -> None:
         self.n = 0
         self.total: Floats = np.zeros(width)
-        self.products: Floats = np.zeros((width, width))
+        self.alone: Floats = np.zeros(width)
+        self._rows_alone = 0
+        self._products: Floats = np.zeros((width, width))
+        self._held: dict[int, Floats] = {}
 
-    def add(self, rows: Floats) -> None:
-        """Count in more rows, shape (m, width)."""
+    def add(self, rows: Floats, units: NDArray[np.int64] | None = None) -> None:
+        """Count in more rows, shape (m, width).
+
+        Args:
+            units: the number of each row's unit, below 0 for a row by itself, shape (m,);
+                ``None`` if all are.
+        """
         self.n += len(rows)
         self.total += rows.sum(axis=0)
-        self.products += rows.T @ rows
+        alone = rows if units is None else rows[units < 0]
+        self.alone += alone.sum(axis=0)
+        self._rows_alone += len(alone)
+        self._products += alone.T @ alone
+        if units is None or len(alone) == len(rows):
+            return
+        together = units >= 0
+        numbers, place = np.unique(units[together], return_inverse=True)
+        sums = np.zeros((len(numbers), len(self.total)))
+        np.add.at(sums, place, rows[together])
+        for number, row in zip(numbers.tolist(), sums, strict=True):
+            known = self._held.get(number)
+            self._held[number] = row if known is None else known + row
+
+    @property
+    def units(self) -> int:
+        """The number of units."""
+        return self._rows_alone + len(self._held)
+
+    @property
+    def several(self) -> Floats:
+        """The sums of the units of several rows, shape (units of several rows, width)."""
+        return np.array(list(self._held.values())).reshape(-1, len(self.total))
 
     def covariance(self, gradients: Floats) -> Floats:
         """Return the covariances of figures with these gradients by the sums, shape (f, f).
@@ -81,15 +131,66 @@ class RowSums:
         Args:
             gradients: derivative of each figure by each sum, shape (f, width).
 
-        The infinitesimal jackknife (Efron and Tibshirani 1993, sec. 21): a row r moves a figure
-        by g r, and the figure's variance is the sum of the squares of these about their mean. It
-        is that of draws with replacement, with n and not n - 1. Of no row at all it is 0.
+        The infinitesimal jackknife (Efron and Tibshirani 1993, sec. 21): a unit with the sum r
+        moves a figure by g r, and the figure's variance is the sum of the squares of these about
+        their mean. It is that of draws with replacement, with n and not n - 1. Of no row at all it
+        is 0.
         """
         if not self.n:
             return np.zeros((len(gradients), len(gradients)))
         moved = gradients @ self.total
-        found: Floats = gradients @ self.products @ gradients.T - np.outer(moved, moved) / self.n
+        several = self.several
+        products = self._products + several.T @ several
+        found: Floats = gradients @ products @ gradients.T - np.outer(moved, moved) / self.units
         return found
+
+    def ratio(self, above: Floats, below: Floats) -> UnitMean:
+        """Return the ratio of two sums, with the variance of its linear form (Cochran 1977, sec.
+        6.3); a unit's size is its own sum below.
+
+        Args:
+            above, below: how often each column counts in the sum, shape (width,); the sum below
+                must not be 0.
+        """
+        whole = float(below @ self.total)
+        ratio = float(above @ self.total) / whole
+        gradient = (above - ratio * below) / whole
+        variance = max(float(self.covariance(gradient[None])[0, 0]), 0.0)
+        squares = float(((self.several @ below) ** 2).sum() + below @ self._products @ below)
+        return UnitMean(ratio, variance, whole**2 / squares)
+
+
+class UnitMean(NamedTuple):
+    """A mean of numbers, its variance, and how many units of equal size their units are worth:
+    (sum of the sizes)^2 / sum of their squares (Kish 1965), which is their number if all are equal.
+    """
+
+    mean: float
+    variance: float
+    units: float
+
+
+def unit_mean(values: Floats, units: NDArray[np.int64] | None = None) -> UnitMean:
+    """Return the mean of n numbers, 1 or more, and its variance over their units.
+
+    Args:
+        values: shape (n,). units: as for :meth:`RowSums.add`, shape (n,).
+
+    The mean is that of the numbers, so a unit of several counts as often. Its variance is the sum
+    over units of (sum of the unit's numbers less their mean)^2 over n^2 (Cochran 1977, sec. 9A.3),
+    which for numbers by themselves is their mean square about the mean over n.
+    """
+    mean = float(values.mean())
+    apart = values - mean
+    if units is None or not (units >= 0).any():
+        return UnitMean(mean, float((apart**2).mean()) / len(values), len(values))
+    alone = units < 0
+    place = np.unique(units[~alone], return_inverse=True)[1]
+    sums, sizes = np.bincount(place, apart[~alone]), np.bincount(place)
+    squares = float((apart[alone] ** 2).sum() + (sums**2).sum())
+    n = len(values)
+    worth = n**2 / float(alone.sum() + (sizes.astype(np.float64) ** 2).sum())
+    return UnitMean(mean, squares / n**2, worth)
 
 
 def wilson_interval(successes: float, n: float, level: float = 0.95) -> Interval:
@@ -150,13 +251,13 @@ def _upper_bound(x: float, n: float, tail: float, guess: float) -> float:
     return p
 
 
-def mean_interval(mean: float, variance: float, n: int, level: float = 0.95) -> Interval:
+def mean_interval(mean: float, variance: float, n: float, level: float = 0.95) -> Interval:
     """Return the interval of a mean of n independent numbers between 0 and 1.
 
     Args:
         mean: from 0 to 1. It may be another figure between 0 and 1 that n samples make up.
         variance: the variance of the mean, the n numbers' mean square about it over n.
-        n: the numbers, 1 or more.
+        n: the numbers, 1 or more; those of units, what these are worth (:class:`UnitMean`).
 
     Numbers that are all 0 or 1 have the variance m (1 - m) / n; others have a share d of that,
     the design effect, and tell as much as n / d numbers of 0 and 1 do (Korn and Graubard 1998).
@@ -191,7 +292,7 @@ def mean_interval(mean: float, variance: float, n: int, level: float = 0.95) -> 
     return binomial_interval(mean * told, told, level)
 
 
-def t_interval(mean: float, variance: float, n: int, level: float = 0.95) -> Interval | None:
+def t_interval(mean: float, variance: float, n: float, level: float = 0.95) -> Interval | None:
     """Return Student's interval of a mean of n numbers that have no bounds.
 
     ``variance`` is as in :func:`mean_interval`. ``None`` for a single number, and where all are
@@ -201,6 +302,59 @@ def t_interval(mean: float, variance: float, n: int, level: float = 0.95) -> Int
         return None
     reach = student_t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance * n / (n - 1))
     return mean - reach, mean + reach
+
+
+def bounded_interval(
+    mean: UnitMean, bounds: tuple[float, float] | None, level: float = 0.95
+) -> Interval | None:
+    """Return the interval of a mean of numbers between bounds, :func:`mean_interval` of where it
+    lies between them; of numbers without finite bounds :func:`t_interval`.
+    """
+    if bounds is None or not all(map(math.isfinite, bounds)):
+        return t_interval(*mean, level)
+    least, width = bounds[0], bounds[1] - bounds[0]
+    share = min(max((mean.mean - least) / width, 0.0), 1.0)
+    low, high = mean_interval(share, mean.variance / width**2, mean.units, level)
+    return least + width * low, least + width * high
+
+
+Transform = Literal["none", "fisher", "log", "logit"]
+TRANSFORMS: Mapping[Transform, tuple[Callable[[Floats], Floats], Callable[[float], float]]] = {
+    "none": (lambda x: x, lambda x: x),
+    "fisher": (np.arctanh, math.tanh),
+    "log": (np.log, math.exp),
+    "logit": (lambda x: np.log(x / (1 - x)), lambda x: 1 / (1 + math.exp(-x))),
+}
+
+
+def jackknife_interval(
+    value: float, without: ArrayLike, transform: Transform = "none", level: float = 0.95
+) -> Interval | None:
+    """Return the interval of a figure from what it is without each unit (Tukey 1958; Miller 1974).
+
+    Args:
+        value: the figure of all units. without: that of all but one, shape (units,); or but one of
+            as many groups of units.
+        transform: the scale on which it is symmetric: Fisher's, of figures between -1 and 1, the
+            logarithm, of figures above 0, or the logit, of figures between 0 and 1.
+
+    The variance on that scale is (n - 1) / n times the sum of squares of ``without`` about its
+    mean, and the quantile is Student's with n - 1 degrees of freedom. ``None`` of fewer than two
+    units, where nothing changes without any unit, and where a value lies at an end of the scale or
+    beyond.
+    """
+    forth, back = TRANSFORMS[transform]
+    left = np.asarray(without, dtype=np.float64)
+    n = len(left)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        middle, moved = float(forth(np.array([value]))[0]), forth(left)
+    if n < 2 or not math.isfinite(middle) or not np.isfinite(moved).all():
+        return None
+    error = math.sqrt((n - 1) * float(moved.var()))
+    if error <= SAME:
+        return None
+    reach = student_t_quantile((1 + level) / 2, n - 1) * error
+    return back(middle - reach), back(middle + reach)
 
 
 class Term(NamedTuple):
@@ -248,6 +402,30 @@ def quantile_interval(ordered: Floats, q: float, level: float = 0.95) -> Interva
     places = (_place(n, q, 1 - tail), _place(n, q, tail))
     low, high = np.interp(places, np.arange(1, n + 1), ordered)
     return float(low), float(high)
+
+
+def unit_quantile_interval(
+    values: Floats, units: NDArray[np.int64], q: float, level: float = 0.95
+) -> Interval | None:
+    """Return the interval of the q-quantile, 0 < q < 1, of values that belong to units.
+
+    Args:
+        values: shape (n,). units: as for :meth:`RowSums.add`, shape (n,).
+
+    The share of values up to the quantile is a mean over units; the bounds are the quantiles at the
+    bounds of its interval (Woodruff 1952). Where every value is a unit by itself this is
+    :func:`quantile_interval`. ``None`` where a bound lies beyond the values.
+    """
+    mean, variance, worth = unit_mean((values <= np.quantile(values, q)).astype(np.float64), units)
+    if worth == len(values):
+        return quantile_interval(np.sort(values), q, level)
+    if worth < fewest_for_quantile(q, level):
+        return None
+    low, high = mean_interval(mean, variance, worth, level)
+    if high >= 1 or low <= 0:
+        return None
+    found = np.quantile(values, (low, high))
+    return float(found[0]), float(found[1])
 
 
 def fewest_for_quantile(q: float, level: float = 0.95) -> int:

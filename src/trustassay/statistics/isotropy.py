@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import BootstrapSums, percentile_interval
-from trustassay.statistics.regression import student_t_quantile
+from trustassay.statistics.intervals import FEWEST_FOR_MEANS, bounded_interval, unit_mean
 
 __all__ = [
     "Cosines",
@@ -30,8 +29,9 @@ Floats = NDArray[np.float64]
 
 SAME = 1e-5
 """A displacement no longer than this is none: what rounding of stored vectors can do."""
-GROUPS = 20
-"""Groups of texts that are left out in turn, for the intervals of the spectrum."""
+DEGREES, COSINE, SHARE = (0.0, 180.0), (-1.0, 1.0), (0.0, 1.0)
+"""Bounds of the figures that have intervals. Those of the spectrum have none, since it is that of
+many more texts only from hundreds on; nor have the figures that only few texts far out decide."""
 
 
 class Estimate(NamedTuple):
@@ -133,14 +133,14 @@ def _unit(vectors: Floats) -> Floats:
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
 
 
-def isotropy(
-    originals: ArrayLike, perturbed: ArrayLike, rng: np.random.Generator, replicates: int = 1000
-) -> Isotropy:
+def isotropy(originals: ArrayLike, perturbed: ArrayLike, rng: np.random.Generator) -> Isotropy:
     """Return the figures of t texts with n perturbed versions each.
 
     Args:
         originals: shape (t, d). perturbed: shape (t, n, d).
-        rng: for the bootstrap over texts and the isotropic cloud.
+        rng: for the isotropic cloud.
+
+    Intervals are over texts, from 40 on.
 
     Raises:
         ValueError: shapes that do not fit, or no text or no perturbation.
@@ -154,12 +154,13 @@ def isotropy(
     angles = np.where(moved, angles_degrees(o[:, None, :], p), 0.0)
     cones = np.where(moved.any(axis=1), angles_degrees(o, p.mean(axis=1)), 0.0)
     cosines = _cosines(angles, cones)
-    rows = np.column_stack([1 - moved.mean(axis=1), angles.mean(axis=1), cones, cosines])
     shape = expected = None
     if moved.any():
-        shape = _shape(moves, moved, rng, replicates)
-        expected = _shape(_random_versions(o, angles, rng) - o[:, None, :], moved, rng, replicates)
-    unchanged, angle, cone, mean, deviation, of_mean, below = _means(rows, rng, replicates)
+        shape = _shape(moves, moved)
+        expected = _shape(_random_versions(o, angles, rng) - o[:, None, :], moved)
+    mean, deviation, of_mean, below = map(_mean, cosines.T)
+    # Of fewer texts that moved, the bounds of an angle make its interval far too wide.
+    degrees = DEGREES if moved.any(axis=1).sum() >= FEWEST_FOR_MEANS else None
     error = float(cosines[:, 0].std(ddof=1) / np.sqrt(len(o))) if len(o) > 1 else None
     return Isotropy(
         texts=p.shape[0],
@@ -167,9 +168,9 @@ def isotropy(
         width=p.shape[2],
         angles=angles.ravel(),
         cones=cones,
-        unchanged=unchanged,
-        angle=angle,
-        cone=cone,
+        unchanged=_mean(1 - moved.mean(axis=1), SHARE),
+        angle=_mean(angles.mean(axis=1), degrees),
+        cone=_mean(cones, degrees),
         within=float(cones.max()),
         cosines=Cosines(mean, deviation, of_mean, below, error),
         shape=shape,
@@ -192,40 +193,30 @@ def _random_versions(o: Floats, angles: Floats, rng: np.random.Generator) -> Flo
     return np.asarray(np.cos(turn) * o[:, None, :] + np.sin(turn) * across)
 
 
-def _shape(
-    moves: Floats, moved: NDArray[np.bool_], rng: np.random.Generator, replicates: int
-) -> Shape:
+def _shape(moves: Floats, moved: NDArray[np.bool_]) -> Shape:
     """Return the shape of displacements (t, n, d), of which those that moved count."""
     own = moved.sum(axis=1)
     sums = np.linalg.norm(np.where(moved[..., None], _unit(moves), 0.0).sum(axis=1), axis=1)
     some, several = own > 0, own > 1
-    displacement = (sums[some] / own[some])[:, None]
     cosine = None
     if several.any():
         pairs = own[several] * (own[several] - 1)
-        cosines = ((sums[several] ** 2 - own[several]) / pairs)[:, None]
-        cosine = _means(cosines, rng, replicates)[0]
-    clouds = [moves[i][moved[i]] for i in np.flatnonzero(some)]
-    largest, dimensions = _jackknifed(clouds)
+        cosine = _mean((sums[several] ** 2 - own[several]) / pairs, COSINE)
+    found = spectrum(moves[moved])
     return Shape(
-        _means(displacement, rng, replicates)[0],
+        _mean(sums[some] / own[some], SHARE),
         cosine,
-        largest,
-        dimensions,
-        spectrum(np.concatenate(clouds)),
+        Estimate(found.largest, None),
+        Estimate(found.dimensions, None),
+        found,
     )
 
 
-def _means(rows: Floats, rng: np.random.Generator, replicates: int) -> list[Estimate]:
-    """Return the mean of each column with its bootstrap interval over texts."""
-    sums = BootstrapSums(len(rows), rows.shape[1], rng, replicates)
-    sums.add(rows)
-    sums.finish()
-    estimates = []
-    for value, resampled in zip(rows.mean(axis=0), sums.resampled.T / len(rows), strict=True):
-        interval = percentile_interval(resampled) if len(rows) > 1 else None
-        estimates.append(Estimate(float(value), interval))
-    return estimates
+def _mean(values: Floats, bounds: tuple[float, float] | None = None) -> Estimate:
+    """Return the mean over texts; with its interval where there are bounds and enough texts."""
+    mean = unit_mean(values)
+    few = bounds is None or len(values) < FEWEST_FOR_MEANS
+    return Estimate(mean.mean, None if few else bounded_interval(mean, bounds))
 
 
 def spectrum(displacements: ArrayLike) -> Spectrum:
@@ -240,27 +231,3 @@ def spectrum(displacements: ArrayLike) -> Spectrum:
     if values.sum() <= 0:
         raise ValueError("expected a displacement that is not zero")
     return Spectrum(values / values.sum())
-
-
-def _jackknifed(clouds: list[Floats]) -> list[Estimate]:
-    """Return the figures of the spectrum with intervals from leaving out groups of texts.
-
-    A bootstrap would draw texts twice, which by itself makes a cloud look flatter.
-    """
-    whole = spectrum(np.concatenate(clouds))
-    values = np.array([whole.largest, whole.dimensions])
-    groups = min(GROUPS, len(clouds))
-    if groups < 3:
-        return [Estimate(float(value), None) for value in values]
-    without = []
-    for group in range(groups):
-        left = [cloud for i, cloud in enumerate(clouds) if i % groups != group]
-        found = spectrum(np.concatenate(left))
-        without.append([found.largest, found.dimensions])
-    errors = np.sqrt((groups - 1) * np.var(without, axis=0))
-    reach = student_t_quantile(0.975, groups - 1) * errors
-    low = np.maximum(values - reach, [0.0, 1.0])
-    high = np.minimum(values + reach, [1.0, np.inf])
-    return [
-        Estimate(float(v), (float(a), float(b))) for v, a, b in zip(values, low, high, strict=True)
-    ]

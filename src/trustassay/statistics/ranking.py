@@ -1,7 +1,7 @@
 """Models ranked by their mean score over the same questions, and how sure that is.
 
-All resamples draw whole questions, so that every model is drawn with the same ones: what is common
-to the answers of a question cancels out (the paired bootstrap, Efron 1979).
+Whole questions are compared, those of all models together: what is common to the answers of a
+question cancels out.
 """
 
 from __future__ import annotations
@@ -12,36 +12,58 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import percentile_interval, resampled_means
+from trustassay.statistics.bootstrap import resampled_means
+from trustassay.statistics.clusters import holm
+from trustassay.statistics.comparison import mean_of_differences, sign_flip_ps
 from trustassay.statistics.correlation import kendall_tau_b, spearman
-from trustassay.statistics.intervals import FEWEST
+from trustassay.statistics.intervals import (
+    FEWEST,
+    FEWEST_FOR_MEANS,
+    Interval,
+    bounded_interval,
+    too_few,
+    unit_mean,
+)
 
-__all__ = ["Agreement", "Difference", "RankedModels", "ordered_alike", "rank_models", "truth_of"]
+__all__ = [
+    "Agreement",
+    "PairDifference",
+    "RankedModels",
+    "ordered_alike",
+    "rank_models",
+    "truth_of",
+]
 
 Floats = NDArray[np.float64]
-Interval = tuple[float, float]
 REPLICATES = 2000
+FLIPS = 9_999
+FLIPS_A_PAIR = 100
+"""Sign flips for each pair of models, where there are more than a hundred: with too few, no p-value
+would be small enough for so many tests."""
+SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
-class Difference:
-    """Two models by their places in the ranking, the better one first, and how far apart they are.
+class PairDifference:
+    """Two models by their places in the ranking, the better one first, and their difference.
 
-    ``apart`` says whether the interval leaves out 0: whether they can be told apart. Of fewer than
-    :data:`~trustassay.statistics.intervals.FEWEST` questions they never can: not ``enough``.
+    interval: that of the mean of paired differences, ``None`` with the reason in ``without``.
+    p: two-sided, that the two are equal, by sign flips over questions; corrected for the number of
+    pairs of models (Holm 1979). Below :data:`~trustassay.statistics.intervals.FEWEST` questions it
+    is 1.
     """
 
     better: int
     worse: int
     value: float
-    interval: Interval
-    enough: bool = True
+    interval: Interval | None
+    without: str | None
+    p: float
 
     @property
     def apart(self) -> bool:
-        """Whether the two can be told apart at 95 %."""
-        low, high = self.interval
-        return self.enough and (low > 0 or high < 0)
+        """Whether the two differ significantly, at 5 % over all pairs of models together."""
+        return self.p <= SIGNIFICANT
 
 
 @dataclass(frozen=True)
@@ -50,25 +72,26 @@ class Agreement:
 
     kendall: float | None
     spearman: float | None
-    kendall_interval: Interval | None
-    spearman_interval: Interval | None
 
 
 @dataclass(frozen=True)
 class RankedModels:
     """M models, best first.
 
-    order: their places in the input. means and intervals: of each, in the new order.
-    probabilities: shape (M, M), of model m having rank r; rows sum to 1, and so do columns.
+    order: their places in the input. means and intervals: of each, in the new order; an interval is
+    ``None`` where there are too few questions, for the reason ``without``.
+    probabilities: shape (M, M), of model m having rank r in resamples of the questions; rows sum to
+    1, and so do columns. ``None`` below :data:`~trustassay.statistics.intervals.FEWEST` questions.
     differences: of every two models.
     truth: the mean truth of each, where it is known; agreement: of means and truth.
     """
 
     order: tuple[int, ...]
     means: Floats
-    intervals: tuple[Interval, ...]
-    probabilities: Floats
-    differences: tuple[Difference, ...]
+    intervals: tuple[Interval | None, ...]
+    without: str | None
+    probabilities: Floats | None
+    differences: tuple[PairDifference, ...]
     truth: Floats | None = None
     agreement: Agreement | None = None
 
@@ -79,17 +102,20 @@ def rank_models(
     *,
     lower_is_better: bool = False,
     truth: ArrayLike | None = None,
-    replicates: int = REPLICATES,
+    bounds: tuple[float, float] | None = None,
 ) -> RankedModels:
     """Rank models by their mean score.
 
     Args:
         scores: shape (M, n), of M models for the same n questions; finite.
         truth: what is true of the same answers, as the share of right ones; higher is better.
-        replicates: bootstrap resamples, B.
+        bounds: between which all scores lie; ``None`` where they have none.
 
-    Equal means keep the order of the input, and share their ranks in the probabilities. A single
-    question gives intervals without width.
+    The interval of a mean is that of a run's summary
+    (:func:`~trustassay.statistics.intervals.mean_interval`), that of a difference that of a paired
+    mean (:func:`~trustassay.statistics.comparison.mean_of_differences`).
+
+    Equal means keep the order of the input, and share their ranks in the probabilities.
 
     Raises:
         ValueError: no model or no question, or the shapes differ.
@@ -103,38 +129,48 @@ def rank_models(
     sign = -1.0 if lower_is_better else 1.0
     order = np.argsort(-sign * s.mean(axis=1), kind="stable")
     s = s[order]
-    both = s if t is None else np.concatenate([s, t[order]])
-    drawn = np.concatenate(list(resampled_means(both, rng, replicates)))
-    m = len(s)
-    means, drawn_means = s.mean(axis=1), drawn[:, :m]
+    n = s.shape[1]
+    without = too_few("questions", n, FEWEST_FOR_MEANS)
+    probabilities = None
+    if n >= FEWEST:
+        drawn = np.concatenate(list(resampled_means(s, rng, REPLICATES)))
+        probabilities = _rank_probabilities(sign * drawn)
+    means = s.mean(axis=1)
+    true_means = None if t is None else t[order].mean(axis=1)
     agreement = None
-    true_means = None
-    if t is not None:
-        true_means = both[m:].mean(axis=1)
-        agreement = _agreement(sign * means, true_means, sign * drawn_means, drawn[:, m:])
+    if true_means is not None:
+        agreement = Agreement(
+            kendall_tau_b(sign * means, true_means), spearman(sign * means, true_means)
+        )
     return RankedModels(
         tuple(order.tolist()),
         means,
-        tuple(_interval(column) for column in drawn_means.T),
-        _rank_probabilities(sign * drawn_means),
-        tuple(
-            _difference(i, j, means, drawn_means, enough=s.shape[1] >= FEWEST)
-            for i, j in combinations(range(m), 2)
-        ),
+        tuple(None if without else bounded_interval(unit_mean(row), bounds) for row in s),
+        without,
+        probabilities,
+        tuple(_differences(s, rng, bounds)),
         true_means,
         agreement,
     )
 
 
-def _difference(i: int, j: int, means: Floats, drawn: Floats, *, enough: bool) -> Difference:
-    interval = _interval(drawn[:, i] - drawn[:, j])
-    return Difference(i, j, float(means[i] - means[j]), interval, enough)
-
-
-def _interval(values: Floats) -> Interval:
-    found = percentile_interval(values)
-    assert found is not None  # of finite means
-    return found
+def _differences(
+    s: Floats, rng: np.random.Generator, bounds: tuple[float, float] | None
+) -> list[PairDifference]:
+    m, n = s.shape
+    pairs = list(combinations(range(m), 2))
+    if not pairs:
+        return []
+    apart = np.array([s[i] - s[j] for i, j in pairs])
+    largest = float(np.abs(apart).max()) or 1.0 if bounds is None else bounds[1] - bounds[0]
+    p = [1.0] * len(pairs)
+    if n >= FEWEST:
+        p = holm(sign_flip_ps(apart, rng, max(FLIPS, FLIPS_A_PAIR * len(pairs))).tolist())
+    changes = [mean_of_differences(one, largest) for one in apart]
+    return [
+        PairDifference(i, j, one.value, one.interval, one.without, own)
+        for (i, j), one, own in zip(pairs, changes, p, strict=True)
+    ]
 
 
 def _rank_probabilities(drawn: Floats) -> Floats:
@@ -147,34 +183,6 @@ def _rank_probabilities(drawn: Floats) -> Floats:
         held = (above <= rank) & (rank < above + equal)
         found[:, rank] = (held / equal).sum(axis=0) / b
     return found
-
-
-def _agreement(means: Floats, truth: Floats, drawn: Floats, drawn_truth: Floats) -> Agreement:
-    tau, rho = _rank_correlations(drawn, drawn_truth)
-    return Agreement(
-        kendall_tau_b(means, truth),
-        spearman(means, truth),
-        percentile_interval(tau),
-        percentile_interval(rho),
-    )
-
-
-def _rank_correlations(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return Kendall's tau-b and Spearman's rho of each row of two samples, shape (B, M) each.
-
-    As :func:`~trustassay.statistics.correlation.kendall_tau_b` and ``spearman``, for many small
-    samples at once; NaN where they are not defined.
-    """
-    signs = [np.sign(one[:, :, None] - one[:, None, :]) for one in (x, y)]
-    tau = _cosine(*(one.reshape(len(one), -1) for one in signs))
-    ranks = [one.sum(axis=2) / 2 for one in signs]  # less their mean, and ties share theirs
-    return tau, _cosine(ranks[0], ranks[1])
-
-
-def _cosine(a: Floats, b: Floats) -> Floats:
-    below = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
-    undefined = np.full(len(a), np.nan)
-    return np.asarray(np.divide((a * b).sum(axis=1), below, out=undefined, where=below > 0))
 
 
 def ordered_alike(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:

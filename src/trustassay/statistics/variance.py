@@ -29,9 +29,8 @@ __all__ = [
     "Cells",
     "NotEstimableError",
     "cells",
-    "centred",
-    "drawn_weights",
     "shares",
+    "weights_without",
 ]
 
 Floats = NDArray[np.float64]
@@ -39,8 +38,10 @@ Floats = NDArray[np.float64]
 ANSWER, RATER, BOTH, REPEAT = COMPONENTS = ("answer", "rater", "answer x rater", "repeat")
 REST = "answer x rater and repeat"
 """The last two together, where no rater rated an answer twice."""
-DRAWN_AT_ONCE = 1 << 20
+WEIGHTS_AT_ONCE = 1 << 20
 """Weights of answers that are held at once."""
+MOST_LEFT_OUT = 1000
+"""Units that are left out in turn at most."""
 SINGULAR = 1e10
 """Condition of the equations beyond which they do not tell the components apart."""
 
@@ -69,8 +70,8 @@ class Cells:
         """Return the components, shape (draws, components); they may lie below 0.
 
         Args:
-            weights: shape (draws, answers), how often each answer counts, each time as an answer of
-                its own; without it each once, as a single draw.
+            weights: shape (draws, answers), how often each answer counts; without it each once, as
+                a single draw.
 
         A draw that does not tell the components apart is NaN.
 
@@ -174,22 +175,19 @@ def shares(components: ArrayLike) -> Floats:
     return found
 
 
-def drawn_weights(n: int, rng: np.random.Generator, replicates: int) -> Iterator[Floats]:
-    """Yield how often each of n answers is drawn, shape (draws, n), some draws at a time."""
-    at_once = max(1, DRAWN_AT_ONCE // n)
-    for start in range(0, replicates, at_once):
-        size = min(at_once, replicates - start)
-        yield rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
+def weights_without(units: NDArray[np.int64], groups: int = MOST_LEFT_OUT) -> Iterator[Floats]:
+    """Yield weights of answers, shape (some, n): 0 for those of one unit, else 1, for each unit.
 
-
-def centred(drawn: ArrayLike, estimate: ArrayLike) -> Floats:
-    """Return draws, shape (draws, ...), shifted so that their mean is the estimate, shape (...).
-
-    An answer that is drawn twice counts as two, which adds to the variance between raters the
-    variance of a rater's mean over answers. The shift takes that out again.
+    Args:
+        units: the number of each answer's unit, from 0 without gaps, shape (n,); of more units than
+            ``groups`` as many groups of units are left out in turn.
     """
-    values = np.asarray(drawn, dtype=float)
-    return np.asarray(values - (values.mean(axis=0) - np.asarray(estimate)), dtype=np.float64)
+    own = np.asarray(units, dtype=np.int64) % groups
+    count = int(own.max(initial=-1)) + 1
+    at_once = max(1, WEIGHTS_AT_ONCE // max(len(own), 1))
+    for start in range(0, count, at_once):
+        left_out = np.arange(start, min(start + at_once, count))
+        yield (own != left_out[:, None]).astype(np.float64)
 
 
 def _condition(matrix: Floats) -> Floats:

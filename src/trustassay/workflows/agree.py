@@ -7,41 +7,79 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.ratings import Ratings
+from trustassay.errors import UsageError
 from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import SHOWN
+from trustassay.runs.units import read_units
 from trustassay.statistics.agreement import (
     Scale,
     Weights,
     cohen_kappa,
     counts_of,
     fleiss_kappa,
+    gwet_ac,
+    intraclass,
     item_interval,
     krippendorff_alpha,
-    mean_absolute_difference,
-    percent_agreement,
 )
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.intervals import (
+    FEWEST,
+    FEWEST_FOR_MEANS,
+    Interval,
+    RowSums,
+    bounded_interval,
+    too_few_units,
+)
 from trustassay.workflows.variance import Variances, variances
 
-__all__ = ["Agreement", "Dispute", "Estimate", "agreement", "links_into"]
+__all__ = [
+    "Agreement",
+    "Dispute",
+    "Estimate",
+    "Figure",
+    "Ratio",
+    "agreement",
+    "estimated",
+    "figures_of_all",
+    "figures_of_two",
+    "links_into",
+    "units_of_items",
+]
 
 Floats = NDArray[np.float64]
-Coefficient = Callable[[Floats, Floats], float | None]
-"""A coefficient of ratings of shape (raters, items), and of how often each item counts."""
+Places = NDArray[np.int64]
 
-PAIRWISE: Mapping[str, Coefficient] = {
-    "percent": lambda table, times: percent_agreement(table[0], table[1], times),
-    "mean_absolute_difference": lambda table, times: mean_absolute_difference(
-        table[0], table[1], times
-    ),
-}
+
+class Coefficient(NamedTuple):
+    """A coefficient of ratings of shape (raters, items), of which each item counts so often, shape
+    (items,); ``scale`` and ``fewest`` are those of
+    :func:`~trustassay.statistics.agreement.item_interval`. complete: items count that all raters
+    rated.
+    """
+
+    of: Callable[[Floats, Floats], float | None]
+    scale: Scale | None = "nominal"
+    complete: bool = False
+    fewest: int = FEWEST
+
+
+class Ratio(NamedTuple):
+    """A mean that is a ratio of sums over items: of ratings of shape (raters, items) what each item
+    adds above and below, shape (items,) each; ``bounds`` are those of the mean, if they are known.
+    """
+
+    of: Callable[[Floats], tuple[Floats, Floats]]
+    bounds: Interval | None
+
+
+Figure = Coefficient | Ratio
 MOST_RATERS = 40
 """Raters whose pairs are told."""
 
@@ -79,9 +117,10 @@ class Dispute:
 class Agreement:
     """What there is to say of a table of ratings; each group maps coefficients to estimates.
 
-    overall: of all raters. pairs: of each pair of raters. models: as overall, for each model.
-    intra: of each rater with the repeats of their own. disputes: the farthest apart first.
-    variance: where it comes from, of ratings that have an order.
+    levels: all of the scale, those that occur where ``declared`` is not true. overall: of all
+    raters. pairs: of each pair of raters. judges: of each judge with all people. models: as
+    overall, for each model. intra: of each rater with the repeats of their own. disputes: the
+    farthest apart first. variance: where it comes from, of ratings that have an order.
     """
 
     items: int
@@ -89,8 +128,11 @@ class Agreement:
     missing: int
     ordered: bool
     categories: Sequence[str]
+    levels: Sequence[str]
+    declared: bool
     overall: Mapping[str, Estimate]
     pairs: Mapping[tuple[str, str], Mapping[str, Estimate]]
+    judges: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     models: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     intra: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     disputes: Sequence[Dispute] = ()
@@ -108,11 +150,14 @@ class Agreement:
             "missing": self.missing,
             "ordered": self.ordered,
             "categories": list(self.categories),
+            "levels": list(self.levels),
+            "levels_declared": self.declared,
             "overall": told(self.overall),
             "pairs": [
                 {"first": one, "second": other, **told(group)}
                 for (one, other), group in self.pairs.items()
             ],
+            "judges": {name: told(group) for name, group in self.judges.items()},
             "models": {name: told(group) for name, group in self.models.items()},
             "intra": {name: told(group) for name, group in self.intra.items()},
             "variance": self.variance and self.variance.to_dict(),
@@ -124,79 +169,90 @@ def agreement(
     ratings: Ratings,
     *,
     machines: Collection[str] = (),
-    seed: int = 0,
-    replicates: int = 1000,
+    units: Mapping[str, int] | None = None,
     progress: bool = False,
 ) -> Agreement:
-    """Return how far the raters agree, with bootstrap intervals over items.
+    """Return how far the raters agree, with 95 % intervals over items.
 
     Raters are compared by the first rating that each gave to an item. Without an order of
-    categories only coefficients of nominal data are told. ``machines`` are the raters that are
-    judges, whose variance is told beside that of people. With ``progress`` that of the
-    coefficients is shown where they take longer than a second.
+    categories only coefficients of nominal data are given. ``machines`` are the raters that are
+    judges: each is compared with all people, and their variance is given beside that of people.
+    ``units`` are the numbers of items that belong together, as answers to a question; the answers
+    of several models to one item do in any case. With ``progress`` that of the coefficients is
+    shown where they take longer than a second.
 
     Raises:
         ValueError: there are too many raters to compare each pair, or nothing to compare.
     """
-    units = list(dict.fromkeys((one.item, one.model) for one in ratings.ratings))
+    items = list(dict.fromkeys((one.item, one.model) for one in ratings.ratings))
     raters = list(dict.fromkeys(one.rater for one in ratings.ratings))
     if len(raters) > MOST_RATERS:
-        raise ValueError(f"expected at most {MOST_RATERS} raters, got {len(raters):,}")
-    cube = _cube(ratings, units, raters)
+        raise UsageError(f"expected at most {MOST_RATERS} raters, got {len(raters):,}")
+    cube = _cube(ratings, items, raters)
     first = cube[:, :, 0]
     if len(raters) < 2 and cube.shape[2] < 2:
-        raise ValueError(f"nothing to compare: all ratings are by {raters[0]!r}, each item once")
+        raise UsageError(f"nothing to compare: all ratings are by {raters[0]!r}, each item once")
+    own = _unit_numbers([item for item, _ in items], units or {})
 
-    every, two, again = (
-        _of_all(ratings.ordered),
-        _of_two(first, ratings),
-        _of_repeats(ratings.ordered),
-    )
-    models = sorted({model for _, model in units if model})
+    levels = ratings.scale or np.unique(first[~np.isnan(first)]).tolist()
+    every = figures_of_all(ratings, levels)
+    two, again = figures_of_two(ratings, levels), _of_repeats(ratings, levels)
+    with_people = _with_people(ratings, levels)
+    models = sorted({model for _, model in items if model})
     models = models if len(models) > 1 and len(raters) > 1 else []
     pairs = list(itertools.combinations(range(len(raters)), 2))
     repeated = [p for p in range(len(raters)) if (~np.isnan(cube[p, :, 1:])).any()]
-    total = len(every) * (len(models) + (len(raters) > 1))
+    people = [p for p, rater in enumerate(raters) if rater not in machines]
+    judges = [p for p, rater in enumerate(raters) if rater in machines] if people else []
+    total = len(every) * (len(models) + (len(raters) > 1)) + len(with_people) * len(judges)
     total += len(two) * len(pairs) + len(again) * len(repeated)
     shown = Progress("coefficients", total, shown=progress, after_s=1.0)
 
-    def estimates(table: Floats, coefficients: Mapping[str, Coefficient], *what: str) -> Any:
+    def estimates(
+        table: Floats, figures: Mapping[str, Figure], units: Places = own
+    ) -> dict[str, Estimate]:
         found = {}
-        for name, coefficient in coefficients.items():
-            found[name] = _estimate(table, coefficient, (seed, replicates), name, *what)
+        for name, figure in figures.items():
+            found[name] = estimated(table, figure, units)
             shown.step()
         return found
 
     with shown:
+        of_models = {model: np.array([at == model for _, at in items]) for model in models}
         by_model = {
-            model: estimates(first[:, [u[1] == model for u in units]], every, "model", model)
-            for model in models
+            model: estimates(first[:, these], every, own[these])
+            for model, these in of_models.items()
         }
-        overall = estimates(first, every, "overall") if len(raters) > 1 else {}
-        by_pair = {
-            (raters[i], raters[j]): estimates(first[[i, j]], two, raters[i], raters[j])
-            for i, j in pairs
-        }
-        intra = {
-            raters[place]: estimates(cube[place].T, again, "intra", raters[place])
-            for place in repeated
-        }
+        overall = estimates(first, every) if len(raters) > 1 else {}
+        by_judge = {raters[one]: estimates(first[[one, *people]], with_people) for one in judges}
+        by_pair = {(raters[i], raters[j]): estimates(first[[i, j]], two) for i, j in pairs}
+        intra = {raters[place]: estimates(cube[place].T, again) for place in repeated}
     variance = None
     if ratings.ordered:
-        variance = variances(ratings.ratings, machines, seed=seed, replicates=replicates)
+        numbers = {item: int(number) for (item, _), number in zip(items, own, strict=True)}
+        variance = variances(ratings.ratings, machines, units=numbers)
     return Agreement(
-        len(units),
+        len(items),
         {rater: int((~np.isnan(first[place])).sum()) for place, rater in enumerate(raters)},
         ratings.missing,
         ratings.ordered,
         ratings.categories,
+        [ratings.categories[int(one)] if ratings.categories else f"{one:g}" for one in levels],
+        bool(ratings.scale),
         overall,
         by_pair,
+        by_judge,
         by_model,
         intra,
-        _disputes(ratings, units, raters, first),
+        _disputes(ratings, items, raters, first),
         variance,
     )
+
+
+def _unit_numbers(items: Sequence[str], units: Mapping[str, int]) -> Places:
+    """Return the number of each item's unit: that in ``units``, else that of the item itself."""
+    known: dict[str | int, int] = {}
+    return np.array([known.setdefault(units.get(item, item), len(known)) for item in items])
 
 
 def _cube(ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[str]) -> Floats:
@@ -210,112 +266,176 @@ def _cube(ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[s
     return cube
 
 
-def _of_two(table: Floats, ratings: Ratings) -> dict[str, Coefficient]:
-    """Return the coefficients of two raters; kappas on all categories, those of all raters where
-    the numbers alone are given.
+def _kappas(
+    pairs: Callable[[int], Sequence[tuple[int, int]]], weights: Weights, levels: Sequence[float]
+) -> Coefficient:
+    """Return the mean of Cohen's kappas of pairs of so many raters, where they are defined (Light
+    1971).
     """
-    places = np.arange(float(len(ratings.categories)))
-    known = (places if len(places) else np.unique(table[~np.isnan(table)])).tolist()
 
-    def kappa(weights: Weights) -> Coefficient:
-        return lambda pair, times: cohen_kappa(pair[0], pair[1], weights, known, times)
+    def mean(table: Floats, times: Floats) -> float | None:
+        found = [
+            cohen_kappa(table[i], table[j], weights, levels, times) for i, j in pairs(len(table))
+        ]
+        known = [one for one in found if one is not None]
+        return math.fsum(known) / len(known) if known else None
 
-    found: dict[str, Coefficient] = {"percent": PAIRWISE["percent"], "kappa": kappa("none")}
-    if ratings.ordered:
-        found |= {
-            "kappa_linear": kappa("linear"),
-            "kappa_quadratic": kappa("quadratic"),
-            "mean_absolute_difference": PAIRWISE["mean_absolute_difference"],
-        }
-    return found
+    return Coefficient(mean, "nominal" if weights == "none" else "interval")
 
 
-def _of_all(ordered: bool) -> dict[str, Coefficient]:
-    """Return the coefficients of all raters."""
-
-    def alpha(scale: Scale) -> Coefficient:
-        return lambda table, times: krippendorff_alpha(table, scale, times)
-
-    found: dict[str, Coefficient] = {
-        "percent": _percent_of_pairs,
-        "fleiss_kappa": _fleiss,
-        "alpha_nominal": alpha("nominal"),
-    }
-    if ordered:
-        found |= {
-            "alpha_ordinal": alpha("ordinal"),
-            "alpha_interval": alpha("interval"),
-            "mean_absolute_difference": _difference_of_pairs,
-        }
-    return found
+def _each_two(raters: int) -> Sequence[tuple[int, int]]:
+    return list(itertools.combinations(range(raters), 2))
 
 
-def _of_repeats(ordered: bool) -> dict[str, Coefficient]:
-    """Return the coefficients of one rater's repeats, each taken for a rater."""
-    found = _of_all(ordered)
-    del found["fleiss_kappa"]  # repeats are of different number
-    if ordered:
-        found["sd"] = _mean_deviation
-    return found
+def _first_with_others(raters: int) -> Sequence[tuple[int, int]]:
+    return [(0, other) for other in range(1, raters)]
 
 
-def _percent_of_pairs(table: Floats, times: Floats) -> float | None:
-    """Return the percentage of pairs of ratings of the same item that are the same, over all
-    items: the mean over pairs of raters, weighed by the items that both rated.
+def _ac(weights: Weights, levels: Sequence[float]) -> Coefficient:
+    fewest = FEWEST if weights == "none" else FEWEST_FOR_MEANS
+    return Coefficient(
+        lambda table, times: gwet_ac(table, weights, levels, times), None, fewest=fewest
+    )
+
+
+def _alpha(scale: Scale) -> Coefficient:
+    return Coefficient(lambda table, times: krippendorff_alpha(table, scale, times), scale)
+
+
+def _icc(which: int) -> Coefficient:
+    def found(table: Floats, times: Floats) -> float | None:
+        correlation = intraclass(table, times, level=None)  # estimated has intervals of its own
+        return None if correlation is None else float(correlation[which])  # type: ignore[arg-type]
+
+    return Coefficient(found, "interval", complete=True)
+
+
+def _same_pairs(table: Floats) -> tuple[Floats, Floats]:
+    """Return 100 times the pairs of ratings of each item that are the same, and all pairs. Their
+    ratio is the mean percentage over pairs of raters, weighed by the items that both rated.
     """
     m = (~np.isnan(table)).sum(axis=0)
-    pairs = float((m * (m - 1) * times).sum())
     counts = counts_of(table)
-    alike = float(((counts * (counts - 1)).sum(axis=1) * times).sum())
-    return 100.0 * alike / pairs if pairs else None
+    return 100.0 * (counts * (counts - 1)).sum(axis=1), (m * (m - 1)).astype(np.float64)
 
 
-def _difference_of_pairs(table: Floats, times: Floats) -> float | None:
-    """Return the mean absolute difference of two ratings of the same item, as before.
+PERCENT = Ratio(_same_pairs, (0.0, 100.0))
+FLEISS = Coefficient(lambda t, times: fleiss_kappa(counts_of(t), times), complete=True)
+
+
+def _distance(ratings: Ratings) -> Ratio:
+    width = ratings.scale[-1] - ratings.scale[0] if ratings.scale else None
+    return Ratio(_distances_of_pairs, None if width is None else (0.0, width))
+
+
+def figures_of_two(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
+    """Return the figures of two raters."""
+    found: dict[str, Figure] = {"percent": PERCENT, "kappa": _kappas(_each_two, "none", levels)}
+    if ratings.ordered:
+        found |= {
+            "kappa_linear": _kappas(_each_two, "linear", levels),
+            "kappa_quadratic": _kappas(_each_two, "quadratic", levels),
+        }
+    found["ac1"] = _ac("none", levels)
+    if ratings.ordered:
+        found |= {"ac2": _ac("quadratic", levels), "mean_absolute_difference": _distance(ratings)}
+    return found
+
+
+def figures_of_all(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
+    """Return the figures of all raters."""
+    found: dict[str, Figure] = {
+        "percent": PERCENT,
+        "mean_kappa": _kappas(_each_two, "none", levels),
+        "fleiss_kappa": FLEISS,
+        "ac1": _ac("none", levels),
+        "alpha_nominal": _alpha("nominal"),
+    }
+    if ratings.ordered:
+        found |= {
+            "ac2": _ac("quadratic", levels),
+            "alpha_ordinal": _alpha("ordinal"),
+            "alpha_interval": _alpha("interval"),
+            "icc_single": _icc(0),
+            "icc_mean": _icc(1),
+            "mean_absolute_difference": _distance(ratings),
+        }
+    return found
+
+
+def _with_people(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
+    """Return the figures of a judge, whose ratings come first, with all people."""
+    found: dict[str, Figure] = {"mean_kappa": _kappas(_first_with_others, "none", levels)}
+    if ratings.ordered:
+        found["mean_kappa_quadratic"] = _kappas(_first_with_others, "quadratic", levels)
+    return found | {"fleiss_kappa": FLEISS}
+
+
+def _of_repeats(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
+    """Return the figures of one rater's repeats, each taken for a rater."""
+    names = ("percent", "alpha_nominal", "alpha_ordinal", "alpha_interval")
+    every = figures_of_all(ratings, levels)
+    found = {name: every[name] for name in names if name in every}
+    if ratings.ordered:
+        distance = _distance(ratings)
+        found["mean_absolute_difference"] = distance
+        bounds = distance.bounds and (0.0, distance.bounds[1] / math.sqrt(2))
+        found["sd"] = Ratio(_deviations, bounds)
+    return found
+
+
+def _distances_of_pairs(table: Floats) -> tuple[Floats, Floats]:
+    """Return the sums of the absolute differences of two ratings of each item, and all pairs.
 
     Of m sorted ratings the k-th, from 0, is added k times and subtracted m - 1 - k times.
     """
     m = (~np.isnan(table)).sum(axis=0)
-    pairs = float((m * (m - 1) * times).sum()) / 2
     rank = np.arange(len(table))[:, None]
-    added = np.where(rank < m, 2 * rank - (m - 1), 0) * times
-    total = float((added * np.nan_to_num(np.sort(table, axis=0))).sum())  # NaN is sorted last
-    return total / pairs if pairs else None
+    added = np.where(rank < m, 2 * rank - (m - 1), 0)
+    total = (added * np.nan_to_num(np.sort(table, axis=0))).sum(axis=0)  # NaN is sorted last
+    return total, m * (m - 1) / 2
 
 
-def _fleiss(table: Floats, times: Floats) -> float | None:
-    """Return Fleiss's kappa of the items that all raters rated."""
-    all_rated = ~np.isnan(table).any(axis=0)
-    whole = table[:, all_rated]
-    return fleiss_kappa(counts_of(whole), times[all_rated]) if whole.size else None
+def _deviations(table: Floats) -> tuple[Floats, Floats]:
+    """Return the standard deviation of the repeats of each item, and 1."""
+    return np.nanstd(table, axis=0, ddof=1), np.ones(table.shape[1])
 
 
-def _mean_deviation(table: Floats, times: Floats) -> float | None:
-    """Return the mean, over items rated twice or more, of the standard deviation of the repeats."""
-    twice = (~np.isnan(table)).sum(axis=0) >= 2
-    table, times = table[:, twice], times[twice]
-    if not table.size:
-        return None
-    return float((np.nanstd(table, axis=0, ddof=1) * times).sum() / times.sum())
-
-
-def _estimate(
-    table: Floats, coefficient: Coefficient, drawing: tuple[int, int], *what: str
-) -> Estimate:
-    """Return a coefficient with its interval over the items that at least two rated."""
-    two, nothing = table[:, (~np.isnan(table)).sum(axis=0) >= 2], "no item has two ratings"
-    if coefficient is _fleiss:
-        two, nothing = table[:, ~np.isnan(table).any(axis=0)], "no item was rated by all raters"
-    n = two.shape[1]
-    value = coefficient(two, np.ones(n)) if n else None
-    if value is None:
-        why = "all of these ratings are the same" if n else nothing
-        return Estimate(None, n, None, why)
-    seed, replicates = drawing
-    interval = item_interval(coefficient, two, generator(seed, "agree", *what), replicates)
-    if isinstance(interval, str):
-        return Estimate(value, n, None, interval)
+def estimated(table: Floats, figure: Figure, units: Places) -> Estimate:
+    """Return a figure with its interval over the units of the items that at least two rated."""
+    there, nothing = (~np.isnan(table)).sum(axis=0) >= 2, "no item has two ratings"
+    if isinstance(figure, Coefficient) and figure.complete:
+        there, nothing = ~np.isnan(table).any(axis=0), "no item was rated by all raters"
+    rated, units = table[:, there], units[there]
+    n = rated.shape[1]
+    if not n:
+        return Estimate(None, n, None, nothing)
+    interval: Interval | str | None
+    if isinstance(figure, Ratio):
+        above, below = figure.of(rated)
+        value: float | None = float(above.sum() / below.sum())
+        interval = _ratio_interval(above, below, figure.bounds, units)
+    else:
+        value = figure.of(rated, np.ones(n))
+        if value is None:
+            return Estimate(None, n, None, "all of these ratings are the same")
+        interval = item_interval(figure.of, rated, units, figure.scale, figure.fewest)
+    if isinstance(interval, str) or interval is None:
+        return Estimate(value, n, None, interval or "all items are the same in it")
     return Estimate(value, n, interval)
+
+
+def _ratio_interval(
+    above: Floats, below: Floats, bounds: Interval | None, units: Places
+) -> Interval | str | None:
+    """Return the interval of a ratio of sums over units, or why there is none."""
+    sums = RowSums(2)
+    sums.add(np.column_stack([above, below]), units)
+    mean = sums.ratio(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    whole = bounds is not None and bool(np.isin(above / below, bounds).all())
+    needed = FEWEST if whole else FEWEST_FOR_MEANS
+    reason = too_few_units(len(above), sums.units, mean.units, needed, "items")
+    return reason or bounded_interval(mean, bounds)
 
 
 def _disputes(
@@ -363,3 +483,18 @@ def links_into(run: Path, disputes: Sequence[Dispute]) -> list[Dispute]:
         link = f"{folder.report_path}#a{number}" if number else ""
         found.append(Dispute(dispute.item, dispute.model, dispute.distance, dispute.ratings, link))
     return found
+
+
+def units_of_items(run: Path) -> dict[str, int]:
+    """Return the number of the question of each item that is an answer in a run, where several are
+    answers to it.
+
+    Raises:
+        RunFolderError: the samples are damaged.
+    """
+    folder = RunFolder(run)
+    units = read_units(folder)
+    if units is None:
+        return {}
+    numbered = zip(folder.sample_records(), units.tolist(), strict=True)
+    return {record["id"]: unit for record, unit in numbered if unit >= 0}

@@ -2,70 +2,100 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.metric import Assessment, Figure, Mean, Metric, MetricInfo, Quantile, Share
-from trustassay.registry import metric_from_settings
+from trustassay.metric import Figure, Mean, Share
 from trustassay.report.text import amount
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.hashing import hash64
-from trustassay.statistics.comparison import Difference
+from trustassay.statistics.comparison import Difference, mean_of_differences
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
-from trustassay.statistics.paired import drawn_counts, paired_difference
+from trustassay.statistics.paired import (
+    drawn_counts,
+    paired_difference,
+    share_rise_p,
+    with_few_changes,
+)
 from trustassay.statistics.randomness import generator
-from trustassay.summaries import Weighted, WeightedColumns
-from trustassay.workflows.pairing import Pairing, SampleKeys
+from trustassay.summaries import Weighted
+from trustassay.workflows.pairing import Pairing
+from trustassay.workflows.two_runs import Direction, Scored, better_of
 
 __all__ = [
     "AnswerChange",
     "AnswerChanges",
     "FigureChange",
-    "Scored",
+    "VerdictChange",
     "answer_changes",
-    "better_of",
     "figure_changes",
-    "read_scored",
     "why_not_resampled",
 ]
 
 Floats = NDArray[np.float64]
-Direction = Literal["higher", "lower", ""]
 LISTED = 500
 """Changed answers of a kind that are read and listed; all are counted."""
 SAME = 1e-9
 """A change of a score that is rounding."""
+ONE_SIDED = 0.025
+"""The level of a one-sided test, which is that of one end of a 95 % interval."""
 
 
 @dataclass(frozen=True)
-class Scored:
-    """What a metric said of all samples of a run, in input order.
+class VerdictChange:
+    """In how many of the questions more answers became bad than good, and the reverse.
 
-    scores: NaN where there is none. failed: whether the sample could not be scored. verdicts: ""
-    where there is none. weighted: the figures that can be resampled.
+    of: what is bad: an answer that has, or lacks, the verdict that a share counts; else one that
+    needs a look; where the metric draws no line, a lower score.
     """
 
-    path: Path
-    info: MetricInfo
-    figures: Mapping[str, Figure]
-    scores: Floats
-    failed: NDArray[np.bool_]
-    verdicts: Sequence[str]
-    weighted: Weighted
+    worse: int
+    better: int
+    questions: int
+    of: Literal["share", "look", "score"]
+
+    def worse_p(self, margin: float = 0.0) -> float:
+        """Return the one-sided p-value that not more of the questions got worse than better, by
+        more than a margin, from 0 to 1 (:func:`~trustassay.statistics.paired.share_rise_p`).
+        """
+        return share_rise_p(self.worse, self.better, self.questions, margin)
+
+    def kept_p(self, margin: float = 0.0) -> float:
+        """Return the one-sided p-value that it is as bad as the margin, or worse."""
+        return share_rise_p(self.better, self.worse, self.questions, -margin)
+
+    def can_decide(self, margin: float = 0.0) -> bool:
+        """Whether so many questions could show anything, were all of them worse."""
+        return share_rise_p(self.questions, 0, self.questions, margin) < ONE_SIDED
+
+    def in_words(self) -> str:
+        """Say what changed."""
+        what = {
+            "share": "are counted otherwise",
+            "look": "need a look",
+            "score": "have a lower score",
+        }[self.of]
+        return (
+            f"{self.worse:,} of {self.questions:,} questions got worse and {self.better:,} better "
+            f"(answers that {what})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        names = ("worse", "better", "questions", "of")
+        return {name: getattr(self, name) for name in names} | {"p_worse": self.worse_p()}
 
 
 @dataclass(frozen=True)
 class FigureChange:
-    """A figure of two runs over the answers that are paired and scored in both.
+    """A figure of two runs over the answers that are paired and behind it in both.
 
     better: whether more of it is better, "" where that is not said. difference: second less first.
+    verdicts: what the verdicts say, for an exact test where the difference has no interval;
+    ``None`` where no side is better.
     """
 
     key: str
@@ -74,11 +104,16 @@ class FigureChange:
     first: float
     second: float
     difference: Difference
+    verdicts: VerdictChange | None = None
 
     @property
     def verdict(self) -> Literal["better", "worse", "changed", "no clear change", "unknown"]:
-        """What the interval says of the change."""
+        """What the interval says of the change; without one, the test of the verdicts."""
         if self.difference.interval is None:
+            if self.verdicts and self.verdicts.worse_p() < ONE_SIDED:
+                return "worse"
+            if self.verdicts and self.verdicts.kept_p() < ONE_SIDED:
+                return "better"
             return "unknown"
         low, high = self.difference.interval
         if low <= 0 <= high:
@@ -96,6 +131,7 @@ class FigureChange:
             "change": self.difference.value,
             "interval": None if interval is None else list(interval),
             **({"without_interval": self.difference.without} if interval is None else {}),
+            **({"verdicts": self.verdicts.to_dict()} if self.verdicts else {}),
             "better": self.better or None,
             "verdict": self.verdict,
         }
@@ -134,7 +170,8 @@ class AnswerChange:
 
 @dataclass(frozen=True)
 class AnswerChanges:
-    """The answers whose score or verdict changed, the largest changes first.
+    """The answers whose score or verdict changed, the largest changes first, by what the metric is
+    ordered by (:func:`~trustassay.metric.badness_of`).
 
     Of each kind :data:`LISTED` are held at most; the counts are those of all. other: another
     verdict, and no score in one of the runs. failed_now: scored in the first run, and failed in the
@@ -166,76 +203,6 @@ class AnswerChanges:
         }
 
 
-def better_of(figure: Figure, info: MetricInfo) -> Direction:
-    """Return whether more of a figure is better, as it says itself or by its statistic."""
-    statistic = figure.statistic
-    if figure.better:
-        return figure.better
-    if isinstance(statistic, Mean | Quantile) and statistic.of == "score":
-        return "lower" if info.lower_is_better else "higher"
-    first = info.verdicts[0] if info.verdicts else None
-    return "higher" if isinstance(statistic, Share) and statistic.verdict == first else ""
-
-
-def read_scored(path: Path, run: Mapping[str, Any], info: MetricInfo, keys: SampleKeys) -> Scored:
-    """Read the assessments of a metric once.
-
-    Of a metric that is not installed only the mean is known, if it is that of its scores.
-
-    Raises:
-        RunFolderError: the assessments are damaged, or not those of the samples.
-    """
-    metric, folder = _metric(run, info), RunFolder(path)
-    scores, failed, verdicts = array("d"), array("b"), []
-
-    def noting(assessments: Iterable[Assessment]) -> Iterator[Assessment]:
-        for place, one in enumerate(assessments):
-            if place >= len(keys.ids):
-                raise RunFolderError(
-                    f"{folder.samples_path}: {len(keys.ids):,} samples, but there is an assessment "
-                    f"of {one.id!r} besides; run the run's command again"
-                )
-            if hash64(one.id) != keys.ids[place]:
-                raise RunFolderError(
-                    f"{folder.assessments_path}: the assessment of {one.id!r} belongs to no sample "
-                    "in its place; run the run's command again"
-                )
-            scores.append(np.nan if one.score is None or one.error else one.score)
-            failed.append(one.error is not None)
-            verdicts.append(one.verdict or "")
-            yield one
-
-    stored = noting(folder.assessments_to_sum(info.name))
-    if metric is None:
-        weighted: Weighted = WeightedColumns.of({"mean": Mean()}, stored)
-        figures = _mean_alone(path, info, weighted)
-    else:
-        figures, weighted = dict(metric.figures), metric.weighted(stored)
-    if len(scores) != len(keys.ids):
-        raise RunFolderError(
-            f"{folder.assessments_path}: {len(scores):,} assessments of {info.name} of "
-            f"{len(keys.ids):,} samples; run the run's command again"
-        )
-    bad = np.array(failed, dtype=np.bool_)
-    return Scored(path, info, figures, np.array(scores), bad, verdicts, weighted)
-
-
-def _metric(run: Mapping[str, Any], info: MetricInfo) -> Metric | None:
-    try:
-        return metric_from_settings(info.name, run["metrics"][info.name])
-    except (UnknownNameError, TypeError, ValueError):
-        return None
-
-
-def _mean_alone(path: Path, info: MetricInfo, weighted: Weighted) -> dict[str, Figure]:
-    told = (RunFolder(path).read_summary() or {})["metrics"].get(info.name, {})
-    mean = told.get("values", {}).get("mean")
-    own = weighted.figures(np.ones((1, len(weighted.inputs("mean")))))["mean"][0]
-    if mean is None or abs(mean - own) > 1e-6:
-        return {}
-    return {"mean": Figure("mean", "mean score", "", headline=True, statistic=Mean())}
-
-
 def figure_changes(
     first: Scored,
     second: Scored,
@@ -243,44 +210,113 @@ def figure_changes(
     keys: Sequence[str],
     seed: int = 0,
 ) -> dict[str, FigureChange]:
-    """Return the changes of figures over the pairs that did not fail in either run.
+    """Return the changes of figures over the pairs that are behind them in both runs.
 
-    Questions are drawn with replacement, with all their answers in both runs; all figures are
-    computed from the same draws. A key that cannot be resampled, or has no value over these
-    pairs, is left out.
+    A pair counts for a figure if neither answer failed and both are among those that the figure is
+    made of: an answer that was refused in one run is no part of a mean score, or it could look as
+    if refusing made the others better. Questions are drawn with replacement, with all their answers
+    in both runs. A key that cannot be resampled, or has no value over these pairs, is left out.
     """
     pairing = pairing.only(~(first.failed[pairing.first] | second.failed[pairing.second]))
     if not len(pairing.first):
         return {}
+    both = (first.weighted.at(pairing.first), second.weighted.at(pairing.second))
+    together: dict[bytes, list[str]] = {}
+    for key in keys:
+        if key in second.figures and key in both[0].keys() & both[1].keys():
+            behind = both[0].counted(key) & both[1].counted(key)
+            together.setdefault(behind.tobytes(), []).append(key)
+    found: dict[str, FigureChange] = {}
+    for mask, own in together.items():
+        kept = pairing.only(np.frombuffer(mask, dtype=np.bool_))
+        if len(kept.first):
+            found |= _changes(first, second, kept, own, seed)
+    return {key: found[key] for key in keys if key in found}
+
+
+def _changes(
+    first: Scored, second: Scored, pairing: Pairing, keys: Sequence[str], seed: int
+) -> dict[str, FigureChange]:
+    """Return the changes of figures over all of these pairs.
+
+    A mean or a share has the interval of a paired mean; another figure is computed anew from
+    questions drawn with replacement, the same draws for all.
+    """
     sides = [first.weighted.at(pairing.first), second.weighted.at(pairing.second)]
     whole = [side.figures(np.ones((1, len(pairing.first)))) for side in sides]
     point = {
         key: (float(whole[0][key][0]), float(whole[1][key][0]))
         for key in keys
-        if key in second.figures and all(key in one and not np.isnan(one[key][0]) for one in whole)
+        if not any(np.isnan(one[key][0]) for one in whole)
     }
-    draws: dict[str, list[Floats]] = {key: [] for key in point}
     rng = generator(seed, "paired", first.info.name)
-    for counts in drawn_counts(pairing.questions, rng):
-        weights = counts[:, pairing.units]
-        ones, others = (side.figures(weights) for side in sides)
-        for key, found in draws.items():
-            found.append(others[key] - ones[key])
+    drawn = _drawn(sides, pairing, [k for k in point if not _averaged(second, k)], rng)
     changes = {}
     for key, (before, after) in point.items():
         inputs = [side.inputs(key) for side in sides]
         differ = ~np.isclose(inputs[0], inputs[1], rtol=0, atol=SAME, equal_nan=True).all(axis=1)
+        changed = len(np.unique(pairing.units[differ]))
         figure = second.figures[key]
-        difference = paired_difference(
-            after - before,
-            np.concatenate(draws[key]),
-            pairing.questions,
-            len(np.unique(pairing.units[differ])),
-            FEWEST_FOR_MEANS if isinstance(figure.statistic, Mean) else FEWEST,
-        )
+        fewest = FEWEST_FOR_MEANS if isinstance(figure.statistic, Mean) else FEWEST
+        if width := _averaged(second, key):
+            scale = 100.0 if isinstance(figure.statistic, Share) else 1.0
+            moved = scale * (inputs[1] - inputs[0])[:, 0]
+            difference = mean_of_differences(moved, width, pairing.units, fewest)
+            difference = with_few_changes(difference, changed)
+        else:
+            difference = paired_difference(
+                after - before, drawn[key], pairing.questions, changed, fewest
+            )
         better = better_of(figure, second.info)
-        changes[key] = FigureChange(key, figure, better, before, after, difference)
+        verdicts = _verdict_change(first, second, pairing, figure, better)
+        changes[key] = FigureChange(key, figure, better, before, after, difference, verdicts)
     return changes
+
+
+def _averaged(scored: Scored, key: str) -> float:
+    """Return how far the values apart can lie that a figure is a plain mean of; 0 if it is none."""
+    figure = scored.figures[key]
+    if not isinstance(figure.statistic, Mean | Share):
+        return 0.0
+    ends = figure.within(scored.info.score_range)
+    return ends[1] - ends[0] if ends else 0.0
+
+
+def _drawn(
+    sides: Sequence[Weighted], pairing: Pairing, keys: Sequence[str], rng: np.random.Generator
+) -> dict[str, Floats]:
+    """Return the differences of figures over questions drawn with replacement, shape (B,) each."""
+    found: dict[str, list[Floats]] = {key: [] for key in keys}
+    for counts in drawn_counts(pairing.questions, rng) if keys else ():
+        weights = counts[:, pairing.units]
+        ones, others = (side.figures(weights) for side in sides)
+        for key, draws in found.items():
+            draws.append(others[key] - ones[key])
+    return {key: np.concatenate(draws) for key, draws in found.items()}
+
+
+def _verdict_change(
+    first: Scored, second: Scored, pairing: Pairing, figure: Figure, better: Direction
+) -> VerdictChange | None:
+    """Return what the verdicts of a figure's pairs say of its change."""
+    of: Literal["share", "look", "score"]
+    if not better:
+        return None
+    if isinstance(figure.statistic, Share):
+        of, wanted = "share", figure.statistic.verdict
+        sign = 1.0 if better == "lower" else -1.0
+        before, after = (
+            np.array([sign * (run.verdicts[place] == wanted) for place in places.tolist()])
+            for run, places in ((first, pairing.first), (second, pairing.second))
+        )
+    elif first.flagged is not None and second.flagged is not None:
+        of, before, after = "look", first.flagged[pairing.first], second.flagged[pairing.second]
+    else:
+        of, sign = "score", 1.0 if second.info.lower_is_better else -1.0
+        before, after = sign * first.scores[pairing.first], sign * second.scores[pairing.second]
+    moved = np.nan_to_num(after - before)
+    change = np.bincount(pairing.units, np.where(np.abs(moved) < SAME, 0.0, moved))
+    return VerdictChange(int((change > 0).sum()), int((change < 0).sum()), len(change), of)
 
 
 def why_not_resampled(pairing: Pairing, first: Scored, second: Scored) -> str:
@@ -315,10 +351,10 @@ def answer_changes(first: Scored, second: Scored, pairing: Pairing) -> AnswerCha
     counts["failed_now"] = int((failed[1] & ~failed[0]).sum())
     counts["failed"] = int((failed[0] | failed[1]).sum())
     counts["same"] = len(before) - sum(counts[name] for name in (*kinds, "failed"))
-    size = np.where(scored, -np.abs(rise), 0.0)
+    moved = np.abs(second.badness[pairing.second] - first.badness[pairing.first])
+    order = np.lexsort((-np.abs(np.nan_to_num(rise)), -np.nan_to_num(moved))).tolist()
     chosen = {
-        name: [place for place in np.argsort(size, kind="stable").tolist() if found[place]][:LISTED]
-        for name, found in kinds.items()
+        name: [place for place in order if found[place]][:LISTED] for name, found in kinds.items()
     }
     wanted = [place for places in chosen.values() for place in places]
     told = [

@@ -19,7 +19,7 @@ from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.calls.spending import Budget, Prices
 from trustassay.calls.store import default_cache
 from trustassay.capabilities import ChatRequest, Message, Reply
-from trustassay.errors import BackendError, did_you_mean
+from trustassay.errors import BackendError, did_you_mean, door
 from trustassay.event_loop import run_anywhere
 
 __all__ = ["Chat", "Unanswered", "UnansweredError", "chat"]
@@ -80,13 +80,13 @@ class Chat:
         model: resolve.ChatChoice,
         *,
         cache: Cache = True,
-        concurrency: int | None = None,
+        calls_at_once: int | None = None,
         prices: Prices | None = None,
         budget: Budget | str | None = None,
     ) -> None:
         self._model = resolve.chat(model)
         self._cache = cache_folder(cache)
-        self._concurrency, self._prices = concurrency, prices or Prices()
+        self._calls_at_once, self._prices = calls_at_once, prices or Prices()
         self._budget = Budget.of(budget)
 
     @property
@@ -151,9 +151,11 @@ class Chat:
         self, prompts: Prompts, parameters: Mapping[str, Any]
     ) -> list[Reply | Unanswered]:
         backends = Backends.of(chat={"model": self._model})
-        options = CallOptions(self._cache, self._prices, self._budget, at_once=self._concurrency)
+        options = CallOptions(
+            self._cache, self._prices, self._budget, calls_at_once=self._calls_at_once
+        )
         async with open_calls(backends, options) as gatherers:
-            block = self._concurrency or calls_at_once([self._model])
+            block = self._calls_at_once or calls_at_once([self._model])
             requests = (chat_request(prompt, **parameters) for prompt in prompts)
             return await _all_asked(requests, gatherers.find("chat", MODEL), block)
 
@@ -197,11 +199,12 @@ def cache_folder(cache: Cache) -> Path | None:
     return Path(cache) if cache else None
 
 
+@door({"concurrency": "calls_at_once"})
 def chat(
     model: resolve.ChatChoice,
     *,
     cache: Cache = True,
-    concurrency: int | None = None,
+    calls_at_once: int | None = None,
     prices: Prices | None = None,
     budget: Budget | str | None = None,
 ) -> Chat:
@@ -210,7 +213,7 @@ def chat(
     Args:
         model: as of :func:`trustassay.score`.
         cache: a folder; ``True`` for the default one, ``False`` for none.
-        concurrency: the maximum number of calls at once.
+        calls_at_once: the maximum number of calls at once.
         prices: prices by model.
         budget: the most to spend in each call of ``ask``.
 
@@ -218,4 +221,4 @@ def chat(
         UnknownNameError, BackendError: no such model, or it cannot be loaded.
         ValueError: a budget that cannot be read.
     """
-    return Chat(model, cache=cache, concurrency=concurrency, prices=prices, budget=budget)
+    return Chat(model, cache=cache, calls_at_once=calls_at_once, prices=prices, budget=budget)

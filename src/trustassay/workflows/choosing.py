@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-from trustassay.data.reading import Fault, read_samples
-from trustassay.metrics.grounding.text import citation_markers
+from trustassay.data.reading import Fault, paths_of, read_samples
+from trustassay.metrics.grounding.refusal import refuses_in_words
+from trustassay.metrics.grounding.text import cites
 from trustassay.runs.intake import Source
 from trustassay.sample import Sample
 
-__all__ = ["Chosen", "choose_metric", "some_unanswered"]
+__all__ = ["Chosen", "choose_metric", "naming", "some_unanswered"]
 
 LOOKED_AT = 200
-"""Samples from the beginning of the input that are looked at."""
-CITING = 0.1
-"""Share of answers with documents that cite one of them from which the answers are cited ones."""
+"""Samples from the beginning of the input, or of each file, that are looked at."""
+CITED_ALONE = "grounding:cited_only=yes"
 
 
 class Chosen(NamedTuple):
-    """A metric's name, why it was chosen, and the input, of which nothing is lost."""
+    """Names of metrics, why they were chosen, and the input, of which nothing is lost."""
 
-    metric: str
+    metrics: list[str]
     why: str
     source: Source
 
 
-def choose_metric(source: Source, fields: Mapping[str, str] | None = None) -> Chosen:
-    """Return the metric for samples: ``faithfulness`` for answers with documents that they do not
-    cite, else ``grounding``.
+def choose_metric(
+    source: Source, fields: Mapping[str, str] | None = None, *, retrieves: bool = False
+) -> Chosen:
+    """Return the metrics for samples, by what most answers are.
+
+    Where most answers with documents cite them it is ``grounding``, else ``faithfulness``, and
+    beside it ``grounding`` of those that cite, if any do. Refusals need no citation and do not
+    count. Gold answers without documents are compared with the answer by an entailer, unless the
+    run ``retrieves`` documents.
 
     Raises:
         InputError: the input cannot be read at all.
@@ -40,15 +46,38 @@ def choose_metric(source: Source, fields: Mapping[str, str] | None = None) -> Ch
         first = list(islice(records, LOOKED_AT))
         source, kept = first, chain(first, records)
     samples = list(_samples(source, fields or {}))
+    metrics, why = _chosen(samples, retrieves=retrieves)
+    return Chosen(metrics, why, kept)
+
+
+def naming(metrics: Sequence[str]) -> str:
+    """Return what a line says of the chosen metrics."""
+    return f"metric{'s' if len(metrics) > 1 else ''} {' and '.join(metrics)}"
+
+
+def _chosen(samples: Sequence[Sample], *, retrieves: bool) -> tuple[list[str], str]:
     shown = [one for one in samples if one.answered and one.documents]
-    citing = sum(map(_cites, shown))
-    if not shown or citing >= CITING * len(shown):
-        words = f"{citing} of {len(shown)} answers cite their documents"
-        none = "no answer brings documents of its own" if samples else "no sample can be read"
-        why = words if shown else none
-        return Chosen("grounding", why, kept)
-    why = f"{len(shown) - citing} of {len(shown)} answers bring documents and cite none"
-    return Chosen("faithfulness", why, kept)
+    if shown:
+        return _by_citations(shown)
+    golds = sum(bool(one.answers or one.claims) for one in samples)
+    if 2 * golds > len(samples) and not retrieves and not any(one.documents for one in samples):
+        why = f"{golds} of {len(samples)} records have gold answers, none has documents"
+        return ["judge:by=entailer"], f"{why}; the other choice is --metric reference"
+    none = "no answer brings documents of its own" if samples else "no sample can be read"
+    return ["grounding"], none
+
+
+def _by_citations(shown: Sequence[Sample]) -> tuple[list[str], str]:
+    told = [one for one in shown if not refuses_in_words(one.response or "")]
+    citing = sum(cites(one.response or "", len(one.documents or ())) for one in told)
+    words = f"{citing} of {len(told)} answers cite their documents"
+    refusals = len(shown) - len(told)
+    if refusals:
+        words += f", {refusals} {'refuses' if refusals == 1 else 'refuse'} to answer"
+    if 2 * citing > len(told):
+        return ["grounding"], f"{words}; the other choice is --metric faithfulness"
+    metrics = ["faithfulness", CITED_ALONE] if citing else ["faithfulness"]
+    return metrics, f"{words}; the other choice is --metric grounding"
 
 
 def some_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> bool:
@@ -65,13 +94,9 @@ def some_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> 
 
 
 def _samples(source: Source, fields: Mapping[str, str]) -> Iterator[Sample]:
-    for record in islice(read_samples(source, fields=fields), LOOKED_AT):
-        if not isinstance(record, Fault):
-            yield record.sample
-
-
-def _cites(sample: Sample) -> bool:
-    """Whether a response cites a document that the sample has."""
-    there = range(1, len(sample.documents or ()) + 1)
-    markers = citation_markers(sample.response or "")
-    return any(number in there for marker in markers for number in marker.numbers)
+    """Yield the first samples, of several files those of each."""
+    sources: Sequence[Source] = paths_of(source) or [source]
+    for one in sources:
+        for record in islice(read_samples(one, fields=fields), LOOKED_AT):
+            if not isinstance(record, Fault):
+                yield record.sample

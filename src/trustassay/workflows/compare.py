@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.errors import RunFolderError, did_you_mean
+from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
 from trustassay.report import Groups
 from trustassay.report.text import amount
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.units import UNIT, read_units
 from trustassay.statistics.comparison import (
     Difference,
     KolmogorovSmirnov,
@@ -28,13 +30,19 @@ from trustassay.statistics.randomness import generator
 from trustassay.workflows.changes import (
     AnswerChanges,
     FigureChange,
-    Scored,
     answer_changes,
     figure_changes,
     why_not_resampled,
 )
+from trustassay.workflows.outcomes import Outcome, as_json, outcome_changes
 from trustassay.workflows.pairing import Pairing
-from trustassay.workflows.two_runs import differing_settings, finished_run, headlines, paired_runs
+from trustassay.workflows.two_runs import (
+    Scored,
+    differing_settings,
+    finished_run,
+    headlines,
+    paired_runs,
+)
 
 __all__ = ["Comparison", "Side", "compare"]
 
@@ -43,12 +51,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two runs; ``scores`` are those of the samples that have one."""
+    """One of the two runs; ``scores`` are those of the samples that have one, and ``units`` the
+    number of each one's unit, -1 for one by itself, ``None`` if all are.
+    """
 
     path: Path
     run: Mapping[str, Any]
     scores: Floats
     samples: int
+    units: NDArray[np.int64] | None = None
 
     @property
     def without_score(self) -> int:
@@ -65,11 +76,13 @@ class Comparison:
     """What changed from the first run to the second.
 
     ``pairing`` says which answers belong together. ``figures`` are the headline figures over the
-    pairs, ``not_compared`` why others are not among them; ``answers`` are the changed answers.
+    pairs, ``not_compared`` why others are not among them; ``outcomes`` say how many answers were
+    scored, refused and so on in both runs; ``answers`` are the changed answers.
 
     ``mean``, ``median``, ``distribution`` and ``stable``, the percentage below ``stable_below``,
-    compare all scores of both runs. ``pairs`` counts the pairs that both runs scored, ``paired`` is
-    the mean of their differences and ``paired_p`` its p-value, ``None`` of fewer than two.
+    compare all scores of both runs; where answers share a unit the test of the distributions has no
+    p-value (NaN). ``pairs`` counts the pairs that both runs scored, ``paired`` is the mean of their
+    differences and ``paired_p`` its p-value, ``None`` of fewer than two.
     ``warnings`` say which settings differ, and what has no score.
     """
 
@@ -87,6 +100,7 @@ class Comparison:
     pairing: Pairing
     figures: Mapping[str, FigureChange]
     not_compared: Mapping[str, str]
+    outcomes: Sequence[Outcome]
     answers: AnswerChanges
     warnings: Sequence[str]
 
@@ -144,6 +158,7 @@ class Comparison:
             "pairing": self.pairing.to_dict(),
             "figures": {key: one.to_dict() for key, one in self.figures.items()},
             "not_compared": dict(self.not_compared),
+            "outcomes": as_json(self.outcomes),
             "answers": self.answers.to_dict(),
             "warnings": list(self.warnings),
         }
@@ -179,31 +194,36 @@ def compare(
 
     stable = None
     if bound is not None:
-        stable = difference_of_shares(a.scores < bound, b.scores < bound)
-    changes = _paired(*scored, pairing)
+        stable = difference_of_shares(a.scores < bound, b.scores < bound, (a.units, b.units))
+    changes, questions = _paired(*scored, pairing)
     paired, paired_p = None, None
     if len(changes) > 1:
         lowest, highest = info.score_range
-        paired = mean_of_differences(changes, highest - lowest)
-        paired_p = sign_flip_p(changes, rng("sign flips"), permutations)
+        paired = mean_of_differences(changes, highest - lowest, questions)
+        sums = np.bincount(questions, changes)
+        paired_p = sign_flip_p(sums, rng("sign flips"), permutations)
     keys, absent = headlines(scored)
     figures = figure_changes(*scored, pairing, keys, seed)
     absent |= {key: why_not_resampled(pairing, *scored) for key in keys if key not in figures}
+    distribution = kolmogorov_smirnov(a.scores, b.scores, rng("permutations"), permutations)
+    if a.units is not None or b.units is not None:
+        distribution = distribution._replace(p=None)
     return Comparison(
         metric=info,
         first=a,
         second=b,
         stable_below=bound,
-        mean=difference_of_means(a.scores, b.scores, info.score_range),
-        median=difference_of_medians(a.scores, b.scores),
+        mean=difference_of_means(a.scores, b.scores, info.score_range, (a.units, b.units)),
+        median=difference_of_medians(a.scores, b.scores, (a.units, b.units)),
         stable=stable,
-        distribution=kolmogorov_smirnov(a.scores, b.scores, rng("permutations"), permutations),
+        distribution=distribution,
         pairs=len(changes),
         paired=paired,
         paired_p=paired_p,
         pairing=pairing,
         figures=figures,
         not_compared=absent,
+        outcomes=outcome_changes((scored[0].outcomes, scored[1].outcomes), pairing),
         answers=answer_changes(*scored, pairing),
         warnings=[*differing_settings(*runs, [name]), *_without_score(a, b)],
     )
@@ -223,7 +243,7 @@ def _common_metric(
         what = " and ".join(", ".join(names) or "none" for names in held)
         raise RunFolderError(f"the runs have no metric in common (they have {what})")
     if len(common) > 1:
-        raise ValueError(f"the runs share {' and '.join(common)}; name one with --metric")
+        raise UsageError(f"the runs share {' and '.join(common)}; name one with --metric")
     return common[0]
 
 
@@ -236,13 +256,17 @@ def _side(scored: Scored, run: Mapping[str, Any]) -> Side:
         raise RunFolderError(
             f"{path}: only one sample has a score for {metric}; at least two are needed"
         )
-    return Side(path, run, scores, len(scored.scores))
+    units = read_units(RunFolder(path), run.get(UNIT))
+    own = None if units is None else units[~np.isnan(scored.scores)]
+    return Side(path, run, scores, len(scored.scores), own)
 
 
-def _paired(a: Scored, b: Scored, pairing: Pairing) -> Floats:
-    """Return the differences of the pairs that both runs scored, in the order of the first."""
-    found = b.scores[pairing.second] - a.scores[pairing.first]
-    return np.asarray(found[~np.isnan(found)])
+def _paired(a: Scored, b: Scored, pairing: Pairing) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the differences of the pairs that both runs scored, in the order of the first, and the
+    number of each one's question.
+    """
+    kept = pairing.only(~np.isnan(b.scores[pairing.second] - a.scores[pairing.first]))
+    return b.scores[kept.second] - a.scores[kept.first], kept.units
 
 
 def _without_score(a: Side, b: Side) -> list[str]:

@@ -23,6 +23,7 @@ from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Check, Source, take_in
 from trustassay.sample import Sample
+from trustassay.tracebacks import words_of
 from trustassay.workflows.unfinished import UnfinishedFile
 
 __all__ = ["Done", "FileOptions", "FileWork", "Work", "write_each"]
@@ -37,14 +38,14 @@ Work: TypeAlias = Callable[[Sample, Models], Awaitable[Record]]
 class FileOptions:
     """How a file of samples is read, and models are asked.
 
-    fields, limit, skip_bad: of the input. concurrency: samples in progress at once. progress: show
-    it. calls: as of a run.
+    fields, limit, skip_bad: of the input. samples_at_once: how many are in progress at once.
+    progress: show it. calls: as of a run.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
     skip_bad: bool = False
-    concurrency: int = 64
+    samples_at_once: int = 64
     progress: bool = False
     calls: CallOptions = field(default_factory=CallOptions)
 
@@ -116,7 +117,7 @@ async def write_each(
         samples = unfinished.todo(folder.samples())
         try:
             under_way = ((item, record_of(item[1], models)) for item in samples)
-            async for (place, sample), result in _results(under_way, options.concurrency):
+            async for (place, sample), result in _results(under_way, options.samples_at_once):
                 if isinstance(result, Exception):
                     unfinished.fail(place, sample.id, _words(result))
                 else:
@@ -133,14 +134,14 @@ async def write_each(
 
 
 async def _results(
-    work: Iterator[tuple[Item, Awaitable[Record]]], concurrency: int
+    work: Iterator[tuple[Item, Awaitable[Record]]], samples_at_once: int
 ) -> AsyncIterator[tuple[Item, Record | Exception]]:
     """Yield each sample with what became of it, in order, several in progress at once."""
     under_way: deque[tuple[Item, asyncio.Future[Record]]] = deque()
     try:
         for item, record in work:
             under_way.append((item, asyncio.ensure_future(record)))
-            if len(under_way) >= 2 * concurrency:
+            if len(under_way) >= 2 * samples_at_once:
                 first, task = under_way.popleft()
                 yield first, await _ended(task)
         while under_way:
@@ -166,4 +167,4 @@ async def _ended(task: asyncio.Future[Record]) -> Record | Exception:
 
 def _words(error: Exception) -> str:
     """Return why a sample has no record; a fault of ours is named by its kind."""
-    return str(error) if isinstance(error, BackendError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, BackendError) else words_of(error)

@@ -19,7 +19,14 @@ from trustassay.capabilities import Entailer, Models
 from trustassay.data.labelled import LabelledPair
 from trustassay.errors import BackendError
 from trustassay.event_loop import run_anywhere
-from trustassay.statistics.calibration import balanced_accuracy, calibration_error
+from trustassay.statistics import weighted
+from trustassay.statistics.auroc import auroc_interval
+from trustassay.statistics.calibration import (
+    balanced_accuracy,
+    balanced_accuracy_interval,
+    calibration_error,
+)
+from trustassay.statistics.clusters import cluster_numbers, cluster_weights, interval_of
 from trustassay.statistics.correlation import auroc, bootstrap_interval
 from trustassay.statistics.randomness import generator
 
@@ -27,6 +34,7 @@ __all__ = ["Contradictions", "Estimate", "MeasuredEntailer", "Passed", "measure_
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Places = NDArray[np.int64]
 NO_CACHE = CallOptions(cache=None)
 THRESHOLD = 0.5
 TOGETHER = 512
@@ -108,7 +116,8 @@ def measure_entailers(
 ) -> list[MeasuredEntailer]:
     """Score all pairs with each entailer, one entailer after the other.
 
-    Intervals are of the percentile bootstrap over pairs.
+    Pairs with the same premise are one unit. A calibration error has an interval, by the percentile
+    bootstrap, from 1,000 units on.
 
     Raises:
         BackendError: an entailer failed on every pair.
@@ -159,6 +168,7 @@ def _measured(
     truth = np.array([pair.supported for pair in pairs])
     kinds = np.array([pair.kind for pair in pairs])
     given, true = chances[there], truth[there]
+    premises = cluster_numbers([pair.premise for pair in pairs])
     told = np.array([pair.contradicted is not None for pair in pairs]) & there
     denied = np.array([bool(pair.contradicted) for pair in pairs])
     return MeasuredEntailer(
@@ -166,21 +176,27 @@ def _measured(
         len(pairs),
         int((~there).sum()),
         reason,
-        _estimate(auroc, given, true, "auc", resampling),
-        _estimate(balanced_accuracy, given, true, "balanced accuracy", resampling),
-        _estimate(calibration_error, given, true, "calibration error", resampling),
+        _auc(given, true, premises[there]),
+        Estimate(
+            balanced_accuracy(given, true), balanced_accuracy_interval(given, true, premises[there])
+        ),
+        _calibration_error(given, true, premises[there], "calibration error", resampling),
         seconds,
         _passed(given, true),
         {
             kind: _passed(chances[there & (kinds == kind)], truth[there & (kinds == kind)])
             for kind in dict.fromkeys(pair.kind for pair in pairs if pair.kind)
         },
-        _contradictions(every[told], truth[told], denied[told], resampling),
+        _contradictions(every[told], truth[told], denied[told], premises[told], resampling),
     )
 
 
 def _contradictions(
-    chances: Floats, supported: Bools, denied: Bools, resampling: tuple[int, int]
+    chances: Floats,
+    supported: Bools,
+    denied: Bools,
+    premises: Places,
+    resampling: tuple[int, int],
 ) -> Contradictions | None:
     others = ~supported
     if denied.all() or not denied.any() or not (others & ~denied).any():
@@ -191,13 +207,18 @@ def _contradictions(
     return Contradictions(
         int(denied.sum()),
         int((others & ~denied).sum()),
-        _estimate(auroc, share, denied[others], "contradiction", resampling),
-        _estimate(
-            calibration_error, chances[:, CONTRADICTED], denied, "contradiction error", resampling
+        _auc(share, denied[others], premises[others]),
+        _calibration_error(
+            chances[:, CONTRADICTED], denied, premises, "contradiction error", resampling
         ),
         int((said & denied).sum()),
         int((said & ~denied).sum()),
     )
+
+
+def _auc(given: Floats, true: Bools, units: NDArray[np.int64]) -> Estimate:
+    interval = auroc_interval(given, true, units)
+    return Estimate(auroc(given, true), None if isinstance(interval, str) else interval)
 
 
 def _estimate(
@@ -210,6 +231,23 @@ def _estimate(
     seed, replicates = resampling
     rng = generator(seed, "entailers", what)
     return Estimate(measure(given, true), bootstrap_interval(measure, given, true, rng, replicates))
+
+
+def _calibration_error(
+    given: Floats, true: Bools, premises: Places, what: str, resampling: tuple[int, int]
+) -> Estimate:
+    """Return the calibration error; its interval, corrected for bias, over premises."""
+    value = calibration_error(given, true)
+    seed, replicates = resampling
+    clusters = np.unique(premises, return_inverse=True)[1]
+    count = int(clusters.max(initial=-1)) + 1
+    if value is None or isinstance(interval_of([0.0, 1.0], count, biased=value), str):
+        return Estimate(value, None)
+    figure = weighted.calibration_error(given, true)
+    rows = cluster_weights(clusters, generator(seed, "entailers", what), replicates)
+    drawn = np.concatenate([figure(weights) for weights in rows])
+    found = interval_of(drawn, count, biased=value)
+    return Estimate(value, None if isinstance(found, str) else found)
 
 
 def _passed(chances: Floats, truth: Bools) -> Passed:

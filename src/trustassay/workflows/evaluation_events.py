@@ -10,7 +10,7 @@ import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, UsageError
 from trustassay.metric import Assessment
 from trustassay.progress import tell
 from trustassay.sample import Sample
@@ -73,7 +73,7 @@ class EvaluationEvents:
         """
         if choice not in (True, False, "explanations"):
             words = f"opentelemetry: expected True, False or 'explanations', got {choice!r:.60}"
-            raise ValueError(words)
+            raise UsageError(words)
         return cls(explanations=choice == "explanations") if choice else None
 
     def send(self, sample: Sample, found: Assessment) -> None:

@@ -1,149 +1,50 @@
-"""Whether a run is good enough: its figures held against bounds, or against an earlier run."""
+"""Whether a run is good enough: its figures compared with bounds, or with an earlier run."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from trustassay.errors import RunFolderError, did_you_mean
-from trustassay.metric import Figure, Mean, MetricInfo, Quantile
+from trustassay.errors import RunFolderError, UsageError, did_you_mean
+from trustassay.metric import MetricInfo
+from trustassay.report.text import amount
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.infos import ABOUT
-from trustassay.statistics.intervals import Interval
+from trustassay.runs.infos import ABOUT, metrics_of
 from trustassay.workflows.changes import (
+    ONE_SIDED,
     AnswerChanges,
     FigureChange,
-    Scored,
     answer_changes,
-    better_of,
     figure_changes,
     why_not_resampled,
 )
+from trustassay.workflows.gate_rules import (
+    SIDES,
+    Bound,
+    Check,
+    Earlier,
+    Gate,
+    Result,
+    decide,
+    more_samples,
+)
+from trustassay.workflows.outcomes import MISSING, Outcome, outcome_changes
 from trustassay.workflows.pairing import Pairing
-from trustassay.workflows.two_runs import differing_settings, finished_run, headlines, paired_runs
+from trustassay.workflows.two_runs import (
+    Scored,
+    better_of,
+    differing_settings,
+    finished_run,
+    headlines,
+    other_judges,
+    paired_runs,
+)
 
-__all__ = ["Bound", "Check", "Earlier", "Gate", "Result", "decide", "gate", "parse_bound"]
-
-Result = Literal["pass", "fail", "undecided"]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A figure by its dotted name, and what it has to be: at least or at most a value."""
-
-    name: str
-    value: float
-    at_least: bool
-
-    def in_words(self) -> str:
-        """Say the rule in words."""
-        return f"at {'least' if self.at_least else 'most'} {self.value:g}"
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """A run that this one must not be worse than.
-
-    figures: dotted names, METRIC.FIGURE; none: of each metric that both runs have, the first
-    headline figure of which it is known whether more is better. margin: how much worse is
-    tolerated, in percent of a figure's range.
-    """
-
-    path: Path
-    figures: Sequence[str] = ()
-    margin: float = 0.0
-
-
-@dataclass(frozen=True)
-class Check:
-    """One rule, and what came of it.
-
-    value: the figure, or its change since the earlier run; ``None`` where it has none. interval:
-    its 95 % interval. line: what it is held against. why: the result in words.
-    """
-
-    name: str
-    rule: str
-    value: float | None
-    interval: Interval | None
-    line: float
-    result: Result
-    why: str
-    unit: str = ""
-    change: FigureChange | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        names = ("name", "rule", "value", "line", "result", "why", "unit")
-        found = {name: getattr(self, name) for name in names}
-        found["interval"] = None if self.interval is None else list(self.interval)
-        return found | ({"change": self.change.to_dict()} if self.change else {})
-
-
-@dataclass(frozen=True)
-class Gate:
-    """The result of all rules: fail if one fails, else undecided if one is, else pass.
-
-    A rule about a figure without a value fails: nothing was measured that could pass.
-
-    answers: by metric, the answers that changed since the earlier run. notes: the pairs of both
-    runs, settings that differ, and samples that failed.
-    """
-
-    path: Path
-    checks: Sequence[Check]
-    answers: Mapping[str, AnswerChanges] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    earlier: Path | None = None
-
-    @property
-    def result(self) -> Result:
-        """The worst result of a rule."""
-        results = {check.result for check in self.checks}
-        return next((one for one in ("fail", "undecided") if one in results), "pass")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "run": str(self.path),
-            "no_worse_than": None if self.earlier is None else str(self.earlier),
-            "result": self.result,
-            "checks": [check.to_dict() for check in self.checks],
-            "answers": {name: one.to_dict() for name, one in self.answers.items()},
-            "notes": list(self.notes),
-        }
-
-
-def parse_bound(text: str, *, at_least: bool) -> Bound:
-    """Read ``NAME=VALUE``.
-
-    Raises:
-        ValueError: it is not of this form, or the value is not a finite number.
-    """
-    option = "--min" if at_least else "--max"
-    name, separator, number = text.rpartition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not separator or not name.strip() or not math.isfinite(value):
-        raise ValueError(
-            f"{option}: expected FIGURE=NUMBER, as in {option} grounding.trust_score=60, "
-            f"got {text!r}"
-        )
-    return Bound(name.strip(), value, at_least)
-
-
-def decide(interval: Interval, line: float, *, at_least: bool) -> Result:
-    """Return pass if the whole interval is on the right side of the line, the line included; fail
-    if it is on the other; undecided if it reaches both.
-    """
-    low, high = interval if at_least else (-interval[1], -interval[0])
-    line = line if at_least else -line
-    return "pass" if low >= line else "fail" if high < line else "undecided"
+__all__ = ["gate"]
 
 
 def gate(
@@ -156,7 +57,7 @@ def gate(
         ValueError: no rule is given, or a figure does not exist or cannot be compared.
     """
     if not bounds and earlier is None:
-        raise ValueError(
+        raise UsageError(
             "no rule: give --min FIGURE=NUMBER, --max FIGURE=NUMBER or --no-worse-than RUN"
         )
     run = finished_run(path)
@@ -170,10 +71,14 @@ def gate(
     ]
     if earlier is None:
         return Gate(path, checks, notes=notes)
-    compared = _Compared.read(path, run, earlier)
-    checks += compared.checks(earlier, seed)
+    compared = ComparedRuns.read(path, run, earlier)
     return Gate(
-        path, checks, compared.answers(), [*compared.notes(earlier.path), *notes], earlier.path
+        path,
+        [*checks, *compared.checks(seed)],
+        compared.outcomes,
+        compared.answers(),
+        [*compared.notes(), *notes],
+        earlier.path,
     )
 
 
@@ -183,8 +88,11 @@ def gate(
 def _figures(summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return every number of a summary by its dotted name, with its interval or why it has none."""
     found: dict[str, dict[str, Any]] = {}
+    installed = metrics_of(run)
     for metric, one in summary["metrics"].items():
         about = run.get(ABOUT, {}).get(metric, {}).get("figures", {})
+        if metric in installed:
+            about = {k: f.to_dict() for k, f in MetricInfo.of(installed[metric]).figures.items()}
         for key, value in one.get("values", {}).items():
             found[f"{metric}.{key}"] = {
                 "value": value,
@@ -192,9 +100,11 @@ def _figures(summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, di
                 "interval": one.get("intervals", {}).get(key),
                 "without": one.get("without_interval", {}).get(key),
                 "absent": one.get("not_applicable", {}).get(key, "it does not apply"),
+                "n": one.get("units", {}).get(key) or one.get("support", {}).get(key, one["n"]),
+                "range": about.get(key, {}).get("range"),
             }
         for key in ("n", "failed"):
-            found.setdefault(f"{metric}.{key}", {"value": one.get(key)})
+            found.setdefault(f"{metric}.{key}", {"value": one.get(key), "whole": one.get("n")})
     _flatten({k: v for k, v in summary.items() if k != "metrics"}, "", found)
     return found
 
@@ -209,50 +119,94 @@ def _flatten(content: Mapping[str, Any], before: str, found: dict[str, dict[str,
 
 def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> Check:
     if bound.name not in known:
-        option = "--min" if bound.at_least else "--max"
         words = did_you_mean("figure", bound.name, known)
-        raise ValueError(f"{option}: {words} (expected a METRIC.FIGURE of {path}/summary.json)")
+        raise UsageError(
+            f"{bound.option}: {words} (expected a METRIC.FIGURE of {path}/summary.json)"
+        )
     one = known[bound.name]
-    value, interval, rule = one["value"], one.get("interval"), bound.in_words()
+    line = _line(bound, one)
+    value, interval, unit = one["value"], one.get("interval"), one.get("unit", "")
+    rule = f"at {'least' if bound.at_least else 'most'} {line:g}{' %' if unit == '%' else ''}"
     without = one.get("without")
 
-    def check(result: Result, why: str) -> Check:
+    def check(result: Result, why: str, advice: str = "") -> Check:
         ends = None if interval is None else (float(interval[0]), float(interval[1]))
-        unit = one.get("unit", "")
-        return Check(bound.name, rule, value, ends, bound.value, result, why, unit)
+        return Check(bound.name, rule, value, ends, line, result, why, unit, advice=advice)
 
     if value is None:
         return check("fail", f"it has no value: {one['absent']}")
     if interval is not None:
-        result = decide((interval[0], interval[1]), bound.value, at_least=bound.at_least)
-        return check(result, _SIDES[result])
+        result = decide((interval[0], interval[1]), line, at_least=bound.at_least)
+        advice = ""
+        if result == "undecided":
+            more = more_samples(value, interval, line, int(one["n"]))
+            side = "pass" if (value >= line) == bound.at_least else "fail"
+            if more:
+                advice = f"about {more:,} more samples would make it {side}, at the same value"
+        return check(result, SIDES[result], advice)
     if without is not None:
-        return check("undecided", f"it has no interval: {without}")
-    right = value >= bound.value if bound.at_least else value <= bound.value
+        return check("untestable", f"it has no interval: {without}")
+    right = value >= line if bound.at_least else value <= line
     return check("pass" if right else "fail", "a count: it is compared as it is")
 
 
-_SIDES: Mapping[Result, str] = {
-    "pass": "the whole interval is on the right side of the line",
-    "fail": "the whole interval is on the wrong side of the line",
-    "undecided": "the interval reaches both sides of the line; more samples make it narrower",
-}
+def _line(bound: Bound, one: Mapping[str, Any]) -> float:
+    """Return the value of a bound in the unit of its figure.
+
+    Raises:
+        ValueError: it is outside the figure's range, or could be meant in two ways.
+    """
+    unit, ends, value = one.get("unit", ""), one.get("range"), bound.value
+    if unit == "%":
+        if bound.percent or value == 0 or value > 1 or value < 0:
+            return value
+        raise UsageError(
+            f"{bound.option} {bound.name}={value:g}: the figure is in per cent, so this is "
+            f"{value:g} % and not {100 * value:g} %; write {bound.name}={value:g}% or "
+            f"{bound.name}={100 * value:g}%"
+        )
+    if ends is None:
+        if bound.percent and (whole := one.get("whole")) is not None:
+            return value / 100 * float(whole)
+        if bound.percent:
+            raise UsageError(
+                f"{bound.option} {bound.name}={value:g}%: the figure is no share, so there is no "
+                f"percentage of it; write a number"
+            )
+        return value
+    low, high = ends
+    if bound.percent:
+        return float(low + value / 100 * (high - low))
+    if low <= value <= high:
+        return value
+    other = f" or {bound.name}={value:g}%" if high == 1 and 1 < value <= 100 else ""
+    raise UsageError(
+        f"{bound.option} {bound.name}={value:g}: the figure lies between {low:g} and {high:g}, so "
+        f"the bound decides nothing; expected a number between them{other}"
+    )
 
 
 # an earlier run
 
 
 @dataclass(frozen=True)
-class _Compared:
+class ComparedRuns:
     """The metrics that two runs share, paired."""
 
     paths: tuple[Path, Path]
     runs: tuple[Mapping[str, Any], Mapping[str, Any]]
     pairing: Pairing
     scored: Mapping[str, tuple[Scored, Scored]]
+    earlier: Earlier
 
     @classmethod
-    def read(cls, path: Path, run: Mapping[str, Any], earlier: Earlier) -> _Compared:
+    def read(cls, path: Path, run: Mapping[str, Any], earlier: Earlier) -> ComparedRuns:
+        """Pair a run with an earlier one.
+
+        Raises:
+            RunFolderError: no metric or question in common, or a folder is damaged.
+            ValueError: a figure does not exist, or the runs were judged in different ways.
+        """
         before = finished_run(earlier.path)
         shared = [name for name in run["metrics"] if name in before["metrics"]]
         if not shared:
@@ -263,54 +217,191 @@ class _Compared:
             )
         wanted = {_metric_of(name, shared) for name in earlier.figures} or set(shared)
         names = [name for name in shared if name in wanted]
+        if not earlier.other_judge and (differ := other_judges(before, run, names)):
+            raise UsageError(
+                f"{earlier.path} and {path} were judged in different ways: {'; '.join(differ)}. "
+                "A change of the judge is no change of the answers: score both runs in the same "
+                "way, or accept it with --allow-other-judge"
+            )
         pairing, scored = paired_runs((earlier.path, path), (before, run), names)
         if not len(pairing.first):
             raise RunFolderError(
                 f"{earlier.path} and {path} have no question in common; expected runs of the same "
                 "questions, whose texts may differ in case and white space alone"
             )
-        return cls((earlier.path, path), (before, run), pairing, scored)
+        return cls((earlier.path, path), (before, run), pairing, scored, earlier)
 
-    def checks(self, earlier: Earlier, seed: int) -> list[Check]:
-        """Return the check of every figure that is compared."""
-        found = []
+    @cached_property
+    def outcomes(self) -> dict[str, list[Outcome]]:
+        """What became of the answers of both runs, by metric."""
+        margin = self.earlier.margin / 100
+        return {
+            name: outcome_changes((one.outcomes, other.outcomes), self.pairing, margin)
+            for name, (one, other) in self.scored.items()
+        }
+
+    def checks(self, seed: int) -> list[Check]:
+        """Return the checks of all figures that are compared, of answers without a score, and of
+        answers without a partner.
+        """
+        found: list[Check] = []
         for name, scored in self.scored.items():
-            figures = scored[1].figures
-            keys = [one.removeprefix(f"{name}.") for one in earlier.figures if _is_of(one, name)]
-            for key in keys:
-                if key not in figures:
-                    known = [f"{name}.{one}" for one in figures]
-                    raise ValueError(f"--figure: {did_you_mean('figure', f'{name}.{key}', known)}")
-                if not better_of(figures[key], scored[1].info):
-                    raise ValueError(
-                        f"--figure {name}.{key}: it is not known whether more of it is better; "
-                        "use --min or --max"
-                    )
-            chosen, absent = headlines(scored, keys)
-            if not keys:
-                info = scored[1].info
-                chosen = [k for k in chosen if k in figures and better_of(figures[k], info)][:1]
-                why = "no headline figure has a value and a better side; name one with --figure"
-                absent = {} if chosen else {"figures": why}
-            changes = figure_changes(*scored, self.pairing, chosen, seed)
-            for key in chosen:
-                absent |= {} if key in changes else {key: why_not_resampled(self.pairing, *scored)}
-            found += [
-                _no_worse(name, changes[key], scored[1].info, earlier)
-                for key in chosen
-                if key in changes
-            ]
-            found += [_absent(f"{name}.{key}", why, earlier) for key, why in absent.items()]
+            found += self._figures(name, scored, seed)
+            found += self._shares(name)
+        return [*found, self._missing()]
+
+    def _figures(self, name: str, scored: tuple[Scored, Scored], seed: int) -> list[Check]:
+        figures = scored[1].figures
+        keys = [one.removeprefix(f"{name}.") for one in self.earlier.figures if _is_of(one, name)]
+        for key in keys:
+            if key not in figures:
+                known = [f"{name}.{one}" for one in figures]
+                raise UsageError(f"--figure: {did_you_mean('figure', f'{name}.{key}', known)}")
+            if not better_of(figures[key], scored[1].info):
+                raise UsageError(
+                    f"--figure {name}.{key}: it is not known whether more of it is better; use "
+                    "--min or --max"
+                )
+        chosen, absent = headlines(scored, keys)
+        if not keys:
+            info = scored[1].info
+            chosen = [k for k in chosen if k in figures and better_of(figures[k], info)][:1]
+            why = "no headline figure has a value and a better side; name one with --figure"
+            absent = {} if chosen else {"figures": why}
+        changes = figure_changes(*scored, self.pairing, chosen, seed)
+        for key in chosen:
+            absent |= {} if key in changes else {key: why_not_resampled(self.pairing, *scored)}
+        found = [
+            self._no_worse(name, changes[key], scored[1].info) for key in chosen if key in changes
+        ]
+        return found + [
+            Check(f"{name}.{key}", self._rule, None, None, 0.0, "fail", f"it has no change: {why}")
+            for key, why in absent.items()
+        ]
+
+    @property
+    def _rule(self) -> str:
+        margin = self.earlier.margin
+        words = f", by {margin:g} % of its range at most" if margin else ""
+        return f"no worse than {self.earlier.path}{words}"
+
+    def _no_worse(self, name: str, change: FigureChange, info: MetricInfo) -> Check:
+        """Return the check of a change: is its interval above the line of what is tolerated?"""
+        ends = change.figure.within(info.score_range)
+        margin = self.earlier.margin
+        if margin and ends is None:
+            raise UsageError(
+                f"--margin: the range of {name}.{change.key} is not known, so there is no "
+                "percentage of it; leave the margin out, or use --min or --max"
+            )
+        width = ends[1] - ends[0] if ends else 1.0
+        higher = change.better == "higher"
+        line = (-1 if higher else 1) * margin / 100 * width
+        interval = change.difference.interval
+        if interval is None:
+            result, why, advice = self._by_verdicts(change)
+        else:
+            result, advice = decide(interval, line, at_least=higher), ""
+            why = SIDES[result]
+            if result == "undecided":
+                advice = self._advice(change, line, width if ends else None)
+        return Check(
+            f"{name}.{change.key}",
+            self._rule,
+            change.difference.value,
+            interval,
+            line,
+            result,
+            why,
+            change.figure.unit,
+            change,
+            advice,
+        )
+
+    def _by_verdicts(self, change: FigureChange) -> tuple[Result, str, str]:
+        """Decide by the verdicts of the answers what has too few of them for an interval."""
+        verdicts, margin = change.verdicts, self.earlier.margin / 100
+        why = f"it has no interval ({change.difference.without})"
+        if verdicts is None or (verdicts.of == "score" and margin):
+            return "untestable", f"{why}, and no verdicts that could be tested", ""
+        if not verdicts.can_decide(margin):
+            words = f"{why}, and {amount(verdicts.questions, 'question')} cannot show a change"
+            return "untestable", words, "score more questions, or test single answers"
+        worse, kept = verdicts.worse_p(margin), verdicts.kept_p(margin)
+        why += f"; by an exact test of the verdicts: {verdicts.in_words()}, p = {worse:.2g}"
+        if worse < ONE_SIDED:
+            return "fail", why, ""
+        return ("pass", why, "") if kept < ONE_SIDED else ("undecided", why, "")
+
+    def _advice(self, change: FigureChange, line: float, width: float | None) -> str:
+        """Say what would decide a change whose interval reaches both sides of the line."""
+        value, interval = change.difference.value, change.difference.interval
+        assert interval is not None
+        assert change.verdicts is not None
+        found = []
+        if more := more_samples(value, interval, line, change.verdicts.questions):
+            side = "pass" if (value >= line) == (change.better == "higher") else "fail"
+            stays = f"if the difference stays {value:+.3g}"
+            found.append(f"about {more:,} more questions would make it {side}, {stays}")
+        if width:
+            far = -interval[0] if change.better == "higher" else interval[1]
+            margin = math.ceil(1000 * far / width) / 10
+            found.append(
+                f"with a margin of {margin:g} it would pass: trustassay gate {self.paths[1]} "
+                f"--no-worse-than {self.paths[0]} --margin {margin:g}"
+            )
+        return "; ".join(found)
+
+    def _shares(self, name: str) -> list[Check]:
+        """Return a check of each outcome whose share of answers rises beyond chance."""
+        found = []
+        for one in self.outcomes[name]:
+            if one.p is None or one.p >= ONE_SIDED:
+                continue
+            shares = [100 * one.first / one.of_first, 100 * one.second / one.of_second]
+            margin = f", by {self.earlier.margin:g} points" if self.earlier.margin else ""
+            found.append(
+                Check(
+                    f"{name}: {one.name}",
+                    f"no more than in {self.earlier.path}{margin}",
+                    shares[1] - shares[0],
+                    None,
+                    self.earlier.margin,
+                    "fail",
+                    f"{one.first:,} of {one.of_first:,} answers, then {one.second:,} of "
+                    f"{one.of_second:,}: more in {one.risen:,} of {one.questions:,} questions, "
+                    f"fewer in {one.fallen:,}, p = {one.p:.2g}; such answers are in no mean",
+                    "%",
+                )
+            )
         return found
+
+    def _missing(self) -> Check:
+        """Return the check of answers of the earlier run that have no partner."""
+        lost, total = self.pairing.only_first, self.pairing.only_first + len(self.pairing.first)
+        allowed = self.earlier.missing
+        right = lost <= allowed.of(total)
+        why = f"{lost:,} of the {total:,} answers of {self.earlier.path} have no partner"
+        return Check(
+            MISSING,
+            f"at most {allowed} answers without a partner (--allow-missing)",
+            lost,
+            None,
+            allowed.of(total),
+            "pass" if right else "fail",
+            why,
+        )
 
     def answers(self) -> dict[str, AnswerChanges]:
         """Return the answers that changed, by metric."""
         return {name: answer_changes(*scored, self.pairing) for name, scored in self.scored.items()}
 
-    def notes(self, earlier: Path) -> list[str]:
-        """Say what was paired, and which settings differ."""
-        words = f"against {earlier}: {self.pairing.in_words()}"
-        return [words, *differing_settings(*self.runs, list(self.scored))]
+    def notes(self) -> list[str]:
+        """Say what was paired, which metrics were not, and which settings differ."""
+        words = [f"against {self.earlier.path}: {self.pairing.in_words()}"]
+        if lost := [one for one in self.runs[0]["metrics"] if one not in self.runs[1]["metrics"]]:
+            words.append(f"not in this run, so not compared: {', '.join(lost)}")
+        return [*words, *differing_settings(*self.runs, list(self.scored))]
 
 
 def _metric_of(name: str, shared: Sequence[str]) -> str:
@@ -318,8 +409,8 @@ def _metric_of(name: str, shared: Sequence[str]) -> str:
     if found is None:
         metric, _, figure = name.partition(".")
         if metric in shared and not figure:
-            raise ValueError(f"--figure: expected METRIC.FIGURE, as in {metric}.mean, got {name!r}")
-        raise ValueError(
+            raise UsageError(f"--figure: expected METRIC.FIGURE, as in {metric}.mean, got {name!r}")
+        raise UsageError(
             f"--figure: {did_you_mean('metric of both runs', metric, shared)}; "
             "expected METRIC.FIGURE"
         )
@@ -328,59 +419,3 @@ def _metric_of(name: str, shared: Sequence[str]) -> str:
 
 def _is_of(name: str, metric: str) -> bool:
     return name.startswith(f"{metric}.")
-
-
-def _rule(earlier: Earlier) -> str:
-    margin = f", by {earlier.margin:g} % of its range at most" if earlier.margin else ""
-    return f"no worse than {earlier.path}{margin}"
-
-
-def _absent(name: str, why: str, earlier: Earlier) -> Check:
-    return Check(name, _rule(earlier), None, None, 0.0, "fail", f"it has no change: {why}")
-
-
-def _no_worse(name: str, change: FigureChange, info: MetricInfo, earlier: Earlier) -> Check:
-    """Return the check of a change: is the interval above the line of what is tolerated?"""
-    line = 0.0
-    if earlier.margin:
-        line = earlier.margin / 100 * _range(name, change.figure, info)
-    higher = change.better == "higher"
-    line = -line if higher else line
-    result: Result = "undecided"
-    if change.difference.interval is None:
-        why = f"it has no interval: {change.difference.without}"
-    else:
-        result = decide(change.difference.interval, line, at_least=higher)
-        why = _SIDES[result]
-    return Check(
-        f"{name}.{change.key}",
-        _rule(earlier),
-        change.difference.value,
-        change.difference.interval,
-        line,
-        result,
-        why,
-        change.figure.unit,
-        change,
-    )
-
-
-def _range(name: str, figure: Figure, info: MetricInfo) -> float:
-    """Return how far a figure's least and largest value lie apart.
-
-    Raises:
-        ValueError: that is not known.
-    """
-    if figure.unit == "%":
-        return 100.0
-    statistic, bounds = figure.statistic, None
-    if isinstance(statistic, Mean | Quantile) and statistic.of == "score":
-        bounds = info.score_range
-    elif isinstance(statistic, Mean):
-        bounds = statistic.bounds
-    if bounds is None or not all(map(math.isfinite, bounds)):
-        raise ValueError(
-            f"--margin: the range of {name}.{figure.key} is not known, so there is no percentage "
-            "of it; leave the margin out, or use --min or --max"
-        )
-    return float(bounds[1] - bounds[0])

@@ -7,9 +7,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 from trustassay.workflows.changes import AnswerChange
-from trustassay.workflows.gate import Check, Gate, Result
+from trustassay.workflows.gate_rules import Check, Gate, Result
+from trustassay.workflows.outcomes import in_words
 
 __all__ = [
+    "explained",
     "interval_in_words",
     "junit",
     "markdown",
@@ -19,7 +21,7 @@ __all__ = [
 LISTED = 20
 """Answers that got worse which are written out; the JSON has more."""
 LONGEST = 300
-_SIGNS: dict[Result, str] = {"pass": "✅", "fail": "❌", "undecided": "❔"}
+_SIGNS: dict[Result, str] = {"pass": "✅", "fail": "❌", "undecided": "❔", "untestable": "⚠️"}
 _NOT_XML = re.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
 """Characters that XML 1.0 does not allow (section 2.2)."""
 
@@ -39,7 +41,13 @@ def value_of(check: Check) -> str:
     if check.change is None:
         return _value(check.value, check.unit)
     change = _value(check.value, check.unit, signed=True)
-    return f"{_value(check.change.second, check.unit)} ({change})"
+    both = (_value(one, check.unit) for one in (check.change.first, check.change.second))
+    return f"{' → '.join(both)} ({change})"
+
+
+def explained(check: Check) -> str:
+    """Return why a rule has its result, and what would decide it."""
+    return f"{check.why}; {check.advice}" if check.advice else check.why
 
 
 def interval_in_words(check: Check) -> str:
@@ -70,10 +78,12 @@ def markdown(gate: Gate) -> str:
             _code(check.rule, table=True),
             value_of(check),
             interval_in_words(check),
-            _code(check.why, table=True),
+            _code(explained(check), table=True),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", *(f"- {_code(note)}" for note in gate.notes)]
+    lines.append("")
+    lines += [f"- {_code(name)}: {in_words(ones)}" for name, ones in gate.outcomes.items()]
+    lines += [f"- {_code(note)}" for note in gate.notes]
     for name, answers in gate.answers.items():
         worse = answers.counts["worse"]
         if worse:
@@ -112,13 +122,16 @@ def junit(gate: Gate, undecided: Result) -> bytes:
     """Return JUnit XML with a test case for each rule.
 
     Args:
-        undecided: what an undecided rule counts as; ``undecided`` makes it a skipped test.
+        undecided: what an undecided rule counts as; ``undecided`` makes it a skipped test. One that
+            nothing could decide is an error.
     """
     counted = [undecided if one.result == "undecided" else one.result for one in gate.checks]
+    if undecided == "fail":
+        counted = ["fail" if one == "untestable" else one for one in counted]
     counts = {
         "tests": str(len(counted)),
         "failures": str(counted.count("fail")),
-        "errors": "0",
+        "errors": str(counted.count("untestable")),
         "skipped": str(counted.count("undecided")),
     }
     root = ET.Element("testsuites", counts)
@@ -132,9 +145,12 @@ def junit(gate: Gate, undecided: Result) -> bytes:
         if result == "fail":
             failure = {"message": _xml(check.why), "type": check.result}
             ET.SubElement(case, "failure", failure).text = _xml(words)
+        elif result == "untestable":
+            error = {"message": _xml(explained(check)), "type": check.result}
+            ET.SubElement(case, "error", error).text = _xml(words)
         elif result == "undecided":
-            ET.SubElement(case, "skipped", {"message": _xml(f"undecided: {check.why}")})
-        if result != "fail":
+            ET.SubElement(case, "skipped", {"message": _xml(f"undecided: {explained(check)}")})
+        if result not in ("fail", "untestable"):
             ET.SubElement(case, "system-out").text = _xml(words)
     ET.indent(root)
     found: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
@@ -146,8 +162,11 @@ def _told(gate: Gate, check: Check) -> Iterator[str]:
     within = interval_in_words(check)
     ends = f", 95 % interval {within}" if within else ""
     yield f"{check.result}: {check.name} {value_of(check)}{ends}"
-    yield f"{check.rule}: {check.why}"
-    answers = gate.answers.get(check.name.split(".")[0])
+    yield f"{check.rule}: {explained(check)}"
+    metric = check.name.split(".")[0]
+    answers = gate.answers.get(metric)
+    if check.change is not None and metric in gate.outcomes:
+        yield in_words(gate.outcomes[metric])
     if check.change is not None and answers is not None:
         yield f"answers that got worse: {answers.counts['worse']:,}"
         for change in answers.worse[:LISTED]:

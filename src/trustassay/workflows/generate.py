@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -39,7 +39,6 @@ __all__ = ["GenerateOptions", "Generated", "generate"]
 class GenerateOptions:
     """How questions are answered; as :class:`~trustassay.runs.run.RunOptions`, and:
 
-    concurrency: calls in progress at once; ``None`` for as many as the model's own limits say.
     repeats: answers to each question. again: also where a question has an answer already.
     """
 
@@ -49,7 +48,6 @@ class GenerateOptions:
     skip_bad: bool = False
     repeats: int = 1
     again: bool = False
-    concurrency: int | None = None
     progress: bool = False
     calls: CallOptions = field(default_factory=CallOptions)
 
@@ -96,7 +94,11 @@ async def _generate(
     backend = backends.find("chat", MODEL)
     assert backend is not None
     check_budget(backends, options.calls.prices, options.calls.budget)
-    for words in held_back(options.concurrency, [backend]) if options.progress else ():
+    for words in (
+        held_back("--calls-at-once", options.calls.calls_at_once, [backend])
+        if options.progress
+        else ()
+    ):
         tell(words)
     stages = [
         Responses(options.answering, backend.name, repeat) for repeat in range(options.repeats)
@@ -125,9 +127,8 @@ async def _generate(
         file = stack.enter_context(locked(part))
         stack.callback(part.unlink, missing_ok=True)
         file.truncate(0)  # what a killed process left; its replies are in the cache
-        calls = replace(options.calls, at_once=options.concurrency)
-        gatherers = await stack.enter_async_context(open_calls(backends, calls))
-        ahead = AHEAD * (options.concurrency or calls_at_once([backend]))
+        gatherers = await stack.enter_async_context(open_calls(backends, options.calls))
+        ahead = AHEAD * (options.calls.calls_at_once or calls_at_once([backend]))
         progress = stack.enter_context(
             Progress("answering", asked * options.repeats, shown=options.progress)
         )

@@ -17,6 +17,7 @@ from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
 from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.runs.intake import BadInputError, Intake, Source
 from trustassay.sample import Sample
@@ -98,7 +99,7 @@ def measure_isotropy(
         BackendError: the embedder fails.
     """
     if not all(texts for texts, _ in versions):
-        raise ValueError("the perturbation cannot be applied to any text")
+        raise UsageError("the perturbation cannot be applied to any text")
     every = dict.fromkeys(
         text
         for texts, perturbed in versions

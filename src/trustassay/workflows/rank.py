@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.capabilities import QuestionSimilarity, Similarity
-from trustassay.errors import RunFolderError, did_you_mean
+from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.hashing import hash64
@@ -46,7 +48,8 @@ class Ranking:
     """The models of a run, best first.
 
     questions: those that every model was scored for; left_out: the others. models: the names in
-    the order of ``found``. truth: what the models' accuracy is made of, if anything.
+    the order of ``found``. unscored: of each model, how many of its answers have no score, by why:
+    ``failed``, or the verdict. truth: what the models' accuracy is made of, if anything.
     """
 
     metric: MetricInfo
@@ -56,17 +59,21 @@ class Ranking:
     found: RankedModels
     truth: str | None
     pairs: Sequence[PairsAlike]
+    unscored: Sequence[Mapping[str, int]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         found = self.found
         models = []
         for place, name in enumerate(self.models):
+            interval, chances = found.intervals[place], found.probabilities
             one: dict[str, Any] = {
                 "model": name,
                 "mean": float(found.means[place]),
-                "interval": list(found.intervals[place]),
-                "rank_probabilities": found.probabilities[place].tolist(),
+                "interval": None if interval is None else list(interval),
+                **({"without_interval": found.without} if found.without else {}),
+                "rank_probabilities": None if chances is None else chances[place].tolist(),
+                "unscored": dict(self.unscored[place]) if self.unscored else {},
             }
             if found.truth is not None:
                 one["accuracy"] = float(found.truth[place])
@@ -81,7 +88,9 @@ class Ranking:
                     "better": self.models[one.better],
                     "worse": self.models[one.worse],
                     "difference": one.value,
-                    "interval": list(one.interval),
+                    "interval": None if one.interval is None else list(one.interval),
+                    **({"without_interval": one.without} if one.without else {}),
+                    "p": one.p,
                     "told_apart": one.apart,
                 }
                 for one in found.differences
@@ -92,8 +101,7 @@ class Ranking:
         }
         if found.agreement is not None:
             content["agreement"] = {
-                name: getattr(found.agreement, name)
-                for name in ("kendall", "spearman", "kendall_interval", "spearman_interval")
+                name: getattr(found.agreement, name) for name in ("kendall", "spearman")
             }
         return content
 
@@ -143,6 +151,7 @@ def rank(
         generator(seed, "rank", name),
         lower_is_better=info.lower_is_better,
         truth=answers.table(answers.right(), shared),
+        bounds=info.score_range if all(map(math.isfinite, info.score_range)) else None,
     )
     sign = -1.0 if info.lower_is_better else 1.0
     pairs = []
@@ -152,7 +161,7 @@ def rank(
         truths = _truths(folder, answers, similarity)
         known = answers.shared(truths)
         if not known:
-            raise ValueError(
+            raise UsageError(
                 f"{path}: no question of all models has right and wrong answers (`answers`, "
                 "`incorrect_answers`) to hold the scores against"
             )
@@ -167,6 +176,7 @@ def rank(
         found,
         "label" if labels is not None else None,
         pairs,
+        [answers.unscored[place] for place in found.order],
     )
 
 
@@ -176,7 +186,7 @@ def _metric(path: Path, held: Sequence[str], wanted: str | None) -> str:
             raise RunFolderError(f"{path}: {did_you_mean('metric of this run', wanted, held)}")
         return wanted
     if len(held) != 1:
-        raise ValueError(f"{path}: the run has {' and '.join(held)}; name one with --metric")
+        raise UsageError(f"{path}: the run has {' and '.join(held)}; name one with --metric")
     return held[0]
 
 
@@ -194,12 +204,14 @@ class _Answers:
     """By the hash of a sample's id."""
     scores: Values
     labels: Values
+    unscored: list[Counter[str]]
+    """Of each model, the answers without a score, by why."""
 
     @classmethod
     def read(cls, folder: RunFolder, metric: str) -> _Answers:
         """Read the samples and their scores; samples without a model do not count."""
         models: dict[str, int] = {}
-        found = cls([], {}, {}, {}, {})
+        found = cls([], {}, {}, {}, {}, [])
         labels: dict[int, float] = {}
         for sample in folder.samples():
             if sample.model is None:
@@ -212,10 +224,15 @@ class _Answers:
             if sample.label is not None:
                 labels[known_as] = sample.label
         found.models = list(models)
+        found.unscored = [Counter() for _ in models]
         for assessment in folder.assessments(metric):
             known_as = hash64(assessment.id)
             place = found.places.get(known_as)
-            if place is None or assessment.score is None:
+            if place is None:
+                continue
+            if assessment.score is None:
+                why = "failed" if assessment.error is not None else assessment.verdict
+                found.unscored[place[0]][why or "no score"] += 1
                 continue
             found.scores.setdefault(place, []).append(assessment.score)
             if known_as in labels:

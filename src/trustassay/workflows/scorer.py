@@ -16,6 +16,7 @@ from trustassay.calls.gatherers import Gatherers, check_budget
 from trustassay.calls.keys import shared_file
 from trustassay.calls.opening import open_calls
 from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.errors import UsageError
 from trustassay.files import DiskFullError
 from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.runs.assessing import assessed
@@ -23,7 +24,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
 from trustassay.runs.options import RunOptions
 from trustassay.runs.run import SAMPLES
-from trustassay.runs.settling import check_run_keys, check_served
+from trustassay.runs.settling import check_run_keys, check_served, resolved
 from trustassay.sample import Problem, Sample, SampleError
 from trustassay.together import all_of
 from trustassay.workflows.evaluation_events import EvaluationEvents
@@ -76,7 +77,7 @@ async def open_scorer(
     """
     for metric in metrics:
         if metric.pool:
-            raise ValueError(
+            raise UsageError(
                 f"{metric.name}: looks at all samples together, so it cannot score one by one; "
                 "use score(samples, ...)"
             )
@@ -123,7 +124,7 @@ class Scorer:
         self._metrics, self._backends = metrics, backends
         self._gatherers, self._run, self._options = gatherers, run, options
         self._events = events
-        at_once = samples_at_once(options.concurrency, SAMPLES, backends.endpoints())
+        at_once = samples_at_once(options.samples_at_once, SAMPLES, backends.endpoints())
         self._free = asyncio.Semaphore(at_once)
         self._tasks: set[asyncio.Task[Assay]] = set()
         self._settled: dict[tuple[int, ...], Sequence[Metric]] = {}
@@ -242,9 +243,10 @@ class Scorer:
         return Assay(sample, {one.metric: one for one in found})
 
     async def _assess(self, metric: Metric, sample: Sample) -> Assessment:
-        seed = self._options.seed
+        how = self._options.seed, self._options.limits
         try:
-            found, line = await assessed(metric, sample, self._gatherers, None, seed)
+            path = self._run.path if self._run else None
+            found, line = await assessed(metric, sample, self._gatherers, None, *how, path)
             if self._run:
                 self._run.note(found, line)
         except DiskFullError as error:
@@ -259,7 +261,7 @@ class Scorer:
         inventory.add(sample)
         key = dataclasses.astuple(inventory)
         if key not in self._settled:
-            self._settled[key] = [metric.resolved(inventory) for metric in self._metrics]
+            self._settled[key] = resolved(self._metrics, inventory, self._backends.names())
         return self._settled[key]
 
     def _problems(self, sample: Sample) -> list[Problem]:
@@ -272,7 +274,7 @@ class Scorer:
         inventory.add(sample)
         try:
             check_served(self._metrics, self._backends, inventory)
-        except ValueError as error:
+        except UsageError as error:
             found.append(Problem("documents", str(error)))
         return list(dict.fromkeys(found))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from trustassay.calls.store import CallStore
 from trustassay.capabilities import ChatRequest, LocalChatModel, Reply
 from trustassay.errors import BackendError, RunFolderError
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.settings import as_stored, check_settings
 
 __all__ = ["CountedModels", "Session", "SessionOptions", "in_session"]
 
@@ -127,16 +127,12 @@ async def in_session(
 
 def _claim(folder: RunFolder, settings: Mapping[str, Any]) -> None:
     """Write the settings to the folder, or check that they are those of the folder."""
-    wanted = json.loads(json.dumps(settings, default=str))
+    wanted = as_stored(settings)
     before = folder.read_json("session")
     if before is None:
         if any(not found.name.startswith(".") for found in folder.path.iterdir()):
             words = "is not empty and holds no session; choose another --out"
             raise RunFolderError(f"{folder.path}: {words}")
         folder.write_json("session", wanted)
-    elif before != wanted:
-        names = [name for name in {**before, **wanted} if before.get(name) != wanted.get(name)]
-        raise RunFolderError(
-            f"{folder.path}: holds another session; choose another --out. Different: "
-            + "; ".join(f"{n} was {before.get(n)!r}, now {wanted.get(n)!r}" for n in names)
-        )
+    else:
+        check_settings(folder.path, before, wanted, "another session")

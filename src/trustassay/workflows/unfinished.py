@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self, TypeVar
 
+from trustassay.errors import UsageError
 from trustassay.files import named, whole
 
 __all__ = ["Failure", "UnfinishedError", "UnfinishedFile", "locked"]
@@ -21,7 +22,7 @@ FINISHED = {"finished": True}
 """The last line if the file was written although some items had failed."""
 
 
-class UnfinishedError(ValueError):
+class UnfinishedError(UsageError):
     """An earlier process left unfinished work with other settings, or is still working."""
 
 
@@ -130,8 +131,11 @@ class UnfinishedFile:
         self._file.truncate(size)
         if not size:
             self._append(settings)
-        for content in self._results():
-            self._count(content)
+        try:
+            for content in self._results():
+                self._count(content)
+        except (ValueError, KeyError, TypeError):
+            raise UnfinishedError(f"{self.path}: damaged; remove it, and start again") from None
 
     def _results(self) -> Iterator[dict[str, Any]]:
         with self.path.open("rb") as lines:

@@ -11,17 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.ratings import Rating
-from trustassay.statistics.bootstrap import expanded_interval
-from trustassay.statistics.intervals import FEWEST, too_few
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.intervals import FEWEST, jackknife_interval, too_few_units, unit_mean
 from trustassay.statistics.variance import (
     REPEAT,
     Cells,
     NotEstimableError,
     cells,
-    centred,
-    drawn_weights,
     shares,
+    weights_without,
 )
 
 __all__ = ["JUDGES", "PEOPLE", "RATERS", "Component", "Decomposition", "Variances", "variances"]
@@ -30,8 +27,6 @@ Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 
 JUDGES, PEOPLE, RATERS = "judges", "people", "raters"
-LEAST_DRAWS = 0.9
-"""Share of the draws that have to tell the components apart for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +140,7 @@ class Variances:
             f"deviation of {one}, a person from themselves by {other}: "
         )
         if self.difference_interval is None:
-            reason = judges.without or people.without
+            reason = judges.without or people.without or "it is the same without any of the answers"
             return f"{told}whether they differ cannot be said: {reason}."
         low, high = self.difference_interval
         if low <= 0 <= high:
@@ -187,21 +182,27 @@ def variances(
     ratings: Sequence[Rating],
     machines: Collection[str] = (),
     *,
-    seed: int = 0,
-    replicates: int = 1000,
+    units: Mapping[str, int] | None = None,
 ) -> Variances:
     """Take the variance of ratings apart, of people and judges each by themselves.
 
     Args:
         ratings: of any number of raters, missing and repeated ones as they come; one at least.
         machines: the raters that are judges; without any, all raters are one group.
+        units: the number of the unit to which an item belongs; others are units by themselves, with
+            all models' answers to them.
 
-    Intervals are 95 % bootstrap intervals over answers, the same draws for both groups. The raters
-    stay those that there are: what others would give, intervals do not say.
+    Intervals are 95 % intervals over units, each of which is left out in turn, for both groups at
+    once. The raters stay those that there are: what others would give, intervals do not say.
     """
     places: dict[tuple[str, str], int] = {}
     for one in ratings:
         places.setdefault((one.item, one.model), len(places))
+    known: dict[str | int, int] = {}
+    units = units or {}
+    own_units = np.array(
+        [known.setdefault(units.get(item, item), len(known)) for item, _ in places], dtype=np.int64
+    )
     by_group: dict[str, list[Rating]] = {}
     for one in ratings:
         group = (JUDGES if one.rater in machines else PEOPLE) if machines else RATERS
@@ -212,17 +213,24 @@ def variances(
             made[group] = _cells(own, places)
         except NotEstimableError as error:
             made[group] = str(error)
-    rng = generator(seed, "variance")
-    drawn: dict[str, list[Floats]] = {group: [] for group in made}
+    without: dict[str, list[Floats]] = {group: [] for group in made}
+    touched: dict[str, list[Floats]] = {group: [] for group in made}
     if any(not isinstance(one, str) for one in made.values()):
-        for weights in drawn_weights(len(places), rng, replicates):
+        for weights in weights_without(own_units):
             for group, table in made.items():
                 if not isinstance(table, str):
-                    drawn[group].append(table.components(weights[:, table.rows]))
+                    without[group].append(table.components(weights[:, table.rows]))
+                    touched[group].append((weights[:, table.rows] == 0).any(axis=1))
     found, spreads = {}, {}
     for group, own in by_group.items():
-        draws = np.concatenate(drawn[group]) if drawn[group] else np.empty((0, 0))
-        found[group], spreads[group] = _decomposed(group, own, made[group], draws)
+        table = made[group]
+        if isinstance(table, str):
+            found[group] = _counted(group, own, why=table)
+            continue
+        left, own_rows = np.concatenate(without[group]), np.concatenate(touched[group])
+        found[group] = _decomposed(group, own, table, left[own_rows], own_units[table.rows])
+        if REPEAT in table.names and not found[group].without:
+            spreads[group] = np.sqrt(np.maximum(left[:, table.names.index(REPEAT)], 0.0))
     return _compared(found, spreads)
 
 
@@ -238,53 +246,43 @@ def _cells(own: Sequence[Rating], places: Mapping[tuple[str, str], int]) -> Cell
     return found
 
 
-def _decomposed(
-    group: str, own: Sequence[Rating], table: Cells | str, drawn: Floats
-) -> tuple[Decomposition, Floats | None]:
-    """Return the decomposition of a group, and its draws of the deviation at a repeat."""
+def _counted(group: str, own: Sequence[Rating], **more: Any) -> Decomposition:
     again = {(one.item, one.model) for one in own if one.repeat}
-    answers = len({(one.item, one.model) for one in own})
-    told = (group, len({one.rater for one in own}), answers, len(own), len(again))
-    if isinstance(table, str):
-        return Decomposition(*told, why=table), None
+    answers = {(one.item, one.model) for one in own}
+    raters = {one.rater for one in own}
+    return Decomposition(group, len(raters), len(answers), len(own), len(again), **more)
+
+
+def _decomposed(
+    group: str, own: Sequence[Rating], table: Cells, left: Floats, units: NDArray[np.int64]
+) -> Decomposition:
+    """Return the decomposition of a group. ``left`` are the components without each unit, shape
+    (units, components); ``units`` are those of the answers.
+    """
     estimate = table.components()[0]
     part = shares(estimate)
-    sound = ~np.isnan(drawn).any(axis=1)
-    without = too_few("answers", answers, FEWEST) or ""
+    worth = unit_mean(np.zeros(len(units)), units).units
+    without = too_few_units(len(units), len(np.unique(units)), worth, FEWEST, "answers") or ""
     if np.isnan(part).any():
         without = "all ratings are the same"
-    elif not without and sound.mean() < LEAST_DRAWS:
+    elif not without and np.isnan(left).any():
         without = "too few answers were rated by two raters"
-    if without:
-        components = [
-            Component(name, float(value), None if np.isnan(share) else float(share))
-            for name, value, share in zip(table.names, estimate, part, strict=True)
-        ]
-        return Decomposition(*told, components, without=without), None
-    moved = np.full(drawn.shape, np.nan)
-    moved[sound] = centred(drawn[sound], estimate)
-    of_sum, deviations = shares(moved), np.sqrt(np.maximum(moved, 0.0))
-    components = [
-        Component(
-            name,
-            float(estimate[at]),
-            float(part[at]),
-            expanded_interval(_finite(of_sum[:, at]), answers),
-            expanded_interval(_finite(deviations[:, at]), answers),
-        )
-        for at, name in enumerate(table.names)
-    ]
-    spread = deviations[:, table.names.index(REPEAT)] if REPEAT in table.names else None
-    return Decomposition(*told, components), spread
+    components = []
+    for at, name in enumerate(table.names):
+        value, share = float(estimate[at]), None if np.isnan(part[at]) else float(part[at])
+        intervals: tuple[Interval | None, Interval | None] = (None, None)
+        if share is not None and not without:
+            within = jackknife_interval(share / 100, shares(left)[:, at] / 100, "logit")
+            spread = np.sqrt(np.maximum(left[:, at], 0.0))
+            intervals = (
+                within and (100 * within[0], 100 * within[1]),
+                jackknife_interval(math.sqrt(max(value, 0.0)), spread, "log"),
+            )
+        components.append(Component(name, value, share, *intervals))
+    return _counted(group, own, components=components, without=without)
 
 
-def _finite(values: Floats) -> Floats:
-    return values[~np.isnan(values)]
-
-
-def _compared(
-    found: Mapping[str, Decomposition], spreads: Mapping[str, Floats | None]
-) -> Variances:
+def _compared(found: Mapping[str, Decomposition], spreads: Mapping[str, Floats]) -> Variances:
     """Add how far the judges' deviation at a repeat lies from the people's."""
     judges, people = (
         found[group].component(REPEAT) if group in found else None for group in (JUDGES, PEOPLE)
@@ -292,8 +290,7 @@ def _compared(
     if judges is None or people is None:
         return Variances(found)
     difference = judges.sd - people.sd
-    one, other = spreads[JUDGES], spreads[PEOPLE]
-    if one is None or other is None:
+    if JUDGES not in spreads or PEOPLE not in spreads:
         return Variances(found, difference)
-    n = min(found[JUDGES].answers, found[PEOPLE].answers)
-    return Variances(found, difference, expanded_interval(_finite(one - other), n))
+    left = spreads[JUDGES] - spreads[PEOPLE]
+    return Variances(found, difference, jackknife_interval(difference, left))

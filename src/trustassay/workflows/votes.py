@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.data.ratings import Rating, Ratings
-from trustassay.errors import RunFolderError
+from trustassay.errors import RunFolderError, UsageError
 from trustassay.metrics.judge import Judge
 from trustassay.metrics.judge.rubric import RubricError
 from trustassay.registry import metric_from_settings
@@ -62,7 +62,7 @@ def votes_of(path: Path) -> Ratings | None:
     if not found:
         return None
     categories = () if scale.numeric else tuple(upwards)
-    return Ratings(found, categories, scale.ordinal)
+    return Ratings(found, categories, scale.ordinal, tuple(sorted(places.values())))
 
 
 def _votes(evidence: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -83,10 +83,10 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
     """
     raters = {one.rater for one in given.ratings}
     if both := sorted(raters & {one.rater for one in votes.ratings}):
-        raise ValueError(f"the ratings hold a rater {both[0][:60]!r}, too, as a judge is called")
+        raise UsageError(f"the ratings hold a rater {both[0][:60]!r}, too, as a judge is called")
     if bool(given.categories) != bool(votes.categories):
         kinds = ("words", "numbers") if given.categories else ("numbers", "words")
-        raise ValueError(f"the ratings are {kinds[0]}, and the judges' levels {kinds[1]}")
+        raise UsageError(f"the ratings are {kinds[0]}, and the judges' levels {kinds[1]}")
     categories: Sequence[str] = ()
     if given.categories:
         categories = _together(given, votes)
@@ -107,7 +107,19 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
         value = _moved(one.value, votes, categories)
         found.append(Rating(one.item, one.rater, value, one.repeat, model))
     ordered = votes.ordered or (given.ordered and bool(given.categories))
-    return Ratings(found, categories, ordered, given.missing)
+    return Ratings(found, categories, ordered, _scale(given, votes, categories), given.missing)
+
+
+def _scale(given: Ratings, votes: Ratings, categories: Sequence[str]) -> tuple[float, ...]:
+    """Return the values of both scales; of one that is known if it has all of the other's ratings,
+    else none.
+    """
+    if given.categories:
+        whole = given.scale or set(categories) <= {label.lower() for label in votes.categories}
+        return tuple(map(float, range(len(categories)))) if whole else ()
+    known = {*given.scale, *votes.scale}
+    rated = {one.value for of in (given, votes) for one in of.ratings}
+    return tuple(sorted(known)) if rated <= known else ()
 
 
 def _together(given: Ratings, votes: Ratings) -> tuple[str, ...]:
@@ -115,12 +127,12 @@ def _together(given: Ratings, votes: Ratings) -> tuple[str, ...]:
     levels = tuple(label.lower() for label in votes.categories)
     if given.ordered and not set(levels) <= set(given.categories):
         strange = next(level for level in levels if level not in given.categories)
-        raise ValueError(f"the judges' level {strange!r} is not among the levels that were given")
+        raise UsageError(f"the judges' level {strange!r} is not among the levels that were given")
     if given.ordered:
         return tuple(given.categories)
     if votes.ordered and not set(given.categories) <= set(levels):
         strange = next(word for word in given.categories if word not in levels)
-        raise ValueError(f"the rating {strange[:40]!r} is not a level of the run's judges")
+        raise UsageError(f"the rating {strange[:40]!r} is not a level of the run's judges")
     if votes.ordered:
         return levels
     return tuple(dict.fromkeys((*levels, *given.categories)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -23,18 +22,21 @@ from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.data.signatures import GZIP, LONGEST, other_than_text
 from trustassay.data.standard_input import is_standard_input
-from trustassay.errors import RunFolderError
+from trustassay.errors import RunFolderError, UsageError, door
 from trustassay.files import Appender, cut_unfinished
 from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
-from trustassay.runs.assessing import assess_one
+from trustassay.registry import read_score
+from trustassay.runs.assessing import assessed
 from trustassay.runs.folder import RunFolder, encoded, encoded_sample
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.infos import ABOUT
 from trustassay.runs.intake import Intake
 from trustassay.runs.outputs import write_outputs
-from trustassay.runs.settling import check_run_keys
+from trustassay.runs.settings import as_stored, check_settings
+from trustassay.runs.settling import check_run_keys, resolved
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Problem, Sample
+from trustassay.texts import LONGEST_ANSWER, TextLimits
 from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
 from trustassay.workflows.following import POLL_S, GrowingFile, Place
 
@@ -51,36 +53,37 @@ FIRST = 100
 """Records by which ``auto`` options are settled."""
 
 
+@door({"concurrency": "samples_at_once"})
 @dataclass(frozen=True)
 class WatchOptions:
     """When to report an answer, and when to end.
 
-    threshold: a score beyond it, on the metric's bad side, counts. share: of the last ``window``
+    threshold: a score beyond it, on the metric's bad side, counts: a number, or as text with a per
+    cent sign, of the range of its scores. share: of the last ``window``
     scored answers that may count; more end the watch. idle_s: end after so long without a record;
     ``None`` never. once: end with the file as it is now. opentelemetry: whether each assessment is
     sent as an event, or with "explanations".
     """
 
-    threshold: float
+    threshold: float | str
     share: float = 0.2
     window: int = 50
     idle_s: float | None = None
     once: bool = False
     fields: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
-    concurrency: int | None = None
+    samples_at_once: int | None = None
     opentelemetry: EventsChoice = False
     calls: CallOptions = field(default_factory=CallOptions)
+    longest_answer: int = LONGEST_ANSWER
 
     def __post_init__(self) -> None:
         if not 0 <= self.share < 1:
-            raise ValueError(f"share: expected a number from 0 to below 1, got {self.share}")
-        if self.window < 1 or (self.concurrency is not None and self.concurrency < 1):
-            raise ValueError("window and concurrency: expected 1 or more")
-        if not math.isfinite(self.threshold):
-            raise ValueError(f"threshold: expected a number, got {self.threshold}")
+            raise UsageError(f"share: expected a number from 0 to below 1, got {self.share}")
+        if min(self.window, self.longest_answer, self.samples_at_once or 1) < 1:
+            raise UsageError("window, longest_answer and samples_at_once: expected 1 or more")
         if self.idle_s is not None and not self.idle_s >= 0:
-            raise ValueError(f"idle: expected 0 or more seconds, got {self.idle_s}")
+            raise UsageError(f"idle: expected 0 or more seconds, got {self.idle_s}")
 
 
 @dataclass(slots=True)
@@ -116,6 +119,7 @@ async def watch(
 
     Raises:
         InputError: there is no such file.
+        ValueError: the threshold is outside the range of the metric's scores.
         RunFolderError: the folder holds another run, or another process works in it.
         BackendError: a key is needed and not set; OpenTelemetry is asked for and not configured.
     """
@@ -124,18 +128,18 @@ async def watch(
     if not source.is_file():
         raise InputError(f"{source}: no such file")
     if metric.pool:
-        raise ValueError(f"{metric.name}: looks at all samples together, so it cannot be watched")
+        raise UsageError(f"{metric.name}: looks at all samples together, so it cannot be watched")
     with source.open("rb") as file:
         start = file.read(LONGEST)
     packed = start.startswith(GZIP) and "is packed by gzip, to which nothing can be appended"
     if found := packed or other_than_text(start):
         raise InputError(f"{source}: {found}")
     check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
-    events = EvaluationEvents.of(options.opentelemetry)
+    watching = _Watch(source, metric, backends, folder, options, tell)
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.lock()
     try:
-        return await _Watch(source, metric, backends, folder, options, events, tell).run()
+        return await watching.run()
     finally:
         folder.unlock()
 
@@ -148,13 +152,13 @@ class _Watch:
         backends: Backends,
         folder: RunFolder,
         options: WatchOptions,
-        events: EvaluationEvents | None,
         tell: Callable[[str], None],
     ) -> None:
         self._source, self._backends = source, backends
         self._metric = metric
+        self._limit = read_score(metric, "--threshold", options.threshold)
+        self._events = EvaluationEvents.of(options.opentelemetry)
         self._folder, self._options, self._tell = folder, options, tell
-        self._events = events
         self._found = Watched()
         self._ids = HashSet()
         self._file = GrowingFile(source, tell, once=options.once, idle_s=options.idle_s)
@@ -178,7 +182,7 @@ class _Watch:
         async with open_calls(self._backends, self._options.calls, own) as gatherers:
             writer = self._folder.open_assessments()
             at_once = samples_at_once(
-                self._options.concurrency, SAMPLES, self._backends.held.values()
+                self._options.samples_at_once, SAMPLES, self._backends.held.values()
             )
             limiter = TaskLimiter(at_once)
             try:
@@ -193,6 +197,9 @@ class _Watch:
                 await limiter.cancel()
                 writer.close()
 
+    def _resolve(self, inventory: Inventory) -> None:
+        (self._metric,) = resolved([self._metric], inventory, self._backends.names())
+
     async def _settle(self) -> None:
         """Settle the metric's ``auto`` options by the first records, and wait for the first one.
 
@@ -200,7 +207,7 @@ class _Watch:
         """
         before = self._folder.read_run()
         if before is not None and isinstance(before.get(SETTLED), dict):
-            self._metric = self._metric.resolved(Inventory(**before[SETTLED]))
+            self._resolve(Inventory(**before[SETTLED]))
             self._settled_by = before[SETTLED]
             return
         waited = time.monotonic()
@@ -210,7 +217,7 @@ class _Watch:
             ended = idle_s is not None and time.monotonic() - waited >= idle_s
             if inventory.samples or ended:
                 self._settled_by = asdict(inventory)
-                self._metric = self._metric.resolved(inventory)
+                self._resolve(inventory)
                 return
             await asyncio.sleep(POLL_S)
 
@@ -227,10 +234,7 @@ class _Watch:
 
     def _take_up(self) -> list[Sample]:
         """Check or begin the folder; return its samples that are not scored yet."""
-        folder, settings = self._folder, {self._metric.name: self._metric.settings()}
-        wanted = json.loads(
-            json.dumps({"metrics": settings, "backends": self._backends.names()}, default=str)
-        )
+        folder, now = self._folder, self._settings()
         before = folder.read_run()
         if before is None:
             if any(not found.name.startswith(".") for found in folder.path.iterdir()):
@@ -238,11 +242,7 @@ class _Watch:
                 raise RunFolderError(f"{folder.path}: {words}")
             self._write_run(Inventory(), "")
             return []
-        if any(before.get(name) != value for name, value in wanted.items()):
-            raise RunFolderError(
-                f"{folder.path}: holds a run with another metric, other options or backends; "
-                "choose another --out"
-            )
+        check_settings(folder.path, {name: before.get(name) for name in now}, now)
         cut_unfinished(folder.samples_path)
         done = folder.scored()
         waiting, place = [], Place()
@@ -333,8 +333,10 @@ class _Watch:
     # scores
 
     async def _score(self, sample: Sample, gatherers: Gatherers, writer: Appender) -> None:
-        seed = self._options.seed
-        found = await assess_one(self._metric, sample, gatherers, writer, None, seed)
+        options = self._options
+        how = options.seed, TextLimits(options.longest_answer), self._folder.path
+        found, line = await assessed(self._metric, sample, gatherers, None, *how)
+        writer.append(line)
         if self._events:
             self._events.send(sample, found)
         if found.score is None:
@@ -358,25 +360,32 @@ class _Watch:
     def _is_beyond(self, found: Assessment) -> bool:
         assert found.score is not None
         if self._metric.lower_is_better:
-            return found.score > self._options.threshold
-        return found.score < self._options.threshold
+            return found.score > self._limit
+        return found.score < self._limit
 
     # results
+
+    def _settings(self) -> dict[str, Any]:
+        return as_stored(
+            {
+                "trustassay": version("trustassay"),
+                "metrics": {self._metric.name: self._metric.settings()},
+                "backends": self._backends.names(),
+                "seed": self._options.seed,
+            }
+        )
 
     def _write_run(self, inventory: Inventory, sha256: str) -> None:
         content = {
             "input": str(self._source),
-            "trustassay": version("trustassay"),
-            "metrics": {self._metric.name: self._metric.settings()},
-            "backends": self._backends.names(),
+            **self._settings(),
             ABOUT: {self._metric.name: MetricInfo.of(self._metric).to_dict()},
-            "seed": self._options.seed,
             "skipped": self._faulty_before + self._found.faulty,
             PLACE: asdict(self._file.place),
             SETTLED: self._settled_by,
             "samples": {"sha256": sha256, **asdict(inventory)},
         }
-        self._folder.write_json("run", json.loads(json.dumps(content, default=str)))
+        self._folder.write_json("run", as_stored(content))
 
     def _fail_the_rest(self) -> None:
         """Note what an interruption left without a score; the next start tries it again."""

@@ -14,6 +14,7 @@ from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
 from trustassay.calls.keys import shared_file
 from trustassay.calls.opening import CallOptions
+from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Summary
 from trustassay.metrics.pairwise import OTHER_MODEL, OTHER_RESPONSE, Pairwise
@@ -185,7 +186,7 @@ async def _pairs(first: Source, second: Source, options: WinRateOptions) -> Pair
     shared = [key for key in ones if key in others]
     both = f"{_name(first)} and {_name(second)}"
     if not shared:
-        raise ValueError(
+        raise UsageError(
             f"{both} have no question in common ({len(ones):,} and "
             f"{len(others):,} questions); expected answers to the same questions, whose texts "
             "may differ in case and white space alone"
@@ -200,7 +201,7 @@ async def _pairs(first: Source, second: Source, options: WinRateOptions) -> Pair
         " against ".join(names),
     )
     if not samples:
-        raise ValueError(f"{both}: none of {len(shared):,} questions has an answer in both")
+        raise UsageError(f"{both}: none of {len(shared):,} questions has an answer in both")
     limited = options.limit is not None
     return Pairs(
         samples,
@@ -243,7 +244,7 @@ async def _answers(source: Source, options: WinRateOptions, limit: int | None) -
     for sample in samples:
         key = question_key(sample.question)
         if key in found:
-            raise ValueError(
+            raise UsageError(
                 f"{_name(source)}: the question {sample.question.strip()[:80]!r} has several "
                 f"answers ({found[key].id!r} and {sample.id!r}); expected one a question"
             )

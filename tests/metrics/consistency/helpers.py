@@ -29,11 +29,15 @@ def sample(i: int = 0, distractors: int = 40, **others: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the last question of a prompt offers; ``number`` counts the checks of a question."""
+    """What the last question of a prompt offers; ``number`` counts the checks of a question.
+
+    again: it is asked once more, since the first reply could not be read.
+    """
 
     question: str
     options: tuple[str, ...]
     number: int
+    again: bool = False
 
     @property
     def right(self) -> str:
@@ -46,13 +50,21 @@ class Asked:
         return "B" if self.right == "A" else "A"
 
 
+AGAIN = "Your reply names none of the options, or more than one. Reply once more"
+
+
 def read(prompt: str) -> tuple[str, tuple[str, ...]]:
     """Return the last question of a prompt, and its options."""
-    last = prompt.rsplit("Question: ", 1)[1]
+    last = prompt.rsplit("Question: ", 1)[1].split(f"\n\n{AGAIN}", maxsplit=1)[0]
     question, *lines = last.splitlines()
     assert lines.pop() == "Answer:"
     assert [line[:3] for line in lines] == ["A) ", "B) ", "C) ", "D) ", "E) "]
     return question, tuple(line[3:] for line in lines)
+
+
+def asked_again(messages: Sequence[Message]) -> bool:
+    """Whether the turns ask once more after a reply that names no option."""
+    return AGAIN in messages[-1].content
 
 
 class Scripted:
@@ -65,14 +77,20 @@ class Scripted:
 
     @property
     def prompts(self) -> list[str]:
-        """The prompts of the requests, in the order in which they came."""
-        return [request.messages[-1].content for request in self.requests]
+        """The prompts of the requests, in the order in which they came; no repairs."""
+        return [one.messages[-1].content for one in self.requests if not asked_again(one.messages)]
 
-    def chosen(self, prompt: str) -> str:
+    @property
+    def repairs(self) -> list[ChatRequest]:
+        """The requests that ask once more."""
+        return [one for one in self.requests if asked_again(one.messages)]
+
+    def chosen(self, messages: Sequence[Message]) -> str:
         """Return what is chosen of what a prompt offers."""
-        question, options = read(prompt)
-        self.checks[question] += 1
-        return self.choose(Asked(question, options, self.checks[question]))
+        question, options = read(messages[0].content)
+        again = asked_again(messages)
+        self.checks[question] += not again
+        return self.choose(Asked(question, options, self.checks[question], again))
 
 
 class Chooser(Scripted):
@@ -83,7 +101,7 @@ class Chooser(Scripted):
 
     async def reply(self, request: ChatRequest) -> Reply:
         self.requests.append(request)
-        return Reply(self.chosen(request.messages[-1].content), "stop", 100, 1)
+        return Reply(self.chosen(request.messages), "stop", 100, 1)
 
 
 class Likely(Scripted):
@@ -93,13 +111,13 @@ class Likely(Scripted):
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
         self.requests += requests
-        return [Reply(f"({self.chosen(one.messages[-1].content)})") for one in requests]
+        return [Reply(f"({self.chosen(one.messages)})") for one in requests]
 
     def token_loglikelihoods(
         self, prompt: str | Sequence[Message], options: Sequence[str]
     ) -> list[list[float]]:
         assert not isinstance(prompt, str)
-        letter = self.chosen(prompt[-1].content)
+        letter = self.chosen(prompt)
         return [[math.log(0.6 if option == f" {letter}" else 0.1)] for option in options]
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 import pytest
+from benchmarks.results import read_result
 
 from tests.support import ROOT
 from trustassay.metric import Figure
@@ -36,3 +37,21 @@ def test_the_example_gives_what_it_says() -> None:
     exec("\n".join(lines), names)
     expression, _, said = last.partition("  # ")
     assert repr(eval(expression, names)) == said
+
+
+def test_the_table_of_unreadable_replies_is_what_was_measured() -> None:
+    rows = {
+        (row["unreadable"], row["share"], row["unparsed"]): row
+        for row in read_result("unreadable")["rows"]
+    }
+    for share in (0.02, 0.05, 0.1):
+        apart, again = (rows["choice", share, rule] for rule in ("apart", "again"))
+        cells = [
+            cell
+            for row in (apart, again)
+            for own in [row["consistency"]["samples"]["250"]]
+            for cell in (f"{own['mean']:.3f}", f"{own['held']:.1f} %")
+        ]
+        assert f"| {100 * share:g} % | {' | '.join(cells)} | {again['calls']:.1f} |" in PAGE
+        for own in again["consistency"]["samples"].values():
+            assert own["held"] >= 93

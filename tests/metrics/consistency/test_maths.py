@@ -37,14 +37,28 @@ def rng(seed: int = 0) -> np.random.Generator:
         ([KEPT, UNPARSED], None, 0.0),
         ([UNPARSED] * 10, None, 0.0),
         ([UNPARSED, OTHER], 0.0, 0.0),
+        ([KEPT, UNPARSED, KEPT], 1.0, 0.0),
         ([], None, None),
     ],
 )
 def test_one_where_all_are_consistent_and_zero_where_one_is_not(
     made: list[Check], apart: float | None, counted: float | None
 ) -> None:
-    assert maths.trust_bc(made, unparsed_counts=False) == apart
-    assert maths.trust_bc(made, unparsed_counts=True) == counted
+    wanted = 2 if UNPARSED in made else len(made)
+    assert maths.trust_bc(made, wanted, unparsed_counts=False) == apart
+    assert maths.trust_bc(made, wanted, unparsed_counts=True) == counted
+
+
+@pytest.mark.parametrize(
+    ("score", "low", "high"), [(None, 0, 1), (0.0, 0, 0), (1.0, 1, 1), (0.4, 0.4, 0.4)]
+)
+def test_an_open_answer_may_be_0_or_1(score: float | None, low: float, high: float) -> None:
+    assert maths.bounds(score) == (low, high)
+
+
+@pytest.mark.parametrize(("checks", "replaced"), [(0, 0), (1, 1), (4, 2), (10, 5), (11, 6)])
+def test_half_of_the_checks_may_be_replaced(checks: int, replaced: int) -> None:
+    assert maths.most_replaced(checks) == replaced
 
 
 @pytest.mark.parametrize(
@@ -69,8 +83,8 @@ def test_stopping_at_the_first_inconsistent_check_changes_no_score(
 ) -> None:
     ends = [i for i, one in enumerate(made) if maths.decided(one, unparsed_counts=counts)]
     stopped = made[: ends[0] + 1] if ends else made
-    score = maths.trust_bc(made, unparsed_counts=counts)
-    assert maths.trust_bc(stopped, unparsed_counts=counts) == score
+    score = maths.trust_bc(made, len(made), unparsed_counts=counts)
+    assert maths.trust_bc(stopped, len(made), unparsed_counts=counts) == score
     share = maths.share_consistent(made, unparsed_counts=counts)
     assert (score == 1) == (share == 1 and (counts or UNPARSED.chosen not in [c[1] for c in made]))
 
@@ -149,11 +163,12 @@ def totals(made: list[Check]) -> dict[str, int]:
 
 
 def test_what_is_counted() -> None:
-    found = totals([Check(0, 0), Check(2, 1), Check(3, 4), Check(1, None)])
+    found = totals([Check(0, 0), Check(2, 1), Check(3, 4, again=True), Check(1, None, again=True)])
     assert {name: number for name, number in found.items() if number} == {
         "checks": 4,
         "consistent": 1,
         "none_chosen": 1,
+        "asked_again": 2,
         "unparsed": 1,
         **{"offered_a": 1, "offered_c": 1, "offered_d": 1},
         **{"chosen_a": 1, "chosen_b": 1},

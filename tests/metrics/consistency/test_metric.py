@@ -21,6 +21,7 @@ from trustassay import score
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
+from trustassay.statistics.randomness import generator
 
 
 def given(**options: Any) -> Consistency:
@@ -72,19 +73,34 @@ def test_always_none_of_the_above_is_asked_once() -> None:
     assert found.parts["none_chosen"] == 1
 
 
-def test_never_parseable_is_asked_ten_times_and_has_no_score() -> None:
+def test_never_parseable_is_open_and_the_asking_ends_when_no_more_may_be_replaced() -> None:
     model = Chooser(lambda _: "I would rather not say.")
     found = assessed(model)
-    assert (found.score, found.verdict, len(model.requests)) == (None, None, 10)
-    assert found.parts["unparsed"] == 10
+    assert (found.score, found.verdict) == (None, None)
+    assert (len(model.prompts), len(model.repairs)) == (6, 6)
+    assert (found.parts["unparsed"], found.parts["asked_again"]) == (6, 6)
+    assert [found.parts[name] for name in ("open", "lowest", "highest")] == [1, 0, 1]
     assert "share_consistent" not in found.parts
-    assert found.reason.startswith("not assessable: the model took its own answer in 0 of 10")
-    assert found.reason.endswith("10 replies named no option")
+    assert found.reason == (
+        "not assessable: the model took its own answer in 0 of 0 choices; 6 replies named no "
+        "option, also when asked again"
+    )
+    whole = Chooser(lambda _: "I would rather not say.")
+    assert assessed(whole, stop=False).score is None
+    assert len(whole.requests) == 20
+
+
+def test_never_parseable_stands_apart_where_that_is_the_rule() -> None:
+    model = Chooser(lambda _: "I would rather not say.")
+    found = assessed(model, unparsed="apart")
+    assert (found.score, len(model.prompts), model.repairs) == (None, 10, [])
+    assert found.reason.endswith("in 0 of 10 choices; 10 replies named no option")
+    assert [found.parts[name] for name in ("open", "lowest", "highest")] == [1, 0, 1]
 
 
 def test_a_share_of_the_parseable_is_a_score_and_its_reason_says_so() -> None:
     model = Chooser(lambda asked: asked.right if asked.number % 2 else "I would rather not say.")
-    found = assessed(model, aggregate="share", stop=False)
+    found = assessed(model, aggregate="share", stop=False, unparsed="apart")
     assert (found.score, found.verdict) == (1.0, None)
     assert found.reason.startswith("the model took its own answer in 5 of 10 choices; 5 replies")
 
@@ -112,15 +128,83 @@ def test_inconsistent_at_check_k(k: int, wrong: str) -> None:
     assert found.calls == {"chat": min(k, 10)}
 
 
-def test_one_reply_without_an_option_leaves_it_open() -> None:
-    model = Chooser(lambda asked: "Hm." if asked.number == 3 else asked.right)
-    found = assessed(model)
-    assert (found.score, len(model.requests)) == (None, 10)
-    assert found.parts["share_consistent"] == 1
-    later = Chooser(
-        lambda asked: "Hm." if asked.number == 3 else "E" if asked.number == 5 else asked.right
+def test_a_reply_without_an_option_is_asked_for_again_with_the_format() -> None:
+    model = Chooser(
+        lambda asked: "Hm." if asked.number == 3 and not asked.again else f"It is {asked.right}."
     )
-    assert (assessed(later).score, len(later.requests)) == (0.0, 5)
+    found = assessed(model)
+    assert (found.score, found.verdict, len(model.prompts)) == (1.0, "consistent", 10)
+    (repair,) = model.repairs
+    assert [one.role for one in repair.messages] == ["user", "assistant", "user"]
+    assert repair.messages[0].content == model.prompts[2]
+    assert repair.messages[1].content == "Hm."
+    assert repair.messages[2].content.endswith("nothing else: A, B, C, D or E.")
+    assert repair.prompt == "choose/1+again/1"
+    assert found.calls == {"chat": 11}
+    assert (found.parts["asked_again"], found.parts["unparsed"]) == (1, 0)
+    assert found.evidence[2]["first_reply"] == "Hm."
+    assert found.reason == "the model took its own answer in 10 of 10 choices"
+
+
+def test_after_an_empty_reply_the_format_stands_below_the_question() -> None:
+    model = Chooser(lambda asked: asked.right if asked.again else "")
+    assert assessed(model, checks=1).score == 1
+    (repair,) = model.repairs
+    assert [one.role for one in repair.messages] == ["user"]
+
+
+def test_another_check_takes_the_place_of_one_that_cannot_be_read() -> None:
+    model = Chooser(lambda asked: "Hm." if asked.number in (3, 7) else asked.right)
+    found = assessed(model)
+    assert (found.score, len(model.prompts), len(model.repairs)) == (1.0, 12, 2)
+    assert len({frozenset(read(prompt)[1][:4]) for prompt in model.prompts}) == 12
+    assert found.parts["checks"] == 12
+    assert found.reason == (
+        "the model took its own answer in 10 of 10 choices; 2 replies named no option, also when "
+        "asked again"
+    )
+    mute = {read(model.prompts[place])[1] for place in (2, 6)}
+    whole = Chooser(lambda asked: "Hm." if asked.options in mute else asked.right)
+    assert assessed(whole, stop=False).evidence == found.evidence
+    later = Chooser(
+        lambda asked: "Hm." if asked.number == 3 else "E" if asked.number == 11 else asked.right
+    )
+    assert assessed(later).score == 0
+
+
+@pytest.mark.parametrize("distractors", [3, 4])
+def test_without_other_distractors_the_same_are_offered_in_another_order(distractors: int) -> None:
+    model = Chooser(lambda asked: "Hm." if asked.number == 1 else asked.right)
+    found = assessed(model, sample(distractors=distractors))
+    first, *others = (read(prompt)[1][:4] for prompt in model.prompts)
+    assert found.score == 1
+    assert frozenset(others[-1]) == frozenset(first)
+    assert others[-1] != first
+    assert len(model.prompts) == {3: 2, 4: 5}[distractors]
+
+
+def test_whether_an_answer_is_left_out_does_not_depend_on_the_model_keeping_to_it() -> None:
+    """One reply in ten cannot be read, and is not when asked again: without another check in its
+    place two thirds of the answers that are kept to would have no score.
+    """
+
+    def choose(asked: Asked) -> str:
+        rng = generator(0, asked.question, str(asked.number))
+        if rng.random() < 0.1:
+            return "Hm."
+        kept = int(asked.question.split()[3]) % 2 == 0
+        return asked.right if kept or rng.random() < 0.3 else "E"
+
+    rows = [sample(i) for i in range(200)]
+    run = score(rows, metrics=given(), model=Chooser(choose), cache=None)
+    summary = run.summary["consistency"]
+    assert summary["mean"] == pytest.approx(0.5, abs=0.01)
+    assert summary["open"] <= 4  # type: ignore[operator]
+    assert summary["mean_low"] <= 0.5 <= summary["mean_high"]  # type: ignore[operator]
+    apart = score(rows, metrics=given(unparsed="apart"), model=Chooser(choose), cache=None)
+    found = apart.summary["consistency"]
+    assert found["mean"] < 0.35  # type: ignore[operator]
+    assert found["mean_low"] < 0.4 <= found["mean_high"] - 0.1  # type: ignore[operator]
 
 
 # --------------------------------------------------------------------------- what is offered
@@ -209,8 +293,8 @@ def test_nothing_depends_on_order_or_concurrency() -> None:
     def moody(asked: Asked) -> str:
         return asked.wrong if sum(map(ord, "".join(asked.options))) % 7 == 0 else asked.right
 
-    one = score(rows, metrics=given(stop=False), model=Chooser(moody), concurrency=1)
-    other = score(rows[::-1], metrics=given(stop=False), model=Chooser(moody), concurrency=64)
+    one = score(rows, metrics=given(stop=False), model=Chooser(moody), samples_at_once=1)
+    other = score(rows[::-1], metrics=given(stop=False), model=Chooser(moody), samples_at_once=64)
     by_id = {a.id: a.to_dict() for a in other.assessments}
     assert [a.to_dict() for a in one.assessments] == [by_id[row["id"]] for row in rows]
     assert 0 < one.summary["consistency"]["checks_consistent"] < 100  # type: ignore[operator]
@@ -255,7 +339,11 @@ def test_the_exact_parser_takes_the_letter_alone(
 ) -> None:
     model = Chooser(lambda asked: reply.format(asked.right))
     assert assessed(model).score == letter
-    assert assessed(model, parser="exact").score == exact
+    assert assessed(model, parser="exact", unparsed="apart").score == exact
+    assert not model.repairs
+    again = Chooser(lambda asked: asked.right if asked.again else reply.format(asked.right))
+    assert assessed(again, parser="exact").score == 1
+    assert len(again.repairs) == (0 if exact else 10)
 
 
 # ------------------------------------------------------------------------------------- the rest
@@ -278,6 +366,13 @@ def test_a_blank_response_and_a_failed_call_are_no_zero() -> None:
     run = score(rows[:1], metrics=given(), model=model)
     assert [a.error for a in run.assessments] == ["the line is dead"]
     assert run.summary["consistency"]["mean"] is None
+
+
+def test_what_an_engine_says_without_an_answer_is_not_asked_about() -> None:
+    model = Chooser()
+    found = assessed(model, sample(response="Empty Response"))
+    assert (found.score, found.verdict, model.requests) == (None, None, [])
+    assert found.reason.startswith("not assessable: there is no answer")
 
 
 def test_gold_answers_are_not_read_unless_they_are_to_be() -> None:

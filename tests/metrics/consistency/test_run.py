@@ -104,7 +104,7 @@ def test_interrupted_it_goes_on_without_asking_again(
 def test_killed_it_goes_on_to_the_same_files(tmp_path: Path) -> None:
     (tmp_path / "choosing.py").write_text(f"RIGHT = {RIGHT!r}\n{MODULE}")
     jsonl(tmp_path / "in.jsonl", [sample(i, distractors=6) for i in range(16)])
-    asking = ["score", "in.jsonl", "--model", "python:choosing:chooser", "--concurrency", "4"]
+    asking = ["score", "in.jsonl", "--model", "python:choosing:chooser", "--samples-at-once", "4"]
     asking += ["--metric", "consistency:sources=given", "--cache", "off"]
     here: dict[str, Any] = {"cwd": tmp_path, "PYTHONHASHSEED": "0"}
     assert run_command(*asking, "--out", "whole", **here).returncode == 0
@@ -138,11 +138,12 @@ def run(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "scores"),
     [
-        ({"stop": False}, [1, 1, 0, None, 1]),
-        ({"stop": True}, [1, 1, 0, None, 1]),
+        ({"stop": False}, [1, 1, 0, 1, 1]),
+        ({"stop": True}, [1, 1, 0, 1, 1]),
+        ({"stop": True, "unparsed": "apart"}, [1, 1, 0, None, 1]),
         ({"stop": True, "checks": 1}, [1, 1, 1, 1, 1]),
         ({"stop": True, "unparsed": "inconsistent"}, [1, 1, 0, 0, 1]),
-        ({"stop": True, "parser": "exact"}, [1, 1, 0, None, None]),
+        ({"stop": True, "parser": "exact", "unparsed": "apart"}, [1, 1, 0, None, None]),
         ({"stop": False, "aggregate": "share"}, [1, 1, "share", 1, 1]),
         (
             {"stop": False, "aggregate": "share", "parser": "exact", "unparsed": "inconsistent"},
@@ -159,10 +160,10 @@ def test_scored_anew_with_another_rule_nobody_is_asked(
     found = [a.score for a in again.assessments]
     if options == {"stop": True, "checks": 1}:  # where the answer stood at the only place
         first = [a.evidence[0]["right"] for a in again.assessments]
-        scores = [1, 1, 0 if first[2] == "C" else 1, None if first[3] == "B" else 1, 1]
+        scores = [1, 1, 0 if first[2] == "C" else 1, 1, 1]
     for score_, wanted, before in zip(found, scores, read_back(run), strict=True):
         if wanted == "share":
-            stood = [row["right"] for row in before["evidence"]]
+            stood = [row["right"] for row in before["evidence"][:10]]
             other = "C" if before["id"] == "q2" else "B"
             assert score_ == pytest.approx(1 - stood.count(other) / 10)
         else:
@@ -172,6 +173,39 @@ def test_scored_anew_with_another_rule_nobody_is_asked(
 
 def read_back(run: Path) -> list[dict[str, Any]]:
     return lines(run / "assessments.jsonl")
+
+
+def test_stored_replies_of_a_run_that_asked_nothing_again_serve(tmp_path: Path) -> None:
+    """The first asking of each check is stored under the same key, whatever the rule."""
+    old = given(unparsed="apart", stop=False)
+    readable = [row for row in ROWS if row["id"] != "q3"]
+    score(readable, metrics=old, model=Chooser(moody), out=tmp_path / "run")
+    again = rescore(tmp_path / "run", metrics=given(), out=tmp_path / "again")
+    assert again.outcome.counts["chat chooser"].computed == 0
+    assert [a.score for a in again.assessments] == [1, 1, 0, 1]
+    score(ROWS, metrics=old, model=Chooser(moody), out=tmp_path / "all")
+    whole = rescore(tmp_path / "all", metrics=given(), out=tmp_path / "again2")
+    (unread,) = [a for a in whole.assessments if a.error]
+    assert unread.id == "q3"
+    assert "cannot be used here" in (unread.error or "")
+
+
+def test_open_answers_and_unreadable_replies_are_on_the_terminal(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    jsonl(tmp_path / "in.jsonl", [sample(i, distractors=5) for i in range(4)])
+    (tmp_path / "mute.py").write_text(
+        f"RIGHT = {RIGHT!r}\n{MODULE}\n\ndef mute(prompt):\n"
+        "    return 'Hm.' if 'lamp 2 ' in prompt.rsplit('Question: ', 1)[1] else chooser(prompt)\n"
+    )
+    metric = "consistency:sources=given,checks=4"
+    asking = ("in.jsonl", "--metric", metric, "--model", "python:mute:mute", "--out", "run")
+    found = cli("score", *asking)
+    assert "unparsed" in found.err
+    words = (
+        "consistency: 1 of 4 answers is open, since replies cannot be read: the mean over all is "
+        "between 0.500 and 0.750"
+    )
+    assert words in found.err
+    assert words in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_run_that_stopped_early_lacks_the_calls_of_one_that_does_not(tmp_path: Path) -> None:

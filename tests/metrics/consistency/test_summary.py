@@ -7,7 +7,7 @@ import pytest
 
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
-from trustassay.metrics.consistency.maths import Check, counts, trust_bc
+from trustassay.metrics.consistency.maths import Check, bounds, counts, trust_bc
 from trustassay.metrics.consistency.summary import FIGURES
 from trustassay.statistics.intervals import mean_interval
 
@@ -15,9 +15,12 @@ METRIC = Consistency()
 
 
 def made(name: str, *checks: Check, short: bool = False) -> Assessment:
-    score = trust_bc(checks, unparsed_counts=False)
+    score = trust_bc(checks, len(checks), unparsed_counts=False)
     verdict = {1.0: "consistent", 0.0: "inconsistent"}.get(score) if score is not None else None
     parts: dict[str, float] = {"candidates": 40, "short": int(short), **counts(checks)}
+    if checks:
+        parts["lowest"], parts["highest"] = bounds(score)
+        parts["open"] = float(score is None)
     return Assessment(name, METRIC.name, score, verdict=verdict, parts=parts)
 
 
@@ -27,7 +30,7 @@ def test_answers_and_choices_are_counted_apart() -> None:
             made("kept", Check(0, 0), Check(1, 1), Check(2, 2), Check(3, 3)),
             made("left", Check(1, 1), Check(2, 0)),
             made("none", Check(3, 4)),
-            made("mute", Check(0, None), Check(1, 1), short=True),
+            made("mute", Check(0, None, again=True), Check(1, 1), short=True),
             made("bare", short=True),
             Assessment.failed("dead", METRIC.name, "the line is dead"),
         ]
@@ -38,10 +41,14 @@ def test_answers_and_choices_are_counted_apart() -> None:
     assert values == pytest.approx(
         {
             "mean": 1 / 3,
+            "mean_low": 1 / 4,
+            "mean_high": 2 / 4,
+            "open": 1.0,
             "consistent": 100 / 3,
             "assessable": 60.0,
             "checks_consistent": 100 * 6 / 8,
             "none_chosen": 100 / 8,
+            "asked_again": 100 / 9,
             "unparsed": 100 / 9,
             "checks": 9 / 5,
             "short": 2.0,
@@ -78,7 +85,7 @@ def test_the_interval_of_a_share_of_choices_is_over_answers() -> None:
     x = np.array([2.0] * 30 + [0.0] * 30)
     n = np.array([2.0] * 30 + [1.0] * 30)
     variance = float((((x - 2 / 3 * n) / n.sum()) ** 2).sum())
-    low, high = mean_interval(2 / 3, variance, 60)
+    low, high = mean_interval(2 / 3, variance, 90**2 / float((n**2).sum()))
     assert found.intervals["checks_consistent"] == pytest.approx((100 * low, 100 * high))
     assert found.without_interval["position_bias"] == "a distance is above 0 by chance alone"
 

@@ -73,7 +73,7 @@ anything = st.sampled_from(
         anything
         | st.fixed_dictionaries(
             {"options": st.lists(anything, max_size=7) | anything, "right": anything},
-            optional=dict.fromkeys(("chosen", "reply", "probabilities"), anything),
+            optional=dict.fromkeys(("chosen", "reply", "first_reply", "probabilities"), anything),
         ),
         max_size=3,
     )
@@ -99,7 +99,9 @@ def test_what_is_wrong_is_one_plain_sentence(assessment: Any, words: str | None)
 
 def test_the_report_draws_each_choice_and_nothing_runs(tmp_path: Path) -> None:
     def choose(asked: Asked) -> str:
-        return HOSTILE[0] + " B" if asked.number == 2 else asked.right
+        if asked.number == 2:
+            return HOSTILE[0]
+        return HOSTILE[0] + " B" if asked.number == 3 else asked.right
 
     rows = [
         sample(0),
@@ -113,6 +115,7 @@ def test_the_report_draws_each_choice_and_nothing_runs(tmp_path: Path) -> None:
     assert [a.error for a in run.assessments] == [None] * 3
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert page.count('<ul class="options">') == 20
+    assert page.count("first reply, which names no option") == 1
     assert "took none of the above" in page
     assert "the first time that it does not keep to its answer" in page
     assert "2 distractors found, and 3 are needed" in page

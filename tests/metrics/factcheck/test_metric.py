@@ -186,6 +186,15 @@ def test_a_judge_that_names_no_verdict_fails_the_sample(reply: str) -> None:
     found = assessed(sample(documents=["x"]), FactCheck(by="model"), judge=judge)
     assert (found.score, found.fault) == (None, "unparsed")
     assert f"names none of supports, contradicts and neither: {reply!r}" in str(found.error)
+    _, again = judge.requests
+    assert again.messages[1].content == reply
+    assert again.prompt == "verdict-again/1"
+
+
+def test_a_judge_that_names_a_verdict_when_asked_again_is_read() -> None:
+    judge = Judge(lambda text: "SUPPORTS" if "once more" in text else "Hm.")
+    found = assessed(sample(documents=["x"]), FactCheck(by="model"), judge=judge)
+    assert (found.verdict, found.calls) == ("support", {"chat": 2})
 
 
 def test_texts_that_look_like_templates_or_instructions_stay_texts() -> None:
@@ -247,3 +256,22 @@ def test_the_embedded_entailer_tells_support_from_contradiction(tmp_path: Path) 
     )
     run = score(rows, metrics=FactCheck(hypothesis=str(tmp_path / "own")), cache=None)
     assert [a.verdict for a in run.assessments] == ["neutral"] * 3
+
+
+# ------------------------------------------------------------------------------ no answer
+
+
+@pytest.mark.parametrize("documents", [["It is red."], [{"text": ""}], []])
+def test_what_an_engine_says_without_an_answer_is_not_assessable(documents: list[Any]) -> None:
+    found = assessed(sample(response="Empty Response", documents=documents))
+    assert (found.score, found.verdict, found.error) == (None, None, None)
+    assert found.reason.startswith("not assessable: there is no answer")
+
+
+def test_passages_without_a_text_are_no_evidence() -> None:
+    found = assessed(sample(documents=[{"text": " "}, {"text": "", "title": "Lamps"}]))
+    assert (found.score, found.parts["assessable"]) == (None, 0)
+    asked = Recorder(TELLS)
+    found = assessed(sample(documents=[{"text": ""}, "It is red."]), entailer=asked)
+    assert (found.verdict, sum(asked.asked.values())) == ("support", 1)
+    assert found.reason.startswith("passage 2 supports")

@@ -70,7 +70,12 @@ def test_interrupted_it_goes_on_without_asking_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def given(judge: Judge) -> dict[str, Any]:
-        return {"judge": judge, "retriever": Corpus("It is red."), "cache": None, "concurrency": 1}
+        return {
+            "judge": judge,
+            "retriever": Corpus("It is red."),
+            "cache": None,
+            "samples_at_once": 1,
+        }
 
     metric = FactCheck(by="model")
     score(ROWS, metrics=metric, out=tmp_path / "whole", **given(Judge("SUPPORTS\n1.")))

@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support import Recorder
 from trustassay import score
 from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
+from trustassay.metrics.faithfulness.claims import sentences
+from trustassay.metrics.faithfulness.short_replies import stated
+from trustassay.runs.silence import remarks
+from trustassay.sample import Sample
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)
 
@@ -65,7 +71,7 @@ def test_every_sentence_has_a_verdict_and_the_passage_that_decides() -> None:
 @pytest.mark.parametrize(
     ("response", "hypothesis"),
     [
-        ("In Turin.", "Where does the lamp stand? In Turin."),
+        ("In Turin.", "The lamp stand in Turin."),
         ("Yes, the lamp stands in the house.", "The lamp stands in the house."),
         ("Yes.", "Where does the lamp stand? Yes."),
         ("The lamp stands in the house [1].", "The lamp stands in the house."),
@@ -127,6 +133,41 @@ def test_a_passage_that_speaks_of_something_else_does_not_contradict() -> None:
     assert assessed(answer, "The lamp stands in a blue house.", entailer=judge).verdict == (
         "contradicted"
     )
+    # its words are far apart in the passage
+    apart = "A tall man came. It rained. He stands. It hailed. A lamp fell. It snowed. A red house."
+    assert assessed(answer, apart, entailer=judge).verdict == "not found"
+    # of another one: none of its names, or of the question's where it begins with a pronoun
+    films = "The film was written and directed by Ada Byron."
+    for question, other in (
+        ("Who made it?", "The film was directed by Rick Ayer."),
+        ("Who directed Blue Noon?", "It was written and directed by a man."),
+    ):
+        found = assessed(other, films, entailer=judge, question=question)
+        assert found.verdict == "not found"
+    assert assessed(films, films.replace("Ada", "Ida"), entailer=judge).verdict == "contradicted"
+
+
+def test_what_is_supported_near_the_line_or_without_a_detail_is_borderline() -> None:
+    def found(answer: str, *row: float) -> Assessment:
+        passages = ("Ada Lovelace wrote it in 1843.", "It was 1899 in Turin.")
+        judge = Recorder(lambda premise, _: row if "Ada" in premise else (0.1, 0.9, 0))
+        return assessed(answer, *passages, entailer=judge, metric=Faithfulness(joined=False))
+
+    sure = found("Ada Lovelace wrote it in 1843.", 0.9, 0.1, 0)
+    assert "borderline" not in sure.reason
+    assert sure.parts["order"] == pytest.approx(0.9 / 0.91, abs=1e-6)
+    near = found("Ada Lovelace wrote it in 1843.", 0.58, 0.42, 0)
+    assert near.verdict == "supported"
+    assert near.reason.endswith("borderline: passage [1] supports it (0.58)")
+    view = Faithfulness().view(Sample("q", "Who?", response="x"), near)
+    assert view.mark is not None and view.mark.word == "borderline (0.58)"
+    for answer in ("Ada Lovelace wrote it in 1899.", "Then Ada Byron wrote it in 1843."):
+        other = found(answer, 0.9, 0.1, 0)
+        assert other.reason.endswith(("without 1899", "without Byron"))
+        assert other.parts["order"] == pytest.approx(0.45 / 0.91, abs=1e-6)
+    # what a passage contradicts stands below what none says
+    assert found("It is red.", 0.2, 0, 0.8).parts["order"] == pytest.approx(0.2)
+    assert found("It is red.", 0.2, 0.8, 0).parts["order"] == pytest.approx(0.2 / 0.28, abs=1e-6)
 
 
 def test_a_refusal_has_no_score() -> None:
@@ -134,24 +175,24 @@ def test_a_refusal_has_no_score() -> None:
     assert (found.score, found.verdict, found.error) == (None, "refused", None)
 
 
-def test_without_passages_nothing_is_found() -> None:
-    found = assessed("The lamp is in the red house.")
-    assert (found.verdict, found.score) == ("not found", 0)
-    assert found.evidence[0]["why"] == "there is no passage"
-
-
-def test_another_language_than_the_entailer_reads_is_told_apart() -> None:
-    class English(Recorder):
-        languages = ("en",)
-
-    judge = English(tells)
-    german = "Die Garantie beträgt zwei Jahre ab dem Kaufdatum und umfasst alle Teile."
-    found = assessed(german, "The warranty is two years.", entailer=judge)
-    assert (found.score, found.error, found.parts) == (None, None, {"other_language": 1.0})
-    assert "another language (de) than the entailer reads (en)" in found.reason
-    assert not judge.asked
-    assert assessed(german, "The warranty is two years.").score is not None
-    assert assessed("The warranty is good.", "The warranty is good.", entailer=judge).score == 1
+@pytest.mark.parametrize("documents", [(), ("", " \n")])
+def test_an_answer_without_passages_is_counted_apart(documents: tuple[str, ...]) -> None:
+    found = assessed("The lamp is in the red house.", *documents)
+    assert (found.verdict, found.score, found.error) == (None, None, None)
+    assert found.reason.startswith("brought no passages:")
+    rows = [
+        {"question": f"{n}?", "response": "It is red.", "documents": ["It is red."] * (n % 2)}
+        for n in range(24)
+    ]
+    run = score(rows, metrics=Faithfulness(), entailer=Recorder(tells))
+    values = run.summary["faithfulness"]
+    assert (values["mean"], values["supported"], values["no_passages"]) == (1, 100, 12)
+    assert run.looks(0).sentence() == (
+        "None of the 24 answers needs a look; 12 answers have no score: 12 brought no passages"
+    )
+    (remark,) = remarks(run.summary_file, 24)
+    assert remark.startswith("faithfulness: 12 of 24 answers brought no passages")
+    assert not remarks(run.summary_file, 240)
 
 
 def test_a_blank_response_fails() -> None:
@@ -211,14 +252,52 @@ def test_figures() -> None:
     assert values["statements"] == 3
 
 
-def test_no_is_supported_by_what_contradicts_yes() -> None:
-    judge = Recorder(lambda *_: NO)
-    found = assessed(
-        "No.", "The tower is in Paris.", question="Is the tower in Rome?", entailer=judge
-    )
-    assert [pair[1] for pair in judge.asked] == ["Is the tower in Rome? Yes."]
-    assert (found.verdict, found.score) == ("supported", 1)
-    assert found.evidence[0]["hypothesis"] == "not: Is the tower in Rome? Yes."
+@pytest.mark.parametrize(
+    ("question", "reply", "judged"),
+    [
+        ("Is the shop open?", "No.", "It is not true that the shop is open."),
+        ("Can I pay by card?", "No, you cannot.", "It is not true that I can pay by card."),
+        ("Hi, is it open on Mondays?", "Yes, it is!", "It is open on Mondays."),
+        ("Are bags allowed?", "Yes, for a small fee.", "Bags are allowed for a small fee."),
+        ("Does it float?", "yes", "It float."),
+        ("Will it float?", "Yes, it will.", "It will float."),
+        ("Can it swim?", "No, it can't.", "It is not true that it can swim."),
+        ("Is there a lift?", "No", "It is not true that there is a lift."),
+        ("Who built the bridge?", "Gustave Eiffel", "Gustave Eiffel built the bridge."),
+        ("Who was elected mayor?", "Ada Byron.", "Ada Byron was elected mayor."),
+        ("Who was her father?", "King Olaf.", "Her father was King Olaf."),
+        ("When was it built?", "In 1889.", "It was built in 1889."),
+        ("When does it start?", "At 11 am.", "It start at 11 am."),
+        ("Where does it stand?", "Paris", "It stand Paris."),
+        ("Since when has it run?", "3 May 1990", "It has run since 3 May 1990."),
+        ("How many rooms are there in it?", "12.", "There are 12 rooms in it."),
+        ("How many days do I have?", "30 days.", "I have 30 days."),
+        ("How many people live there?", "350.", "350 people live there."),
+        ("How tall is the tower?", "330 metres", "The tower is 330 metres tall."),
+        ("How much does it cost?", "9 euros.", "It cost 9 euros."),
+        ("Which river flows here?", "The Lune", "The Lune flows here."),
+        ("Could you tell me what the trial costs?", "5 euros", "The trial costs 5 euros."),
+        # no rule: the question stands before the reply
+        ("And the price?", "9 euros.", "And the price? 9 euros."),
+        ("Who built it?", "Yes.", "Who built it? Yes."),
+        ("Where is it?", "It is here.", "Where is it? It is here."),
+        ("What is there to see?", "That's easy.", "What is there to see? That's easy."),
+        ("Who won?", "Wow!", "Who won? Wow!"),
+        ("Is it open?", "Nobody knows.", "Is it open? Nobody knows."),
+        ("Is it?", "?", None),
+    ],
+)
+def test_a_short_reply_is_judged_as_what_it_says(
+    question: str, reply: str, judged: str | None
+) -> None:
+    found = sentences(question, reply, Faithfulness().split)
+    assert [claim.hypothesis for claim in found] == ([] if judged is None else [judged])
+
+
+@given(st.text(max_size=40), st.text(max_size=20))
+def test_any_question_and_reply_make_a_statement_or_none(question: str, reply: str) -> None:
+    found = stated(question, reply)
+    assert found is None or found.endswith(".")
 
 
 def test_headings_code_and_the_head_of_a_table_claim_nothing() -> None:
@@ -283,11 +362,18 @@ def test_words_that_are_missing_stand_as_they_are_written() -> None:
         "Plans are cancelled on any day.",
     )
     assert found.evidence[0]["missing"] == ["24th", "ten", "coins", "Turin"]
+    passage = "Plans may be cancelled within 30 days."
+    found = assessed("Yes, within 90 days.", passage, question="May plans be cancelled?")
+    assert found.evidence[0]["missing"] == ["90"]
 
 
-def test_a_short_answer_in_another_script_is_told_apart() -> None:
-    class English(Recorder):
-        languages = ("en",)
+@pytest.mark.parametrize("documents", [(), ("",), (" \n", ""), ("The lamp stands there.",)])
+def test_what_an_engine_says_without_an_answer_is_a_refusal(documents: tuple[str, ...]) -> None:
+    found = assessed("Empty Response", *documents)
+    assert (found.score, found.verdict) == (None, "refused")
+    assert Faithfulness().problem(found) is None
 
-    found = assessed("高级计划每月12欧元。", "The plan costs 12 euros.", entailer=English(tells))
-    assert found.parts == {"other_language": 1.0}
+
+def test_a_passage_without_a_text_is_none() -> None:
+    found = assessed("The lamp stands in the house.", "", "The house.")
+    assert found.evidence[0]["passages"] == [2]

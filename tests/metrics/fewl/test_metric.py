@@ -314,15 +314,81 @@ def test_a_reference_without_an_answer_is_named() -> None:
 )
 def test_a_reference_that_says_nothing_gives_its_weight_away(text: str, why: str) -> None:
     file = [dict(FILE[0], references={"one": "h1", "two": text}), *FILE[1:]]
-    found = first(Fewl(penalty="none"), file)
+    found = first(Fewl(penalty="none", declined="drop"), file)
     assert found.score == pytest.approx(tv(0.8), abs=1e-12)
     assert {"absent": "two", "why": why} in found.evidence
     assert found.reason == f"1 reference; two {why}: its weight went to the others"
 
 
+DECLINES = "I have no comment."
+
+
+@pytest.mark.parametrize("form", ["eq1", "theory", "agreement"])
+def test_a_reference_that_declines_counts_in_the_papers_forms(form: Any) -> None:
+    """ "I have no comment" is the best answer to 56 questions of TruthfulQA."""
+    file = [dict(FILE[0], references={"one": "h1", "two": DECLINES}), *FILE[1:]]
+    similar = Known({("y", "h1"): 0.8, ("y", DECLINES): 0.2})
+    found = first(Fewl(form=form, weights="uniform", penalty="none"), file, similarity=similar)
+    assert found.parts["references"] == (1 if form == "agreement" else 2)
+    either = {
+        "eq1": (tv(0.4) + tv(0.1)) / 2,
+        "theory": (tv(0.8) + tv(0.2)) / 2,
+        "agreement": 0.8,
+    }
+    assert found.score == pytest.approx(either[form], abs=1e-12)
+    for declined, references in (("count", 2), ("drop", 1)):
+        metric = Fewl(form=form, weights="uniform", penalty="none", declined=declined)  # type: ignore[arg-type]
+        assert first(metric, file, similarity=similar).parts["references"] == references
+
+
+def test_a_neighbours_reference_that_declines_counts_in_the_penalty() -> None:
+    file = [FILE[0], dict(FILE[1], references={"one": DECLINES, "two": "n2"}), FILE[2]]
+    similar = Known({("y", DECLINES): 0.9})
+    rows = first(Fewl(weights="uniform"), file, similarity=similar).evidence
+    assert [r["penalty"] for r in rows if r.get("reference") == "one"] == [pytest.approx(0.45)]
+    metric = Fewl(weights="uniform", declined="drop")
+    rows = first(metric, file, similarity=similar).evidence
+    assert [r["penalty"] for r in rows if r.get("reference") == "one"] == [pytest.approx(0.0)]
+
+
+@pytest.mark.parametrize(
+    ("options", "title"),
+    [
+        ({}, "FEWL (equation 1 of the paper; weights ours; divergence tv; similarity known)"),
+        (
+            {"form": "theory", "divergence": "kl", "weights": "uniform", "penalty": "none"},
+            "FEWL (section 3.1 of the paper; weights uniform; divergence kl; similarity known; "
+            "penalty none)",
+        ),
+        (
+            {"declined": "drop", "weights": "uniform"},
+            "FEWL (equation 1 of the paper; weights uniform; divergence tv; similarity known; "
+            "references that decline dropped)",
+        ),
+        (
+            {"form": "agreement"},
+            "Agreement with references (form of this project, not FEWL's; weights agreement; "
+            "similarity known)",
+        ),
+    ],
+)
+def test_the_heading_names_all_that_scores_depend_on(
+    options: dict[str, Any], title: str, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"embedder": Angles()} if options.get("penalty") != "none" else {}
+    run = score(
+        FILE, metrics=Fewl(**options), similarity=Known(SIMILAR), out=tmp_path / "run", **given
+    )
+    assert title in repr(run)
+    about = json.loads((tmp_path / "run" / "run.json").read_text())["about"]
+    assert about["fewl"]["title"] == title
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert title.replace("'", "&#39;") in page
+
+
 def test_with_no_reference_left_a_sample_is_not_assessable() -> None:
     file = [dict(FILE[0], references={"one": "", "two": "I do not know."}), *FILE[1:]]
-    found = first(Fewl(), file)
+    found = first(Fewl(declined="drop"), file)
     assert (found.score, found.error) == (None, None)
     assert found.reason.startswith("no reference answered: one gave an empty answer; two refused")
 
@@ -709,7 +775,8 @@ def test_the_summary_holds_the_score_against_length_and_chance() -> None:
     found = run.summary["fewl"]
     assert (found["auroc"], found["auroc_no_penalty"]) == (100, 100)
     assert (found["auroc_length"], found["chance"]) == (0, 50)
-    assert run.summaries["fewl"].intervals["auroc"] == pytest.approx((100, 100))
+    # 50 right, 50 wrong: at t = 0.9603, 1 - t is 1.96 standard errors of Hanley and McNeil.
+    assert run.summaries["fewl"].intervals["auroc"] == pytest.approx((96.03, 100), abs=0.01)
     plain = score(
         [{**one, "label": None} for one in file],
         metrics=Fewl(weights="uniform", penalty="none"),

@@ -47,9 +47,10 @@ def item(response: str, documents: int | list[Item] = 3, **others: Any) -> Item:
 
 
 def run_of(items: Item | Sequence[Item], entails: Any, *, seed: int = 0, **options: Any) -> Run:
-    """Score by grounding, through the public door."""
+    """Score by grounding, through the public door; equal questions are different ones here."""
     rows = [items] if isinstance(items, dict) else items
-    return score(rows, metrics=[Grounding(**options)], entailer=entails, seed=seed)
+    metric = Grounding(**options)
+    return score(rows, metrics=[metric], entailer=entails, seed=seed, unit="answer")
 
 
 def values_of(

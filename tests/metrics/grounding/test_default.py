@@ -91,6 +91,17 @@ def test_lines() -> None:
     assert citations(text, knows, splitter=whole, lines=False) == (0, 0)
 
 
+def test_asides() -> None:
+    said = "Sure! Here is a summary: \nA is [1]. Do you need more?"
+    assert citations(said) == (100, 100)
+    assert citations(said, asides=False) == (25, 100)
+    rows = trace(assessed(item(said), A), "sentence")
+    assert [row["supported"] for row in rows] == [None, None, True, None]
+    assert rows[1]["why"] == "it claims nothing"
+    # one that cites is judged like any other
+    assert citations("Is it so [1]? A is [1].") == (50, 50)
+
+
 def test_numbered_lists_count_their_items_alone() -> None:
     # "1." is no statement of its own: 2 of 2, not 2 of 4.
     assert citations("1. A is [1].\n2. B is [2].") == (100, 100)
@@ -668,13 +679,20 @@ HOSTILE = {
 }
 
 
+TOO_MANY = {"ranges", "markers", "sentences", "surrogates"}
+"""They have more citations than are judged."""
+
+
 @pytest.mark.parametrize("correctness", ["em", "em5"])
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_response_is_scored_in_time(kind: str, correctness: str) -> None:
     answer = item(HOSTILE[kind], docs(2, [1], [0]), answers=["A"])
     started = time.process_time()
-    found = assessed(answer, A, correctness=correctness)
+    run = run_of(answer, A, correctness=correctness)
     assert time.process_time() - started < 5
+    (found,) = run.assessments
+    assert found.fault == ("too_long" if found.error else None), found.error
+    assert found.error or kind not in TOO_MANY
     assert found.score is None or 0 <= found.score <= 1
 
 

@@ -35,6 +35,8 @@ REFUSALS = [
     "No answer was found.",
     "The search results do not provide any details about it [1][2].",
     "I could not find it. Perhaps another source knows.",
+    "Empty Response",
+    " Empty response.\n",
 ]
 ANSWERS = [
     "",
@@ -51,6 +53,8 @@ ANSWERS = [
     'The error "I don\'t know this host" means that its key is missing.',
     "but",
     "could",
+    "An empty response means that the index has no node.",
+    "Empty Response Theory was written in 1950 [1].",
 ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,17 +12,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.results import read_result
 
 from tests.metrics.harmonicity.helpers import Model, Stripping, Words, refusing
+from tests.support import ROOT
 from trustassay import Assessment, Run, score
 from trustassay.api import plan, rescore
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.capabilities import ChatRequest, Reply, Vectors
 from trustassay.errors import CallError
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
+from trustassay.metrics.harmonicity.options import BOUNDS
 from trustassay.registry import metric_from_text
 
 QUESTION = "What big city is near the famous road?"
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def questions(n: int) -> list[dict[str, str]]:
@@ -469,7 +478,7 @@ def test_rescored_with_another_embedder_no_model_is_asked(tmp_path: Path) -> Non
 def test_results_do_not_depend_on_order_or_concurrency(concurrency: int) -> None:
     samples = questions(8)
     expected = {a.id: a.to_dict() for a in asked(Model(erratic), samples).assessments}
-    found = asked(Model(erratic), samples[::-1], concurrency=concurrency).assessments
+    found = asked(Model(erratic), samples[::-1], samples_at_once=concurrency).assessments
     assert {a.id: a.to_dict() for a in found} == expected
 
 
@@ -528,3 +537,79 @@ def test_a_plan_counts_each_prompt_once() -> None:
     assert sum(chats.values()) == 4 * 6
     assert not planned.unsure
     assert not model.asked
+
+
+# The bound --------------------------------------------------------------------------------------
+
+
+class Named(Words):
+    """The same vectors under another name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+MOVED = {
+    "question": "Q",
+    "response": "a b c d e f",
+    "resamples": ["a b c d e f"] * 4 + ["a b c d e g"],
+}
+"""Gamma is .11: between the paper's bound and that of the embedded embedder."""
+
+
+@pytest.mark.parametrize(
+    ("embedder", "options", "bound", "whose"),
+    [
+        ("embedded:6", {}, 0.18, "stable_below, measured for embedded:6"),
+        ("openai:text-embedding-ada-002", {}, 0.05, "measured for openai:text-embedding-ada-002"),
+        ("openai:text-embedding-ada-002@http://x/v1?rpm=5", {}, 0.05, "measured for openai:text-"),
+        ("words", {}, 0.05, "stable_below of the paper's embedder; none is measured for words"),
+        ("embedded:6", {"stable_below": 0.05}, 0.05, "0.05 or more (stable_below)"),
+        ("words", {"stable_below": 0.3}, 0.3, "0.3 or more (stable_below)"),
+    ],
+)
+def test_the_bound_is_that_of_the_embedder(
+    embedder: str, options: dict[str, Any], bound: float, whose: str, tmp_path: Path
+) -> None:
+    metric = Harmonicity(**options)
+    run = score([MOVED], metrics=metric, embedder=Named(embedder), out=tmp_path / "run")
+    (found,) = run.assessments
+    assert 0.05 < found.parts["gamma"] < 0.18
+    assert found.verdict == ("stable" if bound > 0.1 else "unstable")
+    (used,) = run.metrics
+    assert whose in used.line
+    assert used.title == f"Harmonic robustness (gamma; embedder {embedder}, stable below {bound:g})"
+    about = read_json(tmp_path / "run" / "run.json")["about"]["harmonicity"]
+    assert (about["stable_below"], about["title"]) == (bound, used.title)
+    assert used.title in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert read_json(tmp_path / "run" / "run.json")["metrics"]["harmonicity"] == metric.settings()
+
+
+def test_scored_anew_with_another_embedder_the_bound_is_that_ones(tmp_path: Path) -> None:
+    score([MOVED], metrics=Harmonicity(), embedder=Named("embedded:6"), out=tmp_path / "run")
+    again = rescore(tmp_path / "run", embedder=Named("words"), out=tmp_path / "again")
+    assert [a.verdict for a in again.assessments] == ["unstable"]
+
+
+def test_a_meaning_is_stable_below_a_half_whatever_the_embedder() -> None:
+    assert (
+        SemanticHarmonicity(stable_below=None).stability_bound
+        == SemanticHarmonicity().stability_bound
+        == 0.5
+    )
+    run = score([MOVED], metrics=SemanticHarmonicity(), entailer="lexical", cache=None)
+    assert run.metrics[0].title == "Harmonic robustness of meaning (entailment)"
+
+
+def test_the_bound_is_the_measured_one_of_the_shipped_embedder() -> None:
+    """New weights have a new name: run ``python -m benchmarks.stability`` for them."""
+    told = read_result("stability")
+    assert told["embedder"] == EmbeddedEmbedder().name
+    assert BOUNDS["embedded"] == math.floor(100 * told["threshold"]) / 100
+    page = (ROOT / "docs" / "harmonicity.md").read_text(encoding="utf-8")
+    low, high = told["interval"]
+    assert f"{told['threshold']} (95 % interval {low} to {high}" in page
+    for row in told["sets"]:
+        (line,) = re.findall(rf"^\| {row['of_ten']} of 10 \|.*", page, re.MULTILINE)
+        assert f"| {row['unstable']:g} %" in line
+        assert f"| {row['unstable_at_paper']:g} %" in line

@@ -60,7 +60,7 @@ def test_figures_by_hand() -> None:
     assert not found.intervals
     counted = {"perturbations", "refused", "empty", "cut", "unseen"}
     assert found.without_interval.keys() == found.values.keys() - counted
-    assert found.settings["stable_below"] == 0.05
+    assert found.settings["stable_below"] is None
 
 
 @pytest.mark.parametrize("metric", [Harmonicity(), SemanticHarmonicity()], ids=lambda m: m.name)

@@ -1,4 +1,4 @@
-"""The parser of judges' replies: every shape, none misread."""
+"""The parser of judges' replies; ``tests/test_prose.py`` has replies of every shape."""
 
 from __future__ import annotations
 
@@ -8,40 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.metrics.judge.replies import FIVE, KINDS, YES_NO, ZERO_TO_FIVE
+from trustassay.capabilities import TokenLogprob
+from trustassay.metrics.judge.asking import level_logprobs
 from trustassay.metrics.judge.parsing import read_reply
 from trustassay.metrics.judge.rubric import SHIPPED, read_rubric
 
-SHAPES = [
-    (rubric, reply, says)
-    for rubric, replies in (
-        ("truthfulness", FIVE),
-        ("answer", ZERO_TO_FIVE),
-        ("verdict", YES_NO),
-        ("categories", KINDS),
-    )
-    for says, texts in replies.items()
-    for reply in texts
-]
 FAULTS = ("none", "several", "outside")
 RUBRICS = [read_rubric(name) for name in SHIPPED]
 BY_NAME = {rubric.name: rubric for rubric in RUBRICS}
 TRUTH = BY_NAME["truthfulness"]
-
-
-def test_there_are_more_than_three_hundred_shapes() -> None:
-    assert len({(rubric, reply) for rubric, reply, _ in SHAPES}) == len(SHAPES) > 300
-
-
-@pytest.mark.parametrize("says", list(dict.fromkeys(says for *_, says in SHAPES)))
-def test_shapes_are_read_as_they_are_meant(says: str) -> None:
-    misread = []
-    for rubric, reply, meant in SHAPES:
-        if meant == says:
-            found = read_reply(reply, BY_NAME[rubric])
-            if (found.label or found.fault) != says:
-                misread.append((rubric, reply, found[:2]))
-    assert not misread
 
 
 def test_the_reason_is_what_stands_behind_its_word() -> None:
@@ -103,12 +78,43 @@ def test_a_number_off_the_scale_is_no_level(number, around: str, before: str) ->
         assert found.label == str(int(number))
 
 
-@pytest.mark.parametrize(
-    "text", ["score " * 5000, "(" * 20000, "4 or " * 5000, "4\n" * 5000, "I give " * 4000]
-)
-def test_long_replies_take_no_time(text: str) -> None:
-    import time
+def test_json_as_deep_as_one_likes_raises_nothing() -> None:
+    for depth in (10, 500, 900, 5000):
+        inner = "[" * depth + "]" * depth
+        for text in (
+            '{"max": ' + inner + ', "score": 4}',
+            '{"score": ' * depth + "4" + "}" * depth,
+            '{"score": ' + "[" * depth + "4" + "]" * depth + "}",
+        ):
+            assert read_reply(text, TRUTH).label in (None, "4")
 
-    started = time.process_time()
-    read_reply(text, TRUTH)
-    assert time.process_time() - started < 2
+
+def test_a_stored_reply_is_read_by_the_rules_of_today() -> None:
+    """Replies are stored as received; a level is not."""
+    assert read_reply("2. Weltkrieg begann 1939.", TRUTH) == (None, "none", "")
+    assert read_reply('{"score": 4, "max_score": 5, "reason": "One date."}', TRUTH) == (
+        "4",
+        None,
+        "One date.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("tokens", "label", "place"),
+    [
+        (["Score", ":", " 4"], "4", 2),
+        (["Bewertung", ":", " 4"], "4", 2),
+        (["4", " eras", "\n", "Score", ":", " 4"], "4", 5),
+        (["4", "/5", "\n", "4", " eras"], "4", 0),
+        (["It names ", "4", " eras", ".\n", "Score: ", "4"], "4", 5),
+        (["Max score: ", "5", "\nScore: ", "5"], "5", 3),
+        (["It", " is", " fine"], "4", None),
+        (["4 "] * 30, "5", None),
+    ],
+)
+def test_log_probabilities_are_those_of_the_token_that_is_read(
+    tokens: list[str], label: str, place: int | None
+) -> None:
+    told = [TokenLogprob(token, -float(i), ()) for i, token in enumerate(tokens)]
+    found = level_logprobs(told, TRUTH, label)
+    assert found == ({} if place is None else {label: -float(place)})

@@ -20,6 +20,10 @@ CHOICE = st.sampled_from(maths.CHOICES)
 TABLES = st.lists(st.tuples(CHOICE, CHOICE), min_size=1, max_size=60).map(maths.counted)
 
 
+def shares(table: np.ndarray) -> list[float]:
+    return [maths.rate(name, table) for name in ("win_share", "loss_share", "tie_share")]
+
+
 @pytest.mark.parametrize(
     ("first", "swapped", "expected"),
     [
@@ -56,66 +60,31 @@ def test_figures_by_hand() -> None:
         "inconsistent": 2,
         "unreadable": 1,
     }
-    assert float(maths.win_rate(table)) == 75
-    assert maths.shares(table) == pytest.approx([300 / 7, 100 / 7, 300 / 7])
+    assert maths.rate("win_rate", table) == 75
+    assert shares(table) == pytest.approx([300 / 7, 100 / 7, 300 / 7])
     # A is chosen 3 + 1 + 4 + 1 times, B 4 times: 3 wins and 1 loss hold one of each.
-    assert float(maths.first_chosen(table)) == pytest.approx(100 * 10 / 14)
+    assert maths.rate("first_chosen", table) == pytest.approx(100 * 10 / 14)
 
 
 def test_nothing_won_or_lost_has_no_rate() -> None:
     table = maths.counted([("A", "A"), ("C", "B")])
-    assert np.isnan(maths.win_rate(table))
-    assert maths.interval(maths.win_rate, table, np.random.default_rng(0)) is None
+    assert np.isnan(maths.rate("win_rate", table))
 
 
 @given(TABLES)
 def test_the_other_side_of_every_figure(table: np.ndarray) -> None:
     """With the answers exchanged wins are losses; shares sum to 100; all counts are kept."""
     other = table.T
-    if maths.wins(table) + maths.losses(table):
-        assert maths.win_rate(table) + maths.win_rate(other) == pytest.approx(100)
+    if table[0, 1] + table[1, 0]:
+        assert maths.rate("win_rate", table) + maths.rate("win_rate", other) == pytest.approx(100)
     assert sum(maths.outcomes(table).values()) == table.sum()
     if table[:3, :3].sum():
-        own, others = maths.shares(table), maths.shares(other)
-        assert own.sum() == pytest.approx(100)
+        own, others = shares(table), shares(other)
+        assert sum(own) == pytest.approx(100)
         assert own[0] == pytest.approx(others[1])
     if table[:2].sum() + table[:, :2].sum():
-        assert 0 <= maths.first_chosen(table) <= 100
-        assert maths.first_chosen(table) == pytest.approx(maths.first_chosen(other))
-
-
-def test_the_interval_is_that_of_drawing_questions() -> None:
-    """Against a plain loop over questions, drawn with replacement."""
-    choices = [("A", "B")] * 30 + [("B", "A")] * 15 + [("A", "A")] * 20 + [("C", "A")] * 5
-    low, high = maths.interval(  # type: ignore[misc]
-        maths.win_rate, maths.counted(choices), np.random.default_rng(0)
-    )
-    rng = np.random.default_rng(1)
-    rates = []
-    for _ in range(2000):
-        drawn = [choices[i] for i in rng.integers(0, len(choices), len(choices))]
-        won, lost = drawn.count(("A", "B")), drawn.count(("B", "A"))
-        rates.append(100 * won / (won + lost))
-    assert [low, high] == pytest.approx(np.quantile(rates, [0.025, 0.975]), abs=1.5)
-    assert maths.interval(maths.win_rate, maths.counted(choices), np.random.default_rng(0)) == (
-        low,
-        high,
-    )
-
-
-def test_all_won_still_has_an_interval() -> None:
-    low, high = maths.interval(  # type: ignore[misc]
-        maths.win_rate,
-        maths.counted([("A", "B")] * 25 + [("C", "C")] * 75),
-        np.random.default_rng(0),
-    )
-    assert high == 100
-    assert 85 < low < 95  # of 25, not of 100
-
-
-def test_a_judge_without_scatter_has_no_interval() -> None:
-    table = maths.counted([("A", "B"), ("B", "A")] * 20)
-    assert maths.interval(maths.first_chosen, table, np.random.default_rng(0)) is None
+        assert 0 <= maths.rate("first_chosen", table) <= 100
+        assert maths.rate("first_chosen", table) == pytest.approx(maths.rate("first_chosen", other))
 
 
 def test_every_pair_of_choices_is_counted() -> None:
@@ -136,6 +105,6 @@ def test_published_judgements_in_both_orders() -> None:
     assert (counts["win"], counts["loss"]) == (19, 17)
     assert (counts["inconsistent"], counts["unsure"], counts["unreadable"]) == (17, 27, 0)
     assert (table[0, 0], table[1, 1]) == (17, 0)
-    assert float(maths.win_rate(table)) == pytest.approx(52.8, abs=0.05)
-    assert maths.shares(table).tolist() == [23.75, 21.25, 55.0]
-    assert float(maths.first_chosen(table)) == pytest.approx(71.65, abs=0.01)
+    assert maths.rate("win_rate", table) == pytest.approx(52.8, abs=0.05)
+    assert shares(table) == [23.75, 21.25, 55.0]
+    assert maths.rate("first_chosen", table) == pytest.approx(71.65, abs=0.01)

@@ -111,8 +111,8 @@ def test_an_empty_reply_is_unreadable_and_no_failure() -> None:
 
 
 def test_a_noisy_judge_is_the_same_however_many_at_once(tmp_path: Path) -> None:
-    one, first = compared(noisy, concurrency=1)
-    many, second = compared(noisy, concurrency=30)
+    one, first = compared(noisy, samples_at_once=1)
+    many, second = compared(noisy, samples_at_once=30)
     assert one == many
     assert sum(one[k] for k in ("wins", "losses", "unsure", "inconsistent", "unreadable")) == 30
     assert first.summaries["pairwise"].intervals == second.summaries["pairwise"].intervals

@@ -208,7 +208,8 @@ def test_assessments_say_what_each_gold_answer_gives() -> None:
 
 def test_the_mean_of_each_part_has_an_interval() -> None:
     many = [{**SAMPLES[i % 4], "id": str(i)} for i in range(80)]
-    summary = score(many, metrics=Reference(parts="tokens")).summaries["reference"]
+    found = score(many, metrics=Reference(parts="tokens"), unit="answer")
+    summary = found.summaries["reference"]
     assert summary.values["token_recall"] == 0.5
     low, high = summary.intervals["token_recall"]
     assert 0.35 < low < 0.5 < high < 0.65
@@ -264,7 +265,7 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     arguments = ["score", str(file), "--metric", metric, "--judge", "python:mine:judge"]
     whole = run_command(*arguments, "--out", tmp_path / "whole", cwd=tmp_path, PYTHONPATH=path)
     assert whole.returncode == 0, whole.stderr
-    begun = command(*arguments, "--out", tmp_path / "run", "--concurrency", "8")
+    begun = command(*arguments, "--out", tmp_path / "run", "--samples-at-once", "8")
     part = tmp_path / "run" / "assessments.jsonl"
     killed_at_work(begun, part, cwd=tmp_path, PYTHONPATH=path)
     assert part.read_bytes().count(b"\n") < 200

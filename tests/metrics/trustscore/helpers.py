@@ -38,7 +38,7 @@ class Keeper:
 
     async def reply(self, request: ChatRequest) -> Reply:
         self.requests.append(request)
-        _, options = read(request.messages[-1].content)
+        _, options = read(request.messages[0].content)
         own = next(i for i, option in enumerate(options) if not re.search(rf"{MARK}\d", option))
         return Reply("ABCDE"[own] if self.keeps(options[own]) else "E", "stop", 100, 1)
 

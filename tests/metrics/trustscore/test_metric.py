@@ -77,6 +77,45 @@ def test_where_one_part_is_not_assessable_the_whole_is_not_and_says_which(part: 
     assert TrustScore().problem(found) == found.reason
 
 
+class Mute(Keeper):
+    """Says nothing that can be read of what ``mute`` names."""
+
+    def __init__(self, mute: str) -> None:
+        super().__init__()
+        self.mute = mute
+
+    async def reply(self, request: Any) -> Any:
+        found = await super().reply(request)
+        mute = self.mute in request.messages[0].content.rsplit("Question: ", 1)[1]
+        return dataclasses.replace(found, text="Hm.") if mute else found
+
+
+@pytest.mark.parametrize("verdict", list(PASSAGES))
+def test_replies_that_cannot_be_read_leave_a_score_open_between_two(verdict: str) -> None:
+    found = assessed(sample(verdict=verdict), model=Mute("lamp 0"))
+    assert (found.score, found.verdict) == (None, None)
+    ends = TABLE[verdict, False], TABLE[verdict, True]  # type: ignore[index]
+    assert (found.parts["lowest"], found.parts["highest"], found.parts["open"]) == (*ends, 1)
+    assert found.parts["unparsed"] == 1
+    records = [sample(0, verdict), sample(1, "contradict"), sample(2, documents=[])]
+    run = score(records, metrics=TrustScore(checks=3), **who(Mute("lamp 0")))
+    summary = run.summary["trustscore"]
+    assert summary["mean"] == pytest.approx(0.2)
+    assert summary["open"] == 1
+    assert summary["mean_low"] == pytest.approx((ends[0] + 0.2) / 2)
+    assert summary["mean_high"] == pytest.approx((ends[1] + 0.2) / 2)
+    assert summary["unparsed"] == 0.5  # of two answers that the model was asked about
+
+
+def test_an_open_claim_leaves_its_answer_between_two_scores() -> None:
+    metric = TrustScore(checks=2, claims=True)
+    found = assessed(sample(response=LONG), metric, model=Mute("oil"))
+    assert [row["score"] for row in found.evidence] == [1.0, None, 1.0]
+    assert (found.score, found.parts["open"]) == (1.0, 1)
+    assert found.parts["lowest"] == pytest.approx(2.8 / 3)
+    assert found.parts["highest"] == 1
+
+
 class Few(Source):
     def substitutes(self, requests: Any) -> list[list[str]]:
         return [[] for _ in requests]
@@ -185,6 +224,10 @@ def test_each_sentence_is_an_answer_of_its_own() -> None:
         "claims": 3,
         "claims_assessable": 3,
         "weakest": 0.8,
+        "lowest": pytest.approx(2.8 / 3),
+        "highest": pytest.approx(2.8 / 3),
+        "open": 0,
+        "unparsed": 0,
     }
     offered = {request.messages[-1].content for request in model.requests}
     assert len(offered) == 2 + 1 + 2

@@ -86,7 +86,7 @@ def test_the_order_of_samples_and_their_number_at_once_change_nothing(tmp_path: 
     metric = TrustScore(checks=3, claims=True)
 
     def scores(rows: list[dict[str, Any]], concurrency: int) -> dict[str, Any]:
-        run = score(rows, metrics=metric, concurrency=concurrency, **who())
+        run = score(rows, metrics=metric, samples_at_once=concurrency, **who())
         return {a.id: a.evidence for a in run.assessments}
 
     assert scores(ROWS, 1) == scores(ROWS[::-1], 8)

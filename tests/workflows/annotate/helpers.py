@@ -38,11 +38,11 @@ def answers(questions: int, models: Sequence[str] = MODELS) -> list[dict[str, An
 def project(folder: Path, rows: Sequence[dict[str, Any]] | None = None, **options: Any) -> Project:
     """Return a project of these answers; ``pairs`` names two files in place of them."""
     pairs = options.pop("pairs", None)
-    rubric = options.pop("rubric", None if pairs else "answer")
+    rubrics = options.pop("rubrics", [options.pop("rubric", None if pairs else "answer")])
     source = None if pairs else jsonl(folder / "answers.jsonl", rows or answers(4))
     made = AnnotateOptions(
         options.pop("raters", ["anna", "bela"]),
-        read_rubric(rubric) if rubric else None,
+        [read_rubric(name) for name in rubrics if name],
         reading=Reading(**options.pop("reading", {})),
         **options,
     )

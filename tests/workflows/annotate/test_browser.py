@@ -116,7 +116,6 @@ def test_note_skip_undo_passages_and_reload(
     start: Callable[..., Served], visit: Callable[..., Page], tmp_path: Path
 ) -> None:
     page = visit(start().links["anna"])
-    press(page, "p")
     assert page.locator(".passage").is_visible()
     press(page, "n")
     page.keyboard.type("4 u s: half a thought")  # keys of the page are letters in a note
@@ -125,7 +124,7 @@ def test_note_skip_undo_passages_and_reload(
     press(page, "p", "n", "Escape", "4")
     done(page, 1)
     assert page.locator("#note").input_value() == ""
-    assert page.locator(".passage").is_visible()
+    assert not page.locator(".passage").is_visible()
     press(page, "s")
     done(page, 2)
     press(page, "u")
@@ -216,8 +215,68 @@ def test_pairs_by_arrow_keys(
     assert [row["rating"] for row in lines(tmp_path / "ratings.jsonl")[1:]] == expected
 
 
+def test_several_rubrics_by_keys_and_back_through_the_list(
+    start: Callable[..., Served], visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    rubrics = ["--rubric", "truthfulness", "--rubric", "informativeness"]
+    page = visit(start("a.jsonl", *rubrics).links["anna"])
+    question = page.locator("main .prose").first.inner_text()
+    press(page, "5")
+    page.locator(".active h2", has_text="Informativeness").wait_for()
+    assert page.evaluate("document.activeElement.innerText").startswith("Informativeness")
+    press(page, "1")
+    done(page, 1)
+    press(page, "s")
+    done(page, 2)
+    press(page, "l")
+    page.locator("li a").last.click()
+    assert page.locator("main .prose").first.inner_text() == question
+    assert page.locator("[aria-pressed] .level").all_inner_texts() == ["5", "1"]
+    press(page, "4")
+    page.locator(".active h2", has_text="Informativeness").wait_for()
+    press(page, "c")
+    page.locator("main .prose", has_text=question).wait_for(state="detached")
+    rows = lines(tmp_path / "ratings.jsonl")[1:]
+    assert [row["rating"] for row in rows] == [5, 1, None, None, 4]
+    assert "step=" not in page.url
+
+
+def test_a_second_tab_of_a_rater_takes_over_when_told_to(
+    start: Callable[..., Served], visit: Callable[..., Page], tmp_path: Path
+) -> None:
+    link = start().links["anna"]
+    first = visit(link)
+    press(first, "5")
+    done(first, 1)
+    second = visit(link)
+    second.locator("#elsewhere").wait_for()
+    second.keyboard.press("4")
+    second.locator("button[value='4']").click(force=True)
+    assert rated(tmp_path, "anna") == [5]
+    second.locator("#take").click()
+    second.locator("#view:not([inert])").wait_for()
+    second.locator("#elsewhere").wait_for(state="hidden")
+    press(second, "3")
+    done(second, 2)
+    press(first, "0")
+    first.locator("#elsewhere").wait_for()
+    assert rated(tmp_path, "anna") == [5, 3]
+    second.close()
+    first.locator("#take").click()
+    done(first, 2)
+    first.reload()
+    press(first, "1")
+    done(first, 3)
+    assert rated(tmp_path, "anna") == [5, 3, 1]
+
+
 @pytest.mark.parametrize(
-    "mode", [["a.jsonl"], ["a.jsonl", "--together"], ["--pairs", "a.jsonl", "b.jsonl"]]
+    "mode",
+    [
+        ["a.jsonl"],
+        ["a.jsonl", "--together", "--rubric", "answer", "--rubric", "verdict"],
+        ["--pairs", "a.jsonl", "b.jsonl"],
+    ],
 )
 def test_hostile_texts_stay_text_at_both_widths_and_themes(
     start: Callable[..., Served], visit: Callable[..., Page], tmp_path: Path, mode: list[str]
@@ -230,12 +289,16 @@ def test_hostile_texts_stay_text_at_both_widths_and_themes(
     ]
     jsonl(tmp_path / "b.jsonl", rows)
     served = start(*mode, "--gold", rows=rows)
-    for width, scheme in ((1280, "light"), (PHONE, "dark"), (PHONE, "light"), (1280, "dark")):
+    sizes = ((1280, "light"), (PHONE, "dark"), (PHONE, "light"), (1280, "dark"))
+    for place, (width, scheme) in enumerate(sizes):
         page = visit(served.links["anna"], width, color_scheme=scheme)
+        if place:
+            page.locator("#take").click()
+            page.locator("#elsewhere").wait_for(state="hidden")
         page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(CONTRASTS) == []
-        assert page.locator("img, iframe, base, object, svg, a").count() == 0
+        assert page.locator("img, iframe, base, object, svg, main a").count() == 0
         assert page.locator("script").count() == 1
 
 

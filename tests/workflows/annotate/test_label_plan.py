@@ -48,7 +48,7 @@ def plan(tmp_path: Path) -> Path:
 
 def project(folder: Path, plan: Path, raters: Sequence[str] = ("anna",), **options: Any) -> Project:
     source = jsonl(folder / "answers.jsonl", answers(QUESTIONS))
-    made = AnnotateOptions(list(raters), read_rubric("answer"), plan=read_plan(plan), **options)
+    made = AnnotateOptions(list(raters), [read_rubric("answer")], plan=read_plan(plan), **options)
     return open_project(source, made)
 
 

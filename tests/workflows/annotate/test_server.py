@@ -16,6 +16,7 @@ from trustassay.workflows.annotate.links import Links
 from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.server import application
 from trustassay.workflows.annotate.session import Session
+from trustassay.workflows.annotate.tabs import LEASE_S, Tabs
 from trustassay.workflows.listening import is_loopback, listening
 
 if TYPE_CHECKING:
@@ -164,6 +165,94 @@ def test_pairs(site: Site, tmp_path: Path) -> None:
         assert hidden not in page
 
 
+def test_the_list_leads_back_and_a_choice_there_replaces_the_former(site: Site) -> None:
+    visited = site(raters=["anna"])
+    link = f"/{visited.links.tokens['anna']}"
+    first = visited.page()
+    visited.post("rate", step=0, choice=4, note="<why>")
+    visited.post("skip", step=1)
+    listed = visited.client.get(f"{link}/ratings").text
+    assert re.findall(r'href="[^"]+\?step=(\d)"', listed) == ["1", "0"]
+    assert re.findall("<b>(.+?)</b>", listed) == ["skipped", "4"]
+    assert "&lt;why&gt;" in listed
+    for hidden in (*MODELS, "hidden-"):
+        assert hidden not in listed
+    again = visited.client.get(f"{link}?step=0").text
+    assert question(again) == question(first)
+    assert re.search(r'value="4" data-keys="4" class="given" aria-pressed="true"', again)
+    assert "&lt;why&gt;</textarea>" in again
+    reply = visited.post("rate", step=0, choice=1, again="", note="<why>")
+    assert reply.headers["location"] == link
+    assert [row["rating"] for row in visited.rows] == [4, None, 1]
+    assert "2 of 8 done" in visited.page()
+
+
+def test_an_answer_that_was_not_rated_cannot_be_gone_back_to(site: Site) -> None:
+    visited = site()
+    link = f"/{visited.links.tokens['anna']}"
+    visited.post("rate", step=0, choice=4)
+    for query in ("step=1", "step=99", "step=-1", "step=" + "9" * 5000, "step=0&scale=1"):
+        reply = visited.client.get(f"{link}?{query}", follow_redirects=False)
+        assert (reply.status_code, reply.headers["location"]) == (303, link), query
+
+
+def test_several_rubrics_stand_on_one_page(site: Site) -> None:
+    visited = site(rubrics=["truthfulness", "verdict"], raters=["anna"])
+    page = visited.page()
+    assert 'value="truthfulness/5" data-keys="5"' in page
+    assert 'value="verdict/yes">' in page
+    visited.post("rate", step=0, choice="truthfulness/5")
+    page = visited.page()
+    assert "0 of 8 done" in page
+    assert 'value="truthfulness/5" class="given"' in page
+    assert 'value="verdict/yes" data-keys=' in page
+    visited.post("rate", step=0, choice="verdict/no")
+    link = f"/{visited.links.tokens['anna']}"
+    assert "<b>truthfulness 5, verdict no</b>" in visited.client.get(f"{link}/ratings").text
+    replies = [
+        visited.post("rate", step=0, choice=choice, again="").headers["location"]
+        for choice in ("truthfulness/1", "verdict/yes")
+    ]
+    assert replies == [f"{link}?step=0&scale=1", link]
+    again = visited.client.get(replies[0]).text
+    assert re.search(r'value="verdict/yes" data-keys="\w" class="given"', again)
+
+
+# One tab writes
+
+
+def test_a_second_tab_is_told_does_not_write_and_can_take_over(site: Site) -> None:
+    visited = site()
+    assert visited.post("tab", tab="one").status_code == 204
+    second = visited.post("tab", tab="two")
+    told = (409, "this rater is already rating in another tab.")
+    assert (second.status_code, second.text) == told
+    for fields in ({"tab": "two"}, {}):
+        reply = visited.post("rate", step=0, choice=4, **fields)
+        assert (reply.status_code, reply.text) == told
+    assert visited.rows == []
+    assert visited.post("rate", "bela", step=0, choice=4, tab="two").status_code == 303
+    assert visited.post("tab", tab="two", take=1).status_code == 204
+    assert visited.post("rate", step=0, choice=4, tab="one").status_code == 409
+    assert visited.post("rate", step=0, choice=4, tab="two").status_code == 303
+    visited.post("tab", tab="one", leave=1)  # that one has nothing to leave
+    assert visited.post("tab", tab="one").status_code == 409
+    visited.post("tab", tab="two", leave=1)
+    assert visited.post("tab", tab="one").status_code == 204
+
+
+def test_a_tab_that_gives_no_sign_counts_as_closed() -> None:
+    now = [0.0]
+    tabs = Tabs(lambda: now[0])
+    assert tabs.claim("anna", "one")
+    now[0] = LEASE_S - 1
+    assert not tabs.claim("anna", "two")
+    assert tabs.claim("anna", "one")
+    now[0] += LEASE_S
+    assert tabs.claim("anna", "two")
+    assert not tabs.claim("anna", "one")
+
+
 # Who may see it
 
 
@@ -176,12 +265,13 @@ def test_a_wrong_link_tells_nothing(site: Site) -> None:
         f"/{token}x",
         f"/{token}/",
         f"/{token}/rate/x",
+        f"/{token[:-1]}/ratings",
         "/x/y",
         f"/%00{token}",
     ):
         reply = visited.client.get(path)
         assert (reply.status_code, reply.text) == (404, ""), path
-    for action in ("rate", "skip", "undo", "reopen"):
+    for action in ("rate", "skip", "undo", "reopen", "tab"):
         wrong = visited.client.post(f"/{token[:-1]}/{action}", data={"step": 0, "choice": 1})
         assert (wrong.status_code, wrong.text) == (404, "")
         assert visited.client.get(f"/{token}/{action}").status_code == 405
@@ -199,8 +289,9 @@ def test_a_page_can_load_nothing_from_elsewhere(site: Site) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["cache-control"] == "no-store"
     loaded = re.findall(r"(?:href|src)=\"([^\"]+)\"", visited.page())
-    assert sorted(loaded) == ["/annotate.css", "/annotate.js", "data:,"]
-    for path in loaded[1:]:
+    link = f"/{visited.links.tokens['anna']}/ratings"
+    assert sorted(loaded) == sorted(["/annotate.css", "/annotate.js", "data:,", link])
+    for path in ("/annotate.css", "/annotate.js", link):
         assert visited.client.get(path).status_code == 200
         assert not re.search(r"https?://|@import|url\(", visited.client.get(path).text)
 
@@ -220,7 +311,8 @@ def test_hostile_texts_stay_text(site: Site) -> None:
     visited.post("rate", step=0, choice=1, note=text)
     visited.post("undo", last=0)
     page = visited.page()
-    assert not re.search(r"<(?:img|svg|base|iframe|a )", page)
+    assert not re.search(r"<(?:img|svg|base|iframe)", page)
+    assert page.count("<a ") == 1
     assert page.count("<script") == 1
     assert "&lt;script&gt;window.hacked = 1" in page
     assert "\u202e" not in page

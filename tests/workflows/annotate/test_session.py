@@ -143,6 +143,86 @@ def test_words_keep_the_order_of_their_rubric(tmp_path: Path) -> None:
     assert not read_ratings(tmp_path / "c.jsonl").ordered
 
 
+# Several rubrics
+
+TWO = ["truthfulness", "verdict"]
+
+
+def test_each_rubric_has_a_record_and_is_read_alone(tmp_path: Path) -> None:
+    made, out = project(tmp_path, rubrics=TWO), tmp_path / "r.jsonl"
+
+    async def work(found: Session) -> None:
+        anna = found.raters["anna"]
+        await found.rate("anna", 0, "truthfulness/4")
+        assert (anna.current, anna.rated) == (0, 0)
+        await found.rate("anna", 0, "verdict/yes", "both")
+        assert (anna.current, anna.rated) == (1, 1)
+        await found.rate("anna", 1, "verdict/no")  # in any order
+        await found.rate("anna", 0, "truthfulness/2")  # the last one counts
+
+    with session(made, out) as found:
+        asyncio.run(work(found))
+    start, *rows = lines(out)
+    assert list(start["rubrics"]) == TWO
+    assert [(row["rubric"], row["rating"]) for row in rows] == [
+        ("truthfulness", 4), ("verdict", "yes"), ("verdict", "no"), ("truthfulness", 2),
+    ]  # fmt: skip
+    assert [one.value for one in read_ratings(out, fields={"rating": "truthfulness"}).ratings] == [
+        2
+    ]
+    words = read_ratings(out, fields={"rating": "verdict"})
+    assert (words.categories, words.ordered) == (("no", "yes"), True)
+    assert [one.value for one in words.ratings] == [1, 0]
+    with pytest.raises(
+        ValueError, match=r"2 rubrics; expected --field rating=RUBRIC with one of tr"
+    ):
+        read_ratings(out)
+    with pytest.raises(ValueError, match="got 'code'"):
+        read_ratings(out, fields={"rating": "code"})
+    with session(made, out) as found:
+        anna = found.raters["anna"]
+        assert (anna.current, anna.next, anna.note(0)) == (1, 2, "both")
+        assert found.raters["anna"].done[3] == State("no")
+
+
+def test_a_skip_leaves_all_rubrics_that_are_open_and_undo_takes_them_back(tmp_path: Path) -> None:
+    made, out = project(tmp_path, rubrics=TWO), tmp_path / "r.jsonl"
+
+    async def work(found: Session) -> None:
+        anna = found.raters["anna"]
+        await found.skip("anna", 0)
+        assert (anna.skipped, anna.current, anna.last) == ([0], 1, 1)
+        await found.undo("anna", 1)
+        assert (anna.skipped, anna.current, anna.done) == ([], 0, {})
+        await found.rate("anna", 0, "truthfulness/4")
+        await found.skip("anna", 0)
+        assert (anna.skipped, anna.rated, anna.done[0].choice) == ([0], 0, "4")
+        await found.reopen("anna")
+        assert (anna.next, anna.current) == (1, 0)
+        for wrong in ("4", "verdict/4", "code/4", "truthfulness/", "/4"):
+            with pytest.raises(NotOfferedError):
+                await found.rate("anna", 0, wrong)
+
+    with session(made, out) as found:
+        asyncio.run(work(found))
+    assert [row.get("action") for row in lines(out)[1:]] == [
+        "skip", "skip", "undo", "undo", None, "skip", "undo",
+    ]  # fmt: skip
+
+
+def test_rubrics_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="--rubric: two have the same name"):
+        project(tmp_path, rubrics=["answer", "answer"])
+    with pytest.raises(ValueError, match="expected one at most"):
+        project(tmp_path, rubrics=TWO, pairs=two_files(tmp_path))
+    out = tmp_path / "r.jsonl"
+    with session(project(tmp_path, rubrics=TWO), out) as found:
+        asyncio.run(found.rate("anna", 0, "verdict/yes"))
+    out.write_text(out.read_text().replace('"rubric": "verdict"', '"rubric": "code"'))
+    with pytest.raises(ValueError, match=r"r.jsonl:2: rubric: expected one of .*, got 'code'"):
+        session(project(tmp_path, rubrics=TWO), out).__enter__()
+
+
 # Pairs
 
 
@@ -363,11 +443,11 @@ def test_a_run_is_read_as_it_is(tmp_path: Path) -> None:
     run = score(rows, metrics=["grounding"], entailer="lexical", out=tmp_path / "run")
     folder = RunFolder(run.path)
     folder.write_json("run", {**(folder.read_run() or {}), "backends": {"model": "asked"}})
-    made = open_project(run.path, AnnotateOptions(["anna"], read_rubric("answer")))
+    made = open_project(run.path, AnnotateOptions(["anna"], [read_rubric("answer")]))
     assert {item.model for item in made.items} == {"asked"}
     assert {item.domain for item in made.items} == {"web", "code"}
     renamed = AnnotateOptions(
-        ["anna"], read_rubric("answer"), reading=Reading({"response": "reply"})
+        ["anna"], [read_rubric("answer")], reading=Reading({"response": "reply"})
     )
     with pytest.raises(ValueError, match="--field is for files"):
         open_project(run.path, renamed)

@@ -95,6 +95,25 @@ def test_words_and_pairs(tmp_path: Path) -> None:
         read_sheet(pairs, path)
 
 
+def test_a_column_for_each_of_several_rubrics(tmp_path: Path) -> None:
+    made = project(tmp_path, rubrics=["truthfulness", "verdict"])
+    path, rows = sheet(made, tmp_path)
+    assert rows[0][:4] == ["key", "rating truthfulness", "rating verdict", "note"]
+    rows[1][1:4] = ["Mostly truthful", "yes", "why"]
+    rows[2][2] = "no"
+    fill(path, rows, [])
+    found = read_sheet(made, path)
+    assert [(row.step, row.choice) for row in found] == [
+        (0, "truthfulness/4"), (0, "verdict/yes"), (1, "verdict/no"),
+    ]  # fmt: skip
+    with session(made, tmp_path / "r.jsonl") as opened:
+        assert asyncio.run(store_rows(opened, found)) == 3
+    rows[1][2] = "5"
+    fill(path, rows, [])
+    with pytest.raises(ValueError, match="row 2: rating verdict: expected one of yes, no, got '5'"):
+        read_sheet(made, path)
+
+
 def test_all_faults_are_named_with_row_and_field_and_nothing_is_stored(tmp_path: Path) -> None:
     made = project(tmp_path)
     path, rows = sheet(made, tmp_path)

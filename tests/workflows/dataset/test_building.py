@@ -143,7 +143,7 @@ def test_an_endpoint_that_closes_stops_the_work_and_it_goes_on_later(
     tmp_path: Path, retriever: Bm25
 ) -> None:
     rows = [{"id": f"q{i}", "question": "?", "answers": [f"Number {i} it is."]} for i in range(9)]
-    out, options = tmp_path / "out.jsonl", quiet(claims="model", seed=7, concurrency=1)
+    out, options = tmp_path / "out.jsonl", quiet(claims="model", seed=7, samples_at_once=1)
     built = build(rows, out, retriever, Recorder(contains), Closed(4), options)
     assert "the key is refused" in str(built.stopped)
     assert not out.exists()
@@ -204,7 +204,7 @@ def test_it_goes_on_where_it_stopped_and_gives_the_same_bytes(
     with monkeypatch.context() as patch:
         stopping(patch, after)
         with pytest.raises(StoppedError):
-            build(rows, out, retriever, Recorder(contains), options=quiet(concurrency=1))
+            build(rows, out, retriever, Recorder(contains), options=quiet(samples_at_once=1))
     assert not out.exists()
     begun = stopping(monkeypatch, 100)
     built = build(rows, out, retriever, Recorder(contains), options=quiet())
@@ -239,7 +239,7 @@ def test_a_failing_entailer_fails_its_question_alone(tmp_path: Path, retriever: 
 
 def test_order_and_company_change_nothing(tmp_path: Path, retriever: Bm25) -> None:
     for concurrency in (1, 2, 16):
-        options = quiet(concurrency=concurrency)
+        options = quiet(samples_at_once=concurrency)
         build(
             QUESTIONS, tmp_path / f"{concurrency}", retriever, Recorder(contains), options=options
         )

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from trustassay.capabilities import Entailment
+from trustassay.metric import Context
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.grounding.assessing import Assessing
 from trustassay.sample import Document, Sample
@@ -62,5 +63,5 @@ def test_the_threshold_moves_the_labels() -> None:
 def test_premises_are_those_of_the_metric() -> None:
     sample = Sample.parse({"id": "q", "question": "?", "response": "x", "documents": []})
     models: Any = None
-    assessing = Assessing(Grounding(correctness="none"), sample, models)
+    assessing = Assessing(Grounding(correctness="none"), Context(sample, models))
     assert [premise(d) for d in DOCUMENTS] == [assessing.block(d) for d in DOCUMENTS]

@@ -122,7 +122,7 @@ def test_a_second_measurement_goes_on_from_the_first(tmp_path: Path) -> None:
 
 def test_shares_have_intervals_even_where_no_draw_differs() -> None:
     won = np.array([[1.0] * 30, [0.0] * 30, [1.0, 0.0] * 15])
-    every, none, half = shares(won, 1 - won, seed=0, purpose="test")
+    every, none, half = shares(won, 1 - won)
     assert every.values["interval"][0] == pytest.approx(100 * 0.05 ** (1 / 30))
     assert none.values["interval"] == pytest.approx((0, 100 * (1 - 0.05 ** (1 / 30))))
     low, high = half.values["interval"]
@@ -130,5 +130,13 @@ def test_shares_have_intervals_even_where_no_draw_differs() -> None:
     assert 60 < high < 70
     assert every.text == "100.0 (90.5 to 100.0)"
     assert none.values["ties"] == 100
-    few = shares(won[:, :19], won[:, :19], seed=0, purpose="test")
+    few = shares(won[:, :19], won[:, :19])
     assert few[2].values["interval"] is None
+
+
+def test_several_units_of_a_question_are_one_in_the_interval() -> None:
+    won = np.array([[1.0, 0.0] * 100])
+    (apart,), (together,) = shares(won, 1 - won), shares(won, 1 - won, np.arange(200) // 4)
+    assert together.values["interval"] != apart.values["interval"]
+    (few,) = shares(won, 1 - won, np.arange(200) // 20)
+    assert few.values["interval"] is None

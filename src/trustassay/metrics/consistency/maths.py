@@ -18,9 +18,11 @@ __all__ = [
     "NONE",
     "Check",
     "Triple",
+    "bounds",
     "counts",
     "decided",
     "most_checks",
+    "most_replaced",
     "places",
     "position_bias",
     "share_consistent",
@@ -40,11 +42,12 @@ Triple = tuple[int, int, int]
 class Check(NamedTuple):
     """One choice: where the answer stood, 0 to 3, and what was chosen, 0 to 4.
 
-    ``chosen`` is ``None`` where the reply names no option.
+    ``chosen`` is ``None`` where the reply names no option; ``again``: it was asked for twice.
     """
 
     right: int
     chosen: int | None
+    again: bool = False
 
     @property
     def consistent(self) -> bool:
@@ -63,6 +66,14 @@ def most_checks(candidates: int, wanted: int) -> int:
     None of fewer than three candidates, 1 of three, 4 of four, 10 of five.
     """
     return min(wanted, comb(candidates, 3))
+
+
+def most_replaced(checks: int) -> int:
+    """Return how many checks another one may stand in for: half of them, rounded up.
+
+    A model whose replies can never be read is asked for half of the checks more at most.
+    """
+    return (checks + 1) // 2
 
 
 def triples(candidates: int, n: int, rng: np.random.Generator) -> list[Triple]:
@@ -113,16 +124,21 @@ def decided(check: Check, *, unparsed_counts: bool) -> bool:
     return check.inconsistent or (unparsed_counts and check.chosen is None)
 
 
-def trust_bc(checks: Sequence[Check], *, unparsed_counts: bool) -> float | None:
+def trust_bc(checks: Sequence[Check], wanted: int, *, unparsed_counts: bool) -> float | None:
     """Return Trust_BC (section 2.1): 0 where any check is inconsistent, 1 where all are consistent.
 
-    A reply that names no option is neither: with one, and no inconsistent check, it cannot be said
-    whether all are consistent, and there is no score; nor is there one without checks. Where
-    ``unparsed_counts`` it is inconsistent: the model did not take its answer.
+    ``wanted`` are the checks that have to be consistent, 1 or more: a reply that names no option is
+    no check of the answer, and another one takes its place. Where fewer can be read and none is
+    inconsistent there is no score. ``unparsed_counts``: a reply without an option is inconsistent.
     """
     if any(decided(check, unparsed_counts=unparsed_counts) for check in checks):
         return 0.0
-    return 1.0 if checks and all(check.consistent for check in checks) else None
+    return 1.0 if 0 < wanted <= sum(check.consistent for check in checks) else None
+
+
+def bounds(score: float | None) -> tuple[float, float]:
+    """Return the least and the largest score that an answer may have: 0 and 1 where it is open."""
+    return (0.0, 1.0) if score is None else (score, score)
 
 
 def share_consistent(checks: Sequence[Check], *, unparsed_counts: bool) -> float | None:
@@ -145,6 +161,7 @@ def counts(checks: Sequence[Check]) -> dict[str, int]:
         "checks": len(checks),
         "consistent": sum(check.consistent for check in checks),
         "none_chosen": sum(check.chosen == NONE for check in parsed),
+        "asked_again": sum(check.again for check in checks),
         "unparsed": len(checks) - len(parsed),
     }
     for i, letter in enumerate(LETTERS[:PLACES].lower()):

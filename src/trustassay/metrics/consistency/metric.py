@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Need, Pool, Summary
+from trustassay.metric import Assessment, Context, Figure, Need, Pool, Summary, directions
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.candidates import candidates_of, others_of
 from trustassay.metrics.consistency.checking import Done, check, offers
 from trustassay.metrics.consistency.options import ELSEWHERE, ConsistencyOptions
 from trustassay.metrics.consistency.summary import FIGURES, summarise
 from trustassay.metrics.consistency.view import problem_in, view_of
+from trustassay.metrics.grounding.declining import NO_ANSWER, no_answer
 from trustassay.sample import Problem, Sample
 from trustassay.views import View
 
@@ -45,16 +46,25 @@ class Consistency(ConsistencyOptions):
         max_tokens: of a reply; the paper's 1042. prompt: file of a template with ``question``,
             ``options`` and ``examples``.
         parser: of a reply: ``letter`` in whatever wrapping, or ``exact``: nothing but the letter.
-        unparsed: a reply that names no option stands ``apart``: it is no reason for 0, but where
-            all other checks are consistent there is no score; or it is ``inconsistent``.
+        unparsed: a reply that names no option is asked for ``again``, and if that names none
+            either, another check takes its place; or it stands ``apart``, and an answer with one
+            and no inconsistent check is open; or it is ``inconsistent``, as for the authors.
         aggregate: ``all`` checks have to be consistent, or the score is their ``share``.
 
+    An answer is open where too few replies can be read and no check is inconsistent. It has no
+    score; ``parts`` hold the least and the largest that it may have, ``lowest`` and ``highest``.
     With fewer than three distractors there is nothing to choose from, and no score; with three or
     four there are 1 or 4 checks at most, since no three are offered twice.
     """
 
     name: ClassVar[str] = "consistency"
     title: ClassVar[str] = "Behavioural consistency (Trust_BC)"
+    part_directions = directions(
+        higher="share_consistent",
+        neither="candidates checks_possible short checks consistent none_chosen asked_again "
+        "unparsed lowest highest open offered_a offered_b offered_c offered_d chosen_a chosen_b "
+        "chosen_c chosen_d",
+    )
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     verdicts: ClassVar[tuple[str, ...]] = ("consistent", "inconsistent")
     evidence_template: ClassVar[str] = "evidence.html.jinja"
@@ -91,17 +101,21 @@ class Consistency(ConsistencyOptions):
         sample = context.sample
         if not sample.answered:
             raise AssessmentError("the response is blank", "empty")
+        if no_answer(sample.response or ""):
+            return Assessment(sample.id, self.name, None, reason=NO_ANSWER)
+        length = len(sample.response or "")
+        context.limits.count("characters of an answer that is offered among others", length)
         found = await candidates_of(self, context)
         to_make = offers(sample.id, found, self.checks, context.seed)
         done = await check(self, sample, context.models, to_make)
-        return self._assessment(sample, len(found), len(to_make), done)
+        return self._assessment(sample, len(found), len(to_make.wanted), done)
 
     def _assessment(
         self, sample: Sample, candidates: int, possible: int, done: Sequence[Done]
     ) -> Assessment:
         checks = [one.check for one in done]
         counts_unparsed = self.unparsed == "inconsistent"
-        all_kept = maths.trust_bc(checks, unparsed_counts=counts_unparsed)
+        all_kept = maths.trust_bc(checks, possible, unparsed_counts=counts_unparsed)
         share = maths.share_consistent(checks, unparsed_counts=counts_unparsed)
         score = share if self.aggregate == "share" else all_kept
         parts: dict[str, float] = {
@@ -112,6 +126,9 @@ class Consistency(ConsistencyOptions):
         }
         if share is not None:
             parts["share_consistent"] = share
+        if checks:
+            parts["lowest"], parts["highest"] = maths.bounds(score)
+            parts["open"] = float(score is None)
         verdict = None if all_kept is None else "consistent" if all_kept else "inconsistent"
         return Assessment(
             sample.id,
@@ -156,11 +173,14 @@ def _reason(
         return f"not assessable: {_amount(candidates, 'distractor')} found, and 3 are needed"
     kept = sum(one.consistent for one in checks)
     unparsed = sum(one.chosen is None for one in checks)
-    words = f"the model took its own answer in {kept} of {_amount(len(checks), 'choice')}"
+    again = options.unparsed == "again"
+    made = len(checks) - (unparsed if again else 0)
+    words = f"the model took its own answer in {kept} of {_amount(made, 'choice')}"
     if missing:
         words = f"not assessable: {words}"
     if unparsed:
         words += f"; {_amount(unparsed, 'reply', 'replies')} named no option"
+        words += ", also when asked again" if again else ""
     if possible < options.checks:
         words += f"; {candidates} distractors allow no more than {_amount(possible, 'choice')}"
     return words

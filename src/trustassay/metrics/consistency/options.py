@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import as_file, files
 from typing import Literal, get_args
 
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Metric
 from trustassay.prompts import Prompt
 
@@ -17,7 +17,7 @@ __all__ = ["ELSEWHERE", "NONE_OF_THEM", "ConsistencyOptions"]
 By = Literal["letter", "likelihood", "auto"]
 Parser = Literal["letter", "exact"]
 Aggregate = Literal["all", "share"]
-Unparsed = Literal["apart", "inconsistent"]
+Unparsed = Literal["again", "apart", "inconsistent"]
 
 ELSEWHERE = ("pool", "llm", "given")
 """Sources of distractors that are no backend: other samples, the generator, the sample itself."""
@@ -38,13 +38,13 @@ class ConsistencyOptions(Metric):
     max_tokens: int = 64
     prompt: str | None = None
     parser: Parser = "letter"
-    unparsed: Unparsed = "apart"
+    unparsed: Unparsed = "again"
     aggregate: Aggregate = "all"
 
     def __post_init__(self) -> None:
         for option, least in (("checks", 1), ("candidates", 3), ("max_tokens", 1)):
             if getattr(self, option) < least:
-                raise ValueError(f"{option}: expected {least} or more")
+                raise UsageError(f"{option}: expected {least} or more")
         for option, kind in (
             ("by", By),
             ("parser", Parser),
@@ -54,13 +54,13 @@ class ConsistencyOptions(Metric):
             if getattr(self, option) not in (known := get_args(kind)):
                 raise UnknownNameError(did_you_mean(option, getattr(self, option), known))
         if self.aggregate == "share" and self.stop:
-            raise ValueError(
+            raise UsageError(
                 "aggregate: share needs stop=no (a share of checks that end with the first "
                 "inconsistent one says how long they were, and not how consistent the model is)"
             )
         names = self.named_sources
         if names is not None and (not all(names) or len(set(names)) < len(names)):
-            raise ValueError(
+            raise UsageError(
                 f"sources: expected different names with + between them, got {self.sources!r}"
             )
         _ = self.template  # a faulty file is to fail here
@@ -79,11 +79,21 @@ class ConsistencyOptions(Metric):
         """The template around the question, the options and the examples."""
         if self.prompt is not None:
             return Prompt.read(self.prompt)
-        with as_file(files(__package__) / _PROMPTS / "choose.jinja") as path:
-            return Prompt.read(path)
+        return _shipped("choose")
+
+    @property
+    def repair(self) -> Prompt:
+        """What asks once more after a reply that names no option."""
+        return _shipped("again")
 
     @cached_property
     def examples(self) -> list[dict[str, object]]:
         """The five examples in front of the question."""
         text = (files(__package__) / _PROMPTS / "examples.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
+
+
+@cache
+def _shipped(name: str) -> Prompt:
+    with as_file(files(__package__) / _PROMPTS / f"{name}.jinja") as path:
+        return Prompt.read(path)

@@ -14,11 +14,11 @@ from trustassay.statistics.intervals import (
     Interval,
     RowSums,
     mean_interval,
-    too_few,
+    too_few_units,
 )
-from trustassay.summaries import summarised
+from trustassay.summaries import summarised, units_of
 
-__all__ = ["FIGURES", "summarise"]
+__all__ = ["BOUNDS", "FIGURES", "summarise"]
 
 _PLACES = LETTERS[:PLACES]
 _AMONG = "of all whose reply names an option"
@@ -30,10 +30,27 @@ def _places(kind: str, words: str) -> Iterator[Figure]:
         yield Figure(f"{kind}_{x.lower()}", f"choices {words} {x}, {_AMONG}", group="places")
 
 
+BOUNDS = (
+    Figure(
+        "mean_low",
+        "mean score if all open answers had the least",
+        "",
+        statistic=Mean("lowest", (0.0, 1.0)),
+    ),
+    Figure(
+        "mean_high",
+        "mean score if all open answers had the largest",
+        "",
+        statistic=Mean("highest", (0.0, 1.0)),
+    ),
+    Figure("open", "answers left open, since replies cannot be read", "", statistic=Total("open")),
+)
+"""Figures that say how far answers without a score may move the mean."""
 FIGURES: Mapping[str, Figure] = {
     figure.key: figure
     for figure in (
         Figure("mean", "mean score, Trust_BC", "", headline=True, statistic=Mean()),
+        *BOUNDS,
         Figure(
             "consistent",
             "answers that the model kept to in every choice",
@@ -43,7 +60,8 @@ FIGURES: Mapping[str, Figure] = {
         Figure("assessable", "answers that could be assessed", headline=True),
         Figure("checks_consistent", f"choices of its own answer, {_AMONG}", headline=True),
         Figure("none_chosen", f"choices of none of the above, {_AMONG}"),
-        Figure("unparsed", "choices whose reply names no option"),
+        Figure("asked_again", "choices asked for again, since the first reply names no option"),
+        Figure("unparsed", "choices whose reply names no option", headline=True),
         Figure("checks", "choices asked for each answer", "", statistic=Mean("checks")),
         Figure(
             "short",
@@ -61,6 +79,7 @@ RATIOS: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),
     "checks_consistent": ("consistent", "parsed"),
     "none_chosen": ("none_chosen", "parsed"),
+    "asked_again": ("asked_again", "checks"),
     "unparsed": ("unparsed", "checks"),
 } | {
     f"{kind}_{x.lower()}": (f"{kind}_{x.lower()}", "parsed")
@@ -93,7 +112,7 @@ class _Sums:
                     "parsed": parts.get("checks", 0) - parts.get("unparsed", 0),
                 }
                 row = [own[name] if name in own else parts.get(name, 0) for name in _COLUMNS]
-                self.rows.add(np.array([row], dtype=np.float64))
+                self.rows.add(np.array([row], dtype=np.float64), units_of([one]))
             yield one
 
     @property
@@ -104,18 +123,13 @@ class _Sums:
     def interval(self, above: str, below: str) -> Interval | str:
         """Return the interval of a ratio of two sums, from 0 to 1, or why it has none.
 
-        The answers are what was drawn, and not the choices: those of one answer go together. The
-        ratio's variance is that of its linear form (Cochran 1977, section 6.3).
+        The answers, or their units, are what was drawn, and not the choices: those of one answer go
+        together.
         """
-        if reason := too_few("samples", self.rows.n, FEWEST_FOR_MEANS):
-            return reason
-        totals = self.totals
-        ratio = totals[above] / totals[below]
-        gradient = np.zeros((1, len(_COLUMNS)))
-        gradient[0, _COLUMNS.index(above)] += 1 / totals[below]
-        gradient[0, _COLUMNS.index(below)] -= ratio / totals[below]
-        variance = float(self.rows.covariance(gradient)[0, 0])
-        return mean_interval(ratio, variance, self.rows.n)
+        each = dict(zip(_COLUMNS, np.eye(len(_COLUMNS)), strict=True))
+        found = self.rows.ratio(each[above], each[below])
+        reason = too_few_units(self.rows.n, self.rows.units, found.units, FEWEST_FOR_MEANS)
+        return reason or mean_interval(*found)
 
 
 def summarise(metric: ConsistencyOptions, assessments: Collection[Assessment]) -> Summary:
@@ -125,6 +139,8 @@ def summarise(metric: ConsistencyOptions, assessments: Collection[Assessment]) -
     totals, without = sums.totals, found.without_interval
     for key, (above, below) in RATIOS.items():
         found.support[key] = sums.rows.n
+        if sums.rows.units < sums.rows.n:
+            found.units[key] = sums.rows.units
         if not totals[below]:
             found.values[key], found.not_applicable[key] = None, _WHY[below]
             continue
@@ -149,4 +165,5 @@ def summarise(metric: ConsistencyOptions, assessments: Collection[Assessment]) -
         found.not_applicable,
         metric.settings(),
         without,
+        units=found.units,
     )

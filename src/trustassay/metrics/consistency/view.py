@@ -36,12 +36,16 @@ class Option(NamedTuple):
 
 @dataclass(slots=True)
 class Shown:
-    """One choice; ``first`` marks the first in which the model did not take its answer."""
+    """One choice; ``first`` marks the first in which the model did not take its answer.
+
+    unread: the reply that named no option, where it was asked for again.
+    """
 
     number: int
     options: Sequence[Option]
     mark: Mark
     reply: str | None
+    unread: str | None = None
     first: bool = False
 
 
@@ -98,13 +102,11 @@ def _shown(number: int, row: Mapping[str, Any]) -> Shown:
             )
         )
     mark = _KEPT if chosen == right else _NEITHER if chosen == LETTERS[-1] else _OTHER
-    reply = row.get("reply")
-    return Shown(
-        number,
-        options,
-        mark if isinstance(chosen, str) and chosen in LETTERS else _UNPARSED,
-        reply if isinstance(reply, str) else None,
-    )
+    if not isinstance(chosen, str) or chosen not in LETTERS:
+        mark = _UNPARSED
+    replies = (row.get(name) for name in ("reply", "first_reply"))
+    reply, unread = (one if isinstance(one, str) else None for one in replies)
+    return Shown(number, options, mark, reply, unread)
 
 
 def _text(option: Any) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trustassay.capabilities import Entailment, Models
+from trustassay.capabilities import Entailment, Models, repair_turns
 from trustassay.errors import UnparsedError
 from trustassay.metrics.factcheck.maths import decided
 from trustassay.metrics.factcheck.options import FactCheckOptions
 from trustassay.sample import Document, Sample
-from trustassay.verdicts import Verdict, verdict_in
+from trustassay.verdicts import REPAIR, REPAIR_PROMPT, Verdict, verdict_in
 
 __all__ = ["NO_EVIDENCE", "Checked", "Evidence", "checked", "evidence_for"]
 
@@ -75,9 +75,10 @@ async def evidence_for(
         found = await models.search(statement, options.k)
         passages = [Document(one.id, one.text, one.title) for one in found]
         return Evidence(question, answer, statement, passages, True)
-    if not sample.documents:
+    documents = sample.documents or ()
+    if all(document.blank for document in documents):
         return None
-    return Evidence(question, answer, statement, sample.documents, False)
+    return Evidence(question, answer, statement, documents, False)
 
 
 async def checked(options: FactCheckOptions, evidence: Evidence, models: Models) -> Checked:
@@ -105,8 +106,15 @@ async def _by_entailer(options: FactCheckOptions, evidence: Evidence, models: Mo
     hypothesis = options.hypothesis_template.filled(
         question=evidence.question, answer=evidence.answer
     )
+    blocks = evidence.blocks
+
+    async def judged_block(place: int) -> Entailment:
+        if evidence.passages[place].blank:
+            return Entailment(0.0, 1.0, 0.0)
+        return await models.entail(blocks[place], hypothesis)
+
     replies = await asyncio.gather(
-        *(models.entail(block, hypothesis) for block in evidence.blocks), return_exceptions=True
+        *map(judged_block, range(len(evidence.passages))), return_exceptions=True
     )
     judged: dict[int, Entailment] = {}
     unparsed: dict[int, UnparsedError] = {}
@@ -158,13 +166,17 @@ async def _by_entailer(options: FactCheckOptions, evidence: Evidence, models: Mo
 async def _by_model(options: FactCheckOptions, evidence: Evidence, models: Models) -> Checked:
     """Show a model all passages at once."""
     prompt = options.judge_prompt
-    reply = await models.chat(
-        prompt.filled(passages=evidence.blocks, question=evidence.question, answer=evidence.answer),
-        role="judge",
-        max_tokens=options.max_tokens,
-        prompt=prompt.name,
+    text = prompt.filled(
+        passages=evidence.blocks, question=evidence.question, answer=evidence.answer
     )
+    how: dict[str, Any] = {"role": "judge", "max_tokens": options.max_tokens, "stand_in": "NEITHER"}
+    reply = await models.chat(text, **how, prompt=prompt.name)
     found = verdict_in(reply.text)
+    if found is None:
+        turns = repair_turns(text, reply.text, REPAIR)
+        again = await models.chat(turns, **how, prompt=REPAIR_PROMPT)
+        if found := verdict_in(again.text):
+            reply = again
     said = " ".join(reply.text.split())
     said = said if len(said) <= SHOWN else said[:SHOWN] + "..."
     if found is None:

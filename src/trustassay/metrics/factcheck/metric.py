@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total
+from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total, directions
 from trustassay.metrics.factcheck.checking import NO_EVIDENCE, Evidence, checked, evidence_for
 from trustassay.metrics.factcheck.maths import SCORES
 from trustassay.metrics.factcheck.options import FactCheckOptions
 from trustassay.metrics.factcheck.view import problem_in, view_of
+from trustassay.metrics.grounding.declining import NO_ANSWER, no_answer
 from trustassay.metrics.grounding.text import without_citations
 from trustassay.sample import Problem, Sample, is_blank
+from trustassay.texts import TextWork
 from trustassay.verdicts import VERDICTS
 from trustassay.views import View
 
@@ -44,6 +46,9 @@ class FactCheck(FactCheckOptions):
 
     name: ClassVar[str] = "factcheck"
     title: ClassVar[str] = "Fact check (Trust_FC)"
+    part_directions = directions(
+        higher="entailment", lower="contradiction", neither="assessable passages unparsed"
+    )
     verdicts: ClassVar[Sequence[str]] = VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     figures: ClassVar[Mapping[str, Figure]] = {
@@ -102,9 +107,12 @@ class FactCheck(FactCheckOptions):
             BackendError: the retriever failed.
         """
         sample = context.sample
-        answer = without_citations(sample.response or "").strip()
+        bare = await TextWork.on(sample)(without_citations, sample.response or "")
+        answer = bare.strip()
         if is_blank(answer):
             raise AssessmentError("the response is blank", "empty")
+        if no_answer(answer):
+            return None
         return await evidence_for(self, sample, answer, context.models)
 
     async def judged(self, context: Context, evidence: Evidence | None) -> Assessment:
@@ -116,7 +124,8 @@ class FactCheck(FactCheckOptions):
         sample = context.sample
         if evidence is None:
             parts = {"assessable": 0.0}
-            return Assessment(sample.id, self.name, None, reason=NO_EVIDENCE, parts=parts)
+            reason = NO_ANSWER if no_answer(sample.response or "") else NO_EVIDENCE
+            return Assessment(sample.id, self.name, None, reason=reason, parts=parts)
         found = await checked(self, evidence, context.models)
         return Assessment(
             sample.id,

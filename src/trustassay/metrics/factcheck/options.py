@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib.resources import as_file, files
 from typing import Literal, get_args
 
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Metric
 from trustassay.metrics.factcheck.maths import Rule
 from trustassay.prompts import Prompt
@@ -33,9 +33,9 @@ class FactCheckOptions(Metric):
     def __post_init__(self) -> None:
         for option in ("k", "max_tokens"):
             if getattr(self, option) < 1:
-                raise ValueError(f"{option}: expected 1 or more")
+                raise UsageError(f"{option}: expected 1 or more")
         if not 0 < self.threshold <= 1:
-            raise ValueError("threshold: expected a number above 0 and up to 1")
+            raise UsageError("threshold: expected a number above 0 and up to 1")
         for option, kind in (("by", By), ("rule", Rule)):
             if getattr(self, option) not in (known := get_args(kind)):
                 raise UnknownNameError(did_you_mean(option, getattr(self, option), known))

@@ -6,9 +6,12 @@ import re
 from dataclasses import dataclass
 
 from trustassay.errors import UnparsedError
+from trustassay.metrics.faithfulness.short_replies import is_fragment, stated
+from trustassay.metrics.grounding.brackets import without_references
 from trustassay.metrics.grounding.declining import answers_apart, belongs_to_refusal
 from trustassay.metrics.grounding.refusal import Detector
-from trustassay.metrics.grounding.sentences import Splitter, statements
+from trustassay.metrics.grounding.sentences import Splitter, claims_nothing, statements
+from trustassay.prose import numbered
 from trustassay.words import content_words, plain_words
 
 __all__ = ["DECLINES", "Claim", "listed", "refusal_of", "sentences"]
@@ -20,34 +23,20 @@ BARE = 4
 _ASSENT = re.compile(
     r"(?:(?:yes|no|yeah|yep|nope|correct|right|true|false)\b[\s,.!:;–—-]*)+", re.IGNORECASE
 )
-_POLITE = re.compile(
-    r"(?:sure|certainly|of course|absolutely|great question|good question|hello|hi|hey|thanks?"
-    r"|thank you|you(?:'|’)re welcome|sorry|i apologi[sz]e)\b[^.!?]{0,60}[.!]?"
-    r"|(?:i |we )?hope (?:this|that|it) (?:helps|answers)\b.*"
-    r"|(?:please )?(?:let me know|feel free|don(?:'|’)t hesitate|do not hesitate)\b.*"
-    r"|(?:is there )?anything else\b.*|have a (?:nice|great|good) day\b.*"
-    r"|here(?:'s| is| are)\b[^.!?]{0,80}:",
-    re.IGNORECASE,
-)
-_LEAD = re.compile(r"(?:[^\W\d]+ ){0,4}[^\W\d]+:")
-"""What only leads on to what follows: "Use this:"."""
-_DENIAL = re.compile(r"(?:no|nope)[.!]?", re.IGNORECASE)
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _EMPHASIS = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|`")
-_LISTED = re.compile(r"\s*(?:\(?\d{1,3}[.):]|[-*•])\s*(.+)")
+_BULLETED = re.compile(r"^[ \t]*(?:[-*]\s|•)[ \t]*(?P<text>.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A part of an answer as written, and as it is judged; ``None`` where it claims nothing.
 
-    denies: the hypothesis is the opposite of what is claimed, so that what contradicts it
-    supports the claim. why: why nothing is claimed.
+    why: why nothing is claimed.
     """
 
     text: str
     hypothesis: str | None
-    denies: bool = False
     why: str = "a question, a greeting or an offer"
 
 
@@ -56,14 +45,15 @@ def sentences(
 ) -> list[Claim]:
     """Return the sentences of a response, each as it is to be judged.
 
-    A sentence of up to four words ("In 1889.") is judged with its question before it; "Yes, it
-    does" without its first word, and "Yes" alone with the question; "No" alone is supported by
-    what contradicts "Yes". Questions, greetings, offers of help, headings, the heads of tables and
-    code claim nothing; a sentence that declines claims what it answers after "but".
+    A sentence of up to four words ("In 1889."), "Yes" and "No" are judged as the statement that
+    they make with their question (:func:`stated`), or after it where no rule makes one; what
+    follows "Yes" in a longer sentence by itself. Questions, greetings, offers of help, headings,
+    the heads of tables and code claim nothing; a sentence that declines claims what it answers
+    after "but".
     """
     return [
         claim
-        for part, prose in _parts(response)
+        for part, prose in _parts(without_references(response))
         for claim in (_prose(question, part, split, refuses) if prose else [_silent(part)])
     ]
 
@@ -72,7 +62,7 @@ def _prose(question: str, text: str, split: Splitter, refuses: Detector) -> list
     return [
         _declining(one.text, one.hypothesis)
         if refuses(one.hypothesis)
-        else _claim(question, one.text, _EMPHASIS.sub("", one.hypothesis))
+        else Claim(one.text, _hypothesis(question, _EMPHASIS.sub("", one.hypothesis)))
         for one in statements(text, split, trailing=True, lines=True)
     ]
 
@@ -125,30 +115,26 @@ def refusal_of(response: str, refuses: Detector, split: Splitter) -> str | None:
     return found
 
 
-def _claim(question: str, text: str, bare: str) -> Claim:
-    if question.rstrip().endswith("?") and _DENIAL.fullmatch(bare):
-        return Claim(text, f"{question} Yes.", denies=True)
-    return Claim(text, _hypothesis(question, bare))
-
-
 def _hypothesis(question: str, text: str) -> str | None:
-    if text.endswith("?") or _POLITE.fullmatch(text) or _LEAD.fullmatch(text):
+    if claims_nothing(text):
         return None
     rest = _ASSENT.sub("", text, count=1) if _ASSENT.match(text) else text
+    short = len(list(plain_words(text))) <= BARE
+    if question and (short or is_fragment(rest)):
+        return stated(question, text) or f"{question} {text}"
     if rest and len(rest) < len(text) and len(list(plain_words(rest))) > BARE:
         return rest[0].upper() + rest[1:]
-    if len(list(plain_words(text))) <= BARE and question:
-        return f"{question} {text}"
     return text if content_words(text) or not question else f"{question} {text}"
 
 
 def listed(reply: str) -> list[Claim]:
-    """Read the claims of a model's reply: numbered or bulleted lines; "none" for no claim.
+    """Read the claims of a model's reply: lines numbered from 1, or bulleted; "none" for no claim.
 
     Raises:
         UnparsedError: there is neither.
     """
-    found = [match[1].strip() for line in reply.splitlines() if (match := _LISTED.match(line))]
+    lines = (*_BULLETED.finditer(reply), *numbered(reply))  # "- 1. Claim" is a line of both
+    found = [text.strip() for _, text in sorted({m.start(): m["text"] for m in lines}.items())]
     if not found and reply.strip().strip(".\"'").casefold() not in ("none", "no claims"):
         shown = " ".join(reply.split())[:80]
         raise UnparsedError(f"the model's reply lists no claims: {shown!r}")

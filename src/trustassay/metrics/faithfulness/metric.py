@@ -9,18 +9,20 @@ from typing import ClassVar
 import numpy as np
 
 from trustassay.errors import AssessmentError
-from trustassay.languages import language_of
-from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total
+from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total, directions
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
 from trustassay.metrics.faithfulness.judging import Judged, Judging
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.faithfulness.view import problem_in, view_of
 from trustassay.sample import Problem, Sample, is_blank
+from trustassay.texts import TextWork
 from trustassay.together import all_of
 from trustassay.views import View
 
 __all__ = ["Faithfulness"]
+
+NO_PASSAGES = "brought no passages: there is nothing to judge the answer by"
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Faithfulness(FaithfulnessOptions):
 
     Each sentence is supported, contradicted or not found. The score is the share of sentences
     that are supported, 0 to 1, of those that claim anything; the verdict on the answer is that of
-    its worst sentence. No citations and no gold answers are needed. A refusal has no score.
+    its worst sentence. No citations and no gold answers are needed. A refusal has no score, nor has
+    an answer that brought no passages.
 
     A sentence is put to the passages that hold most of its words, one by one. Where none supports
     it, sentences of these passages that hold its words together are tried. It is contradicted
@@ -40,7 +43,8 @@ class Faithfulness(FaithfulnessOptions):
         passages: how many passages a sentence is put to.
         threshold: probability from which a passage supports.
         contradiction: probability from which a passage contradicts.
-        near: share of a sentence's content words that a passage must hold to contradict it.
+        near: share of a sentence's content words that two neighbouring sentences of a passage must
+            hold for it to contradict it.
         joined: try sentences of several passages together.
         splitter: sentence splitter by name, as of ``grounding``.
         refusal: refusal detector by name, as of ``grounding``.
@@ -50,7 +54,12 @@ class Faithfulness(FaithfulnessOptions):
 
     name: ClassVar[str] = "faithfulness"
     title: ClassVar[str] = "Faithfulness to the passages"
+    part_directions = directions(
+        higher="support weakest order",
+        neither="statements supported contradicted no_passages",
+    )
     fills: ClassVar[tuple[str, ...]] = ("documents",)
+    ordered_by: ClassVar[str] = "order"
     verdicts: ClassVar[Sequence[str]] = OF_ANSWERS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     figures: ClassVar[Mapping[str, Figure]] = {
@@ -85,10 +94,10 @@ class Faithfulness(FaithfulnessOptions):
             ),
             Figure("refused", "answers that refuse", statistic=Share("refused")),
             Figure(
-                "other_language",
-                "answers in a language that the entailer does not read",
+                "no_passages",
+                "answers that brought no passages",
                 "",
-                statistic=Total("other_language"),
+                statistic=Total("no_passages"),
             ),
             Figure("statements", "sentences judged", "", statistic=Total("statements")),
             Figure(
@@ -116,30 +125,30 @@ class Faithfulness(FaithfulnessOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Judge every sentence; each stands in the evidence with the passage that decides."""
-        sample, models = context.sample, context.models
+        sample = context.sample
         response = sample.response or ""
         if is_blank(response):
             raise AssessmentError("the response is blank", "empty")
-        reads = models.languages("entail")
-        if reads and (language := language_of(response)) not in (*reads, None):
-            words = f"not assessable: the answer is in another language ({language}) than the "
-            words += f"entailer reads ({', '.join(reads)}); give another --entailer"
-            parts = {"other_language": 1.0}
-            return Assessment(sample.id, self.name, None, reason=words, parts=parts)
-        if refusal := refusal_of(response, self.refuses, self.split):
+        work = TextWork.on(sample)
+        if refusal := await work(refusal_of, response, self.refuses, self.split):
             row = {"kind": "refusal", "text": refusal, "detector": self.refusal}
             words = "refuses to answer"
             return Assessment(
                 sample.id, self.name, None, verdict="refused", reason=words, evidence=[row]
             )
-        judging = Judging(self, sample, models)
-        judged = await all_of(map(judging.verdict, await self._claims(context)))
-        return self._assessed(sample, judged)
+        if all(document.blank for document in sample.documents or ()):
+            parts = {"no_passages": 1.0}
+            return Assessment(sample.id, self.name, None, reason=NO_PASSAGES, parts=parts)
+        claims = await self._claims(context)
+        context.limits.count("statements", len(claims))
+        judging = await work(Judging, self, context, claims)
+        return self._assessed(sample, await all_of(map(judging.verdict, claims)))
 
     async def _claims(self, context: Context) -> Sequence[Claim]:
         sample = context.sample
         if self.claims == "sentences":
-            return sentences(sample.question, sample.response or "", self.split, self.refuses)
+            given = sample.question, sample.response or "", self.split, self.refuses
+            return await TextWork.on(sample)(sentences, *given)
         prompt = self.claims_prompt
         reply = await context.models.chat(
             prompt.filled(question=sample.question, answer=sample.response),
@@ -171,6 +180,7 @@ class Faithfulness(FaithfulnessOptions):
                 **counts,
                 "support": float(np.mean(supports)),
                 "weakest": min(supports),
+                "order": min(one.standing for one in judged if one.standing is not None),
             },
             evidence=rows,
         )
@@ -193,10 +203,14 @@ class Faithfulness(FaithfulnessOptions):
 
 
 def _reason(rows: Sequence[Mapping[str, object]], judged: int) -> str:
-    """Say what became of the sentences: the first that is contradicted, or else not found."""
+    """Say what became of the sentences: the first that is contradicted, not found or borderline."""
     for verdict in ("contradicted", "not found"):
         found = [row for row in rows if row["verdict"] == verdict]
         if found:
             noun = "sentence" if judged == 1 else "sentences"
             return f"{len(found)} of {judged} {noun} {verdict}: {found[0]['why']}"
-    return "the passages support the answer" if judged == 1 else f"all {judged} sentences supported"
+    words = (
+        "the passages support the answer" if judged == 1 else f"all {judged} sentences supported"
+    )
+    near = [row for row in rows if row.get("borderline")]
+    return f"{words}; borderline: {near[0]['why']}" if near else words

@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib.resources import as_file, files
 from typing import Literal, get_args
 
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Metric
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
@@ -36,12 +36,12 @@ class FaithfulnessOptions(Metric):
     def __post_init__(self) -> None:
         for option in ("passages", "max_tokens"):
             if getattr(self, option) < 1:
-                raise ValueError(f"{option}: expected 1 or more")
+                raise UsageError(f"{option}: expected 1 or more")
         for option in ("threshold", "contradiction"):
             if not 0 < getattr(self, option) <= 1:
-                raise ValueError(f"{option}: expected a number above 0 and up to 1")
+                raise UsageError(f"{option}: expected a number above 0 and up to 1")
         if not 0 <= self.near <= 1:
-            raise ValueError("near: expected a number from 0 to 1")
+            raise UsageError("near: expected a number from 0 to 1")
         if self.claims not in get_args(Claims):
             raise UnknownNameError(did_you_mean("claims", self.claims, get_args(Claims)))
         _ = self.split, self.refuses, self.claims_prompt  # may be unknown, or faulty

@@ -95,6 +95,7 @@ def view_of(sample: Sample, assessment: Assessment) -> View:
     """Return what the report needs to know of the evidence of one answer."""
     documents = sample.documents or ()
     trace = Trace.read(assessment.evidence, len(documents))
+    near = [one.mark for one in trace.statements if one.mark.tone == "fair"]
     text = "".join(one.text for one in trace.statements)
     told = "".join(text.split()) == "".join((sample.response or "").split())
     ties: dict[int, list[Tie]] = {number: [] for number in range(1, len(documents) + 1)}
@@ -111,6 +112,9 @@ def view_of(sample: Sample, assessment: Assessment) -> View:
             number: PassageNote(citing=found if trace.statements else None, tied_by="used by")
             for number, found in ties.items()
         },
+        mark=min(near, key=lambda mark: mark.word)
+        if near and assessment.verdict == "supported"
+        else None,
     )
 
 
@@ -121,6 +125,13 @@ def _reason(one: Statement) -> str:
     return one.why
 
 
+def _mark(item: Mapping[str, Any], verdict: str) -> Mark:
+    support = _number(item, "entailment")
+    if verdict == "supported" and item.get("borderline") is True and support is not None:
+        return Mark("fair", "≈", f"borderline ({support:.2f})")
+    return _MARKS.get(verdict, _NOT_JUDGED)
+
+
 def _statement(item: Mapping[str, Any], number: int, documents: int) -> Statement:
     verdict = _text(item, "verdict")
     raw = item.get("passages")
@@ -129,7 +140,7 @@ def _statement(item: Mapping[str, Any], number: int, documents: int) -> Statemen
         number,
         item["text"],
         verdict,
-        _MARKS.get(verdict, _NOT_JUDGED),
+        _mark(item, verdict),
         _text(item, "hypothesis"),
         _text(item, "why"),
         [

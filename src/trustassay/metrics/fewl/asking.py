@@ -7,7 +7,6 @@ A yes counts as a similarity of 1, a no as one of 0.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import as_file, files
@@ -16,12 +15,16 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metrics.fewl.references import Reference
 from trustassay.prompts import Prompt
+from trustassay.prose import Prose, plain
 
 __all__ = ["says_same", "yes_or_no"]
 
-_ANSWER = re.compile(r"\W*(?:answer\s*:\s*)?(?P<word>yes|no)\b", re.IGNORECASE)
 LONGEST = 8
 """Tokens of a reply."""
+
+
+class _YesOrNo(Prose):
+    approved = r"(?:it|they|he|she|both) (?:do|is|are|did)"
 
 
 async def says_same(
@@ -55,9 +58,14 @@ async def says_same(
 
 
 def yes_or_no(text: str) -> bool | None:
-    """Return what a reply begins with; ``None`` where that is neither."""
-    found = _ANSWER.match(text)
-    return None if found is None else found["word"].lower() == "yes"
+    """Return which of both a reply names; ``None`` where it names neither, or both."""
+    found = _yes_or_no().read(plain(text))
+    return None if len(found) != 1 else "yes" in found
+
+
+@cache
+def _yes_or_no() -> Prose:
+    return _YesOrNo({"yes": "yes", "no": "no"}, ("answer",))
 
 
 @cache

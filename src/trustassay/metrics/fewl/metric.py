@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Pool, Summary
+from trustassay.metric import Assessment, Context, Figure, Pool, Summary, directions
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.asking import says_same
 from trustassay.metrics.fewl.options import FewlOptions
@@ -25,6 +25,12 @@ from trustassay.views import View
 
 __all__ = ["Fewl"]
 
+_FORMS = {
+    "eq1": "equation 1 of the paper",
+    "theory": "section 3.1 of the paper",
+    "agreement": "form of this project, not FEWL's",
+}
+
 
 @dataclass(frozen=True)
 class Fewl(FewlOptions):
@@ -34,9 +40,9 @@ class Fewl(FewlOptions):
     and falls with its likeness to their answers to other questions (Wei et al. 2024). Higher is
     less hallucinated. No gold answer is read, except by the weights ``ideal``.
 
-    A reference that failed, refused or said nothing gives its weight to the others of that
-    sample; where none is left there is no score. An answer without words is like nothing: all its
-    similarities are 0.
+    A reference that failed or said nothing gives its weight to the others of that sample, and with
+    ``declined=drop`` so does one that refused; where none is left there is no score. An answer
+    without words is like nothing: all its similarities are 0.
 
     ``parts`` hold the score without the penalty, the mean penalty, the weighted similarity, how
     many references, neighbours and pairs stand behind it, the length of the answer, and its label
@@ -46,10 +52,27 @@ class Fewl(FewlOptions):
     """
 
     name: ClassVar[str] = "fewl"
-    title: ClassVar[str] = "Agreement with references (FEWL)"
     pool: ClassVar[bool] = True
+    part_directions = directions(
+        higher="no_penalty agreement",
+        lower="penalty",
+        neither="references neighbours pairs characters label",
+    )
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """What it is called, with all that scores can be compared by."""
+        ours = self.form == "agreement"
+        told = [_FORMS[self.form], f"weights {self.weighting}"]
+        told += [] if ours else [f"divergence {self.divergence}"]
+        if "similarity" in self.backend_names:
+            told.append(f"similarity {self.backend_names['similarity']}")
+        told += [] if self.penalising == "nearest" else [f"penalty {self.penalising}"]
+        if not ours and self.declining == "drop":
+            told.append("references that decline dropped")
+        return f"{'Agreement with references' if ours else 'FEWL'} ({'; '.join(told)})"
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs references: in the file, or models to ask."""
@@ -92,7 +115,7 @@ class Fewl(FewlOptions):
         """Compare, weigh, subtract; every reference stands in the evidence."""
         sample, questions = context.sample, context.prepared
         expected = context.models.names("references") or questions.names
-        present, absent = counted(sample, expected)
+        present, absent = counted(sample, expected, drop=self.declining == "drop")
         if not present:
             return self._not_assessable(sample, absent)
         if self.wants_pairs and not (sample.wrong_answers and sample.corrected_answers):
@@ -233,9 +256,9 @@ class Fewl(FewlOptions):
                 words.append(f"no penalty of {', '.join(without)}: answered no neighbour")
         return "; ".join(words)
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return the mean beside what it is to be held against."""
-        return summarise(self, assessments, seed)
+        return summarise(self, assessments)
 
     @property
     def line(self) -> str:

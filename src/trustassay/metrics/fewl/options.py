@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, get_args
 
+from trustassay.errors import UsageError
 from trustassay.metric import Inventory, Metric, Need
 from trustassay.metrics.fewl.maths import DIVERGENCES, FORMS, Divergence, Form
 
-__all__ = ["FewlOptions", "Penalty", "Weights"]
+__all__ = ["Declined", "FewlOptions", "Penalty", "Weights"]
 
 Weights = Literal["auto", "ours", "uniform", "ideal", "single-best", "agreement"]
 Penalty = Literal["nearest", "random", "none"]
+Declined = Literal["auto", "count", "drop"]
 LARGEST = 1.1
 """A similarity beyond this is outside the range of the score: 1 says the same."""
 
@@ -41,6 +43,9 @@ class FewlOptions(Metric):
             first so many count where a sample brings its own.
         answers: different answers that each reference model is asked for in one call; each counts
             as a reference.
+        declined: a reference that declines to answer ("I have no comment") counts like any other
+            (``count``, as in the paper), or gives its weight to the others (``drop``). ``auto`` is
+            ``count``, for the form ``agreement`` it is ``drop``.
         expertise: by ``similarity`` to wrong and corrected answers, or ``ask``: each reference is
             asked whether its answer says the same as they do (footnote 4).
     """
@@ -54,6 +59,7 @@ class FewlOptions(Metric):
     max_similarity: float = 0.8
     pairs: int = 25
     answers: int = 1
+    declined: Declined = "auto"
     expertise: Literal["similarity", "ask"] = "similarity"
 
     def __post_init__(self) -> None:
@@ -62,18 +68,19 @@ class FewlOptions(Metric):
             ("divergence", DIVERGENCES),
             ("weights", get_args(Weights)),
             ("penalty", get_args(Penalty)),
+            ("declined", get_args(Declined)),
             ("expertise", ("similarity", "ask")),
         ):
             value = getattr(self, option)
             if value not in known:
-                raise ValueError(f"{option}: expected {', '.join(known)}, got {value!r}")
+                raise UsageError(f"{option}: expected {', '.join(known)}, got {value!r}")
         for option, least in (("neighbours", 0), ("pairs", 0), ("answers", 1)):
             if getattr(self, option) < least:
-                raise ValueError(f"{option}: expected {least} or more, got {getattr(self, option)}")
+                raise UsageError(f"{option}: expected {least} or more, got {getattr(self, option)}")
         if not 0 < self.temperature < math.inf:
-            raise ValueError(f"temperature: expected more than 0, got {self.temperature}")
+            raise UsageError(f"temperature: expected more than 0, got {self.temperature}")
         if not -1 <= self.max_similarity <= 1:
-            raise ValueError(f"max_similarity: expected -1 to 1, got {self.max_similarity}")
+            raise UsageError(f"max_similarity: expected -1 to 1, got {self.max_similarity}")
 
     @property
     def weighting(self) -> Weights:
@@ -81,6 +88,13 @@ class FewlOptions(Metric):
         if self.weights != "auto":
             return self.weights
         return "agreement" if self.form == "agreement" else "ours"
+
+    @property
+    def declining(self) -> Declined:
+        """What becomes of a reference that declines."""
+        if self.declined != "auto":
+            return self.declined
+        return "drop" if self.form == "agreement" else "count"
 
     @property
     def penalising(self) -> Penalty:
@@ -94,7 +108,9 @@ class FewlOptions(Metric):
 
     def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002
         """Return these options with ``auto`` written out."""
-        return dataclasses.replace(self, weights=self.weighting, penalty=self.penalising)
+        return dataclasses.replace(
+            self, weights=self.weighting, penalty=self.penalising, declined=self.declining
+        )
 
     @property
     def fills(self) -> tuple[str, ...]:

@@ -101,7 +101,8 @@ class QuestionPool:
                 )
             places, similarities = found.places[0], found.similarities[0]
         pairs = [(int(p), float(s)) for p, s in zip(places, similarities, strict=True) if p >= 0]
-        answers = await asyncio.gather(*(self._answers(place, models) for place, _ in pairs))
+        drop = options.declining == "drop"
+        answers = await asyncio.gather(*(self._answers(place, models, drop) for place, _ in pairs))
         return [
             Neighbour(self.pool[self.places[place][0]].question, similarity, found_answers)
             for (place, similarity), found_answers in zip(pairs, answers, strict=True)
@@ -145,8 +146,10 @@ class QuestionPool:
     async def _vector(self, sample: Sample, number: int | None, models: Models) -> Vectors:
         return await models.embed(sample.question) if number is None else self.vectors[number]
 
-    async def _answers(self, number: int, models: Models) -> Mapping[Key, str]:
-        """Return what the references answered to a question of the pool, by key."""
+    async def _answers(self, number: int, models: Models, drop: bool) -> Mapping[Key, str]:
+        """Return what the references answered to a question of the pool, by key; of those that
+        decline nothing if they are to ``drop``.
+        """
         if number not in self._kept:
             found: dict[str, tuple[str, ...]] = {}
             for place in self.places[number]:
@@ -158,7 +161,8 @@ class QuestionPool:
             self._kept[number] = found
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        return {one.key: one.text for one in answers_of(self._kept[number]) if not one.silent}
+        known = answers_of(self._kept[number], drop=drop)
+        return {one.key: one.text for one in known if not one.silent}
 
 
 async def prepared(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:
@@ -167,7 +171,7 @@ async def prepared(pool: Pool, options: FewlOptions, models: Models) -> Question
     if options.penalising != "none":
         found.vectors = await _embedded(list(found.numbers), models)
     if options.weighting == "agreement":
-        found.ability = await _abilities(pool.own, models)
+        found.ability = await _abilities(pool.own, models, drop=options.declining == "drop")
     return found
 
 
@@ -224,7 +228,7 @@ async def _embedded(questions: Sequence[str], models: Models) -> Vectors:
     return np.zeros((0, 1), dtype=np.float32) if rows is None else rows
 
 
-async def _abilities(pool: Pool, models: Models) -> dict[Key, float]:
+async def _abilities(pool: Pool, models: Models, *, drop: bool) -> dict[Key, float]:
     """Return the ability of every rater, learnt from how much any two agree over the run.
 
     Raters are the references, and the models whose answers are assessed: what those agree with
@@ -240,7 +244,8 @@ async def _abilities(pool: Pool, models: Models) -> dict[Key, float]:
         asked = []
         some = picks[start : start + EMBEDDED_AT_ONCE].tolist()
         for sample in await asyncio.gather(*(pool.filled(place, models) for place in some)):
-            texts = {one.key: one.text for one in answers_of(sample.references) if not one.silent}
+            known = answers_of(sample.references, drop=drop)
+            texts = {one.key: one.text for one in known if not one.silent}
             if not blank(sample.response):
                 texts[subject_of(sample)] = sample.response or ""
             for first, second in combinations(sorted(texts), 2):

@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from trustassay.metrics.grounding.refusal import refuses_in_words
+from trustassay.metrics.grounding.refusal import refuses_outright
 from trustassay.sample import Sample, is_blank
 
 __all__ = ["Absent", "Key", "Reference", "answers_of", "blank", "counted", "silent", "subject_of"]
-
-_SORRY = (
-    r"(?:(?:(?:i|we)(?: am|['’]m| are|['’]re) (?:\w+ )?)?sorry|(?:i|we) apologi[sz]e"
-    r"|(?:my )?apologies)(?: for (?:the|any) (?:confusion|inconvenience))?"
-)
-_CANNOT = (
-    r"(?:i|we)(?: (?:cannot|can['’]t|can not|could not|couldn['’]t|won['’]t|will not)"
-    r"|(?: am|['’]m| are|['’]re) (?:unable|not able))\b"
-)
-_AT_WORK = (  # what is declined: "We Can't Stop" and "I Can't Help Myself" are titles
-    r"(?:to\b|(?:\w+ )?(?:answer|assist|comment|comply|confirm|determine|discuss|fulfil|fulfill"
-    r"|identify|locate|offer|provide|recall|remember|respond|say|verify|do (?:that|this)"
-    r"|help (?:you|with)|help(?=\W*$)|find (?:an?|any|the|that|this|out|information)"
-    r"|(?:give|tell)(?: you)? (?:an?|any|the|that|this|what|which|who|when|where|how|whether|if"
-    r"|medical|legal|financial|advice))\b)"
-)
-_SAYS_NO = r"(?:there|this|that|it|the)\b[^.!?\n]*?\b(?:no|not|cannot|\w+n['’]t)\b"
-_DECLINES = re.compile(
-    rf"\W*(?:{_SORRY}\W+(?:but\b|{_CANNOT}|(?:i|we) (?:do|did)(?: not|n['’]t)\b"
-    rf"|(?:i|we) have no\b|as an ai\b|{_SAYS_NO})|as an ai\b|{_CANNOT}(?:\W*$| {_AT_WORK}))",
-    re.IGNORECASE,
-)
 
 Key = tuple[str, int]
 """Who answers throughout a file: a name, and which of its answers, from 1; a pair of both, since
@@ -68,23 +45,28 @@ class Absent(NamedTuple):
     why: str
 
 
-def answers_of(references: Mapping[str, tuple[str, ...]]) -> list[Reference]:
-    """Return the answers of references; one model's several answers are numbered from 1."""
+def answers_of(references: Mapping[str, tuple[str, ...]], *, drop: bool) -> list[Reference]:
+    """Return the answers of references; one model's several answers are numbered from 1.
+
+    drop: an answer that declines is silent.
+    """
     return [
-        Reference(name, number, text, silent(text))
+        Reference(name, number, text, silent(text, drop=drop))
         for name, texts in references.items()
         for number, text in enumerate(texts, 1)
     ]
 
 
-def counted(sample: Sample, expected: Iterable[str]) -> tuple[list[Reference], list[Absent]]:
+def counted(
+    sample: Sample, expected: Iterable[str], *, drop: bool
+) -> tuple[list[Reference], list[Absent]]:
     """Return the references of a sample that count, and the others with the reason.
 
-    ``expected`` are the names that should be there. The model under assessment is not its own
-    reference.
+    ``expected`` are the names that should be there; ``drop``: one that declines does not
+    count. The model under assessment is not its own reference.
     """
     present, absent = [], []
-    for one in answers_of(sample.references):
+    for one in answers_of(sample.references, drop=drop):
         if one.name == sample.model:
             absent.append(Absent(one.shown, "is the model under assessment"))
         elif one.silent:
@@ -96,11 +78,13 @@ def counted(sample: Sample, expected: Iterable[str]) -> tuple[list[Reference], l
     return present, [*absent, *(Absent(name, "gave no answer") for name in missing)]
 
 
-def silent(text: str) -> str:
-    """Return why a text is no answer: blank, or a refusal in English; empty for an answer."""
+def silent(text: str, *, drop: bool = True) -> str:
+    """Return why a text is no answer: it is blank or, to ``drop``, a refusal in English; empty for
+    an answer.
+    """
     if is_blank(text):
         return "gave an empty answer"
-    return "refused to answer" if _DECLINES.match(text) or refuses_in_words(text) else ""
+    return "refused to answer" if drop and refuses_outright(text) else ""
 
 
 def blank(text: str | None) -> bool:

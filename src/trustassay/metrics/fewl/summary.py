@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 import numpy as np
 
 from trustassay.metric import Assessment, Figure, Mean, Metric, Summary
-from trustassay.statistics.correlation import auroc, bootstrap_interval
-from trustassay.statistics.intervals import FEWEST, too_few
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.auroc import auroc_interval
+from trustassay.statistics.correlation import auroc
 from trustassay.summaries import summarised
 
 __all__ = ["FIGURES", "summarise"]
@@ -57,18 +56,18 @@ FIGURES: Mapping[str, Figure] = _figures(
 )
 
 
-def summarise(metric: Metric, assessments: Collection[Assessment], seed: int) -> Summary:
+def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:
     """Return the figures over the scored samples, read once.
 
     Those that need labels take answers with a label of 0 or less for wrong and all others for
-    right, and have bootstrap intervals over samples.
+    right, and have intervals over units.
     """
-    columns = {name: array("d") for name in ("label", *_HELD_AGAINST.values())}
+    columns = {name: array("d") for name in ("unit", "label", *_HELD_AGAINST.values())}
     found = summarised(_MEANS, _noting(assessments, columns), metric.score_range)
-    labels = np.frombuffer(columns.pop("label"), dtype=float) if columns["label"] else np.zeros(0)
+    labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
     for key, of in _HELD_AGAINST.items():
         found.support[key] = len(labels)
-        scores = np.frombuffer(columns[of], dtype=float) if len(labels) else labels
+        scores = np.array(columns[of])
         value = auroc(scores, labels)
         if value is None:
             found.values[key] = None
@@ -77,12 +76,12 @@ def summarise(metric: Metric, assessments: Collection[Assessment], seed: int) ->
             )
             continue
         found.values[key] = 100 * value
-        smaller = int(min((labels > 0).sum(), (labels <= 0).sum()))
-        if reason := too_few("right or wrong answers", smaller, FEWEST):
-            found.without_interval[key] = reason
-            continue
-        rng = generator(seed, "fewl", key)
-        if interval := bootstrap_interval(auroc, scores, labels, rng, _replicates(len(labels))):
+        if (independent := int((units < 0).sum()) + len(np.unique(units[units >= 0]))) < len(units):
+            found.units[key] = independent
+        interval = auroc_interval(scores, labels, units)
+        if isinstance(interval, str):
+            found.without_interval[key] = interval
+        else:
             found.intervals[key] = (100 * interval[0], 100 * interval[1])
     found.support["chance"] = len(labels)
     known = found.values["auroc"] is not None
@@ -98,12 +97,8 @@ def summarise(metric: Metric, assessments: Collection[Assessment], seed: int) ->
         found.not_applicable,
         metric.settings(),
         found.without_interval,
+        units=found.units,
     )
-
-
-def _replicates(n: int) -> int:
-    """Return how often n labelled answers are drawn anew: fewer times where there are many."""
-    return max(100, min(1000, 20_000_000 // n))
 
 
 def _noting(
@@ -113,6 +108,7 @@ def _noting(
     for one in assessments:
         if one.error is None and one.score is not None and "label" in one.parts:
             numbers = {**one.parts, "score": one.score}
+            numbers["unit"] = -1 if one.unit is None else one.unit
             numbers["brevity"] = -numbers.get("characters", 0.0)
             for name, column in columns.items():
                 column.append(numbers.get(name, 0.0))

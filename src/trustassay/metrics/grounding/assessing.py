@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from trustassay.capabilities import Entailment, Models
-from trustassay.metric import Assessment
+from trustassay.capabilities import Entailment
+from trustassay.metric import Assessment, Context
 from trustassay.metrics.grounding import correctness as match
 from trustassay.metrics.grounding.citations import Citation, Judgement, cited, judged, rest_of
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.scoring import scored
 from trustassay.metrics.grounding.sentences import (
     Statement,
+    claims_nothing,
     statement,
     statement_as_in_paper,
     statements,
@@ -25,7 +26,9 @@ from trustassay.metrics.grounding.text import (
     without_citations,
     without_citations_as_in_paper,
 )
-from trustassay.sample import Document, Sample
+from trustassay.sample import Document
+from trustassay.texts import TextWork
+from trustassay.together import all_of
 
 __all__ = ["Assessing"]
 
@@ -35,8 +38,10 @@ Coverage = Sequence[Sequence[int]]
 class Assessing:
     """The state of one assessment; :meth:`result` is the algorithm."""
 
-    def __init__(self, metric: GroundingOptions, sample: Sample, models: Models) -> None:
-        self.metric, self.sample, self.models = metric, sample, models
+    def __init__(self, metric: GroundingOptions, context: Context) -> None:
+        sample = context.sample
+        self.metric, self.sample, self.models = metric, sample, context.models
+        self.limits, self.work = context.limits, TextWork.on(sample)
         self.rules = metric.rules
         self.response = sample.response or ""
         self.documents = sample.documents or ()
@@ -49,24 +54,43 @@ class Assessing:
             if metric.correctness == "em5"
             else []
         )
+        self.found = self.statements()
+        self.limits.count("statements", len(self.found))
+        self.limits.count("citations", sum(len(one.numbers) for one in self.found))
+        pairs = len(self.blocks) * len(self.golds)
+        self.limits.count("pairs of a passage and a gold answer", pairs)
+        self.refusal = metric.refusal_words(self.response)
+        self.stripped = self.refusal if self.rules.one_text else metric.refusal_words(self.shown)
+        self.premises: dict[tuple[int, ...], str] = {}
         self.asked: dict[tuple[str, str], Entailment] = {}
+        self.read = 0
 
     async def result(self) -> Assessment:
-        """Decide refusal, then coverage, correctness and citations."""
-        refusal = self.metric.refusal_words(self.response)
-        stripped = refusal if self.rules.one_text else self.metric.refusal_words(self.shown)
-        found = self.statements()
-        (coverage, computed), hits, judgements = await asyncio.gather(
-            self.coverage(), self.hits(), self.citations(found)
+        """Decide coverage, correctness and citations."""
+        (coverage, computed), hits, judges = await asyncio.gather(
+            self.coverage(), self.hits(), self.citations()
         )
-        final = [judge(coverage) for judge in judgements]
+        return await self.work(self.assessment, coverage, hits, judges, computed=computed)
+
+    def assessment(
+        self,
+        coverage: Coverage | None,
+        hits: Sequence[bool],
+        judges: Sequence[_Judge],
+        *,
+        computed: bool,
+    ) -> Assessment:
+        """Return what was found, with the evidence."""
+        refusal, found = self.refusal, self.found
+        final = [judge(coverage) for judge in judges]
+        claims = [judgement for s, judgement in zip(found, final, strict=True) if self.claims(s)]
         parts = {
             "answered": float(refusal is None),
-            "answered_stripped": float(stripped is None),
+            "answered_stripped": float(self.stripped is None),
             "words": float(len(self.shown.split())),
-            "blank": float(not found),
+            "blank": float(not claims),
             **self.gold_parts(coverage, hits),
-            **citation_parts(final),
+            **citation_parts(claims),
         }
         score, reason = scored(parts, self.metric.correctness)
         return Assessment(
@@ -106,6 +130,12 @@ class Assessing:
             )
         return [statement_as_in_paper(s) for s in self.metric.split(self.response)]
 
+    def claims(self, statement: Statement) -> bool:
+        """Whether a statement is to be supported."""
+        if not self.rules.asides or statement.numbers or self.metric.correctness == "em5":
+            return True
+        return not claims_nothing(statement.hypothesis)
+
     def list_statements(self) -> list[Statement]:
         """Return "question element" for each element of a list answer."""
         if self.rules.lists_split:
@@ -126,7 +156,9 @@ class Assessing:
     async def entail(self, pairs: Iterable[tuple[str, str]]) -> list[bool]:
         """Ask for all pairs at once; the probabilities are kept for the evidence."""
         pairs = list(pairs)
-        replies = await asyncio.gather(*(self.models.entail(*pair) for pair in pairs))
+        self.read += sum(len(premise) for premise, _ in pairs)
+        self.limits.count("characters to be read for it", self.read)
+        replies = await all_of(self.models.entail(*pair) for pair in pairs)
         self.asked.update(zip(pairs, replies, strict=True))
         return [self.metric.entails(reply) for reply in replies]
 
@@ -149,17 +181,21 @@ class Assessing:
             return given, False
         if not self.golds:
             return None, False
-        pairs = {
-            (d, g): (block, hypothesis)
-            for d, block in enumerate(self.blocks)
-            for g, gold in enumerate(self.golds)
-            if (hypothesis := self.coverage_hypothesis(block, gold))
-        }
+        pairs = await self.work(self.coverage_pairs)
         labels = dict(zip(pairs, await self.entail(pairs.values()), strict=True))
         golds = range(len(self.golds))
         return [
             [int(labels.get((d, g), False)) for g in golds] for d in range(len(self.blocks))
         ], True
+
+    def coverage_pairs(self) -> dict[tuple[int, int], tuple[str, str]]:
+        """Return what is to be asked of each document and gold answer, by their indices."""
+        return {
+            (d, g): (block, hypothesis)
+            for d, block in enumerate(self.blocks)
+            for g, gold in enumerate(self.golds)
+            if (hypothesis := self.coverage_hypothesis(block, gold))
+        }
 
     def coverage_hypothesis(self, passage: str, gold: Sequence[str]) -> str | None:
         """Return what a passage must entail to support a gold answer; ``None`` if it cannot."""
@@ -173,12 +209,12 @@ class Assessing:
         if self.metric.correctness == "cm":
             return await self.entail((self.shown, gold[0]) for gold in self.golds)
         if self.metric.correctness == "em":
-            return match.exact_hits(self.shown, self.golds, self.rules)
+            return await self.work(match.exact_hits, self.shown, self.golds, self.rules)
         if self.metric.correctness == "em5":
             return list(match.list_match(self.elements, self.golds, self.rules).hits)
         return []
 
-    async def citations(self, found: Sequence[Statement]) -> list[_Judge]:
+    async def citations(self) -> list[_Judge]:
         """Ask what the verdicts of all statements need: joint, each alone, the others without it.
 
         A question whose answer cannot matter is not asked.
@@ -189,10 +225,10 @@ class Assessing:
                 s.hypothesis,
                 cited(s.numbers, len(self.blocks), self.rules, self.metric.at_most_citations),
             )
-            for s in found
+            for s in self.found
         ]
         for step in (_Judge.joint_pairs, _Judge.alone_pairs, _Judge.rest_pairs):
-            await self.entail(pair for judge in judges for pair in step(judge))
+            await self.entail(await self.work(_pairs, step, judges))
         return judges
 
     # writing down
@@ -239,15 +275,23 @@ class Assessing:
         """Return each statement with its verdict and those of its citations.
 
         The words of a refusal need no support; they count in the figures of all responses alone.
+        What claims nothing counts in none.
         """
         kind = "list item" if self.metric.correctness == "em5" else "sentence"
+
+        def needed(s: Statement) -> bool:
+            return self.claims(s) and not (refused and not s.numbers)
+
+        def why(s: Statement) -> str:
+            return "a refusal" if self.claims(s) else "it claims nothing"
+
         return [
             {
                 "kind": kind,
                 "text": s.text,
-                "supported": None if refused and not s.numbers else judgement.supported,
+                "supported": judgement.supported if needed(s) else None,
                 "entailment": self.probability(self.premise(judgement.citations), s.hypothesis),
-                "why": "a refusal" if refused and not s.numbers else judgement.why,
+                "why": judgement.why if needed(s) else why(s),
                 "citations": [
                     {
                         "document": c.number,
@@ -264,7 +308,14 @@ class Assessing:
     def premise(self, citations: Iterable[Citation]) -> str:
         """Join the passages that count among these citations, in their order."""
         uncounted = ("invalid", "beyond limit", "duplicate")
-        return "\n".join(self.blocks[c.index] for c in citations if c.verdict not in uncounted)
+        return self.joined(c.index for c in citations if c.verdict not in uncounted)
+
+    def joined(self, indices: Iterable[int]) -> str:
+        """Return passages as one premise, made once."""
+        key = tuple(indices)
+        if key not in self.premises:
+            self.premises[key] = "\n".join(self.blocks[i] for i in key)
+        return self.premises[key]
 
     def gold_evidence(
         self, coverage: Coverage | None, hits: Sequence[bool]
@@ -303,7 +354,7 @@ class _Judge:
         self.indices = [c.index for c in citations if c.open]
 
     def pair(self, indices: Iterable[int]) -> tuple[str, str]:
-        return "\n".join(self.answer.blocks[i] for i in indices), self.hypothesis
+        return self.answer.joined(indices), self.hypothesis
 
     def label(self, indices: Iterable[int]) -> bool:
         return self.answer.metric.entails(self.answer.asked[self.pair(indices)])
@@ -334,6 +385,12 @@ class _Judge:
         return judged(
             self.citations, self.joint, self.alone, self.rest, coverage or (), self.answer.rules
         )
+
+
+def _pairs(
+    step: Callable[[_Judge], Iterable[tuple[str, str]]], judges: Iterable[_Judge]
+) -> list[tuple[str, str]]:
+    return [pair for judge in judges for pair in step(judge)]
 
 
 def covered_golds(coverage: Coverage) -> list[int]:

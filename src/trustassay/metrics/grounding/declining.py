@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["answers_apart", "belongs_to_refusal", "declines"]
+__all__ = [
+    "NO_ANSWER",
+    "answers_apart",
+    "belongs_to_refusal",
+    "declines",
+    "declines_outright",
+    "no_answer",
+]
 
+NO_ANSWER = "not assessable: there is no answer (an engine without passages says Empty Response)"
+
+LONGEST = 2_000
+"""Characters of a sentence in which words that decline are looked for."""
 _NOT = r"(?:n['’]t| not|not)"
 _CANNOT = r"can(?:['’]t| not|not)"
 _SHOWN = (
@@ -55,9 +66,12 @@ _SAYS = (
 )
 _THING = r"(?:information|details?|topic|figures?|date|name|answer|number)"
 _I = r"\b(?:I|we)"
+_EMPTY = r"^\W*empty response\W*$"
+"""What LlamaIndex gives for an answer where it has no passages, or none with a text."""
 _DECLINING = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
+        _EMPTY,
         # I could not find an answer; I was not able to say; unable to answer
         rf"(?:{_I}(?: \w+ly| therefore| also)? |^)(?:could{_NOT}|{_CANNOT}|did{_NOT}|do{_NOT}) "
         rf"(?:\w+ )?{_FIND}\b",
@@ -157,6 +171,27 @@ _DECLINING = tuple(
         r" *(?:[.;,:–-]|$)",
     )
 )
+_SORRY = (
+    r"(?:(?:(?:i|we)(?: am|['’]m| are|['’]re) (?:\w+ )?)?sorry|(?:i|we) apologi[sz]e"
+    r"|(?:my )?apologies)(?: for (?:the|any) (?:confusion|inconvenience))?"
+)
+_CANNOT = (
+    r"(?:i|we)(?: (?:cannot|can['’]t|can not|could not|couldn['’]t|won['’]t|will not)"
+    r"|(?: am|['’]m| are|['’]re) (?:unable|not able))\b"
+)
+_AT_WORK = (  # what is declined: "We Can't Stop" and "I Can't Help Myself" are titles
+    r"(?:to\b|(?:\w+ )?(?:answer|assist|comment|comply|confirm|determine|discuss|fulfil|fulfill"
+    r"|identify|locate|offer|provide|recall|remember|respond|say|verify|do (?:that|this)"
+    r"|help (?:you|with)|help(?=\W*$)|find (?:an?|any|the|that|this|out|information)"
+    r"|(?:give|tell)(?: you)? (?:an?|any|the|that|this|what|which|who|when|where|how|whether|if"
+    r"|medical|legal|financial|advice))\b)"
+)
+_SAYS_NO = r"(?:there|this|that|it|the)\b[^.!?\n]*?\b(?:no|not|cannot|\w+n['’]t)\b"
+_OUTRIGHT = re.compile(
+    rf"\W*(?:{_SORRY}\W+(?:but\b|{_CANNOT}|(?:i|we) (?:do|did)(?: not|n['’]t)\b"
+    rf"|(?:i|we) have no\b|as an ai\b|{_SAYS_NO})|as an ai\b|{_CANNOT}(?:\W*$| {_AT_WORK}))",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"[\"“][^\"”\n]*[\"”]")
 _LABEL = re.compile(r"(?:final )?answer: *", re.IGNORECASE)
 _REPORTED = re.compile(
@@ -190,9 +225,9 @@ def declines(sentence: str) -> str | None:
     """Return the words by which an English sentence declines to answer; ``None`` if none do.
 
     What it quotes or reports does not count: an answer may explain an error message, or tell that
-    a witness said there was no information.
+    a witness said there was no information. Words beyond 2,000 characters are not looked at.
     """
-    bare = _LABEL.sub("", _QUOTED.sub('""', sentence), count=1)
+    bare = _LABEL.sub("", _QUOTED.sub('""', sentence[:LONGEST]), count=1)
     found = (m for p in _DECLINING if (m := p.search(bare)))
     return next((m.group() for m in found if not _REPORTED.search(bare[: m.start()])), None)
 
@@ -219,3 +254,16 @@ def belongs_to_refusal(sentence: str) -> bool:
     or what the documents are about.
     """
     return any(p.match(sentence) for p in (_APOLOGY, _REFERRAL, _ABOUT_SHOWN))
+
+
+def no_answer(text: str) -> bool:
+    """Whether a text stands where an engine has no answer: no model wrote it."""
+    return re.match(_EMPTY, text, re.IGNORECASE) is not None
+
+
+def declines_outright(text: str) -> bool:
+    """Whether an answer given without passages begins by declining ("I'm sorry, but I cannot ...").
+
+    Only the beginning counts: "We Can't Stop" and "I Can't Help Myself" are answers.
+    """
+    return _OUTRIGHT.match(text) is not None

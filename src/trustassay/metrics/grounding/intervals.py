@@ -52,24 +52,25 @@ def figure_intervals(
     wanted: Iterable[str],
     figures: Figures,
     sums: RowSums,
-    support: Mapping[str, int],
+    units: Mapping[str, int],
     correctness: str | None,
 ) -> Intervals:
     """Return the intervals of the wanted figures, all of which have a value.
 
     Args:
         figures: the figures of sums of shape (..., 2 K), K of terms and K sizes of populations.
-        support: answers behind each figure.
+        units: the number of units behind each figure.
         correctness: as for :func:`maths.figures`; it says what the trust score is made of.
     """
     made = {key: _parts(key, correctness) for key in wanted}
-    absent = {key: words for key, parts in made.items() if (words := _too_few(parts, support))}
+    what = "answers" if sums.units == sums.n else "units"
+    absent = {key: words for key, parts in made.items() if (words := _too_few(parts, units, what))}
     made = {key: parts for key, parts in made.items() if key not in absent}
     simple = sorted({part for parts in made.values() for part in parts})
     point, slopes = _derivatives(simple, figures, sums.total)
     covariance = sums.covariance(slopes)
     alone = {
-        key: _interval(key, point[key], float(covariance[i, i]), support[key])
+        key: _interval(key, point[key], float(covariance[i, i]), units[key])
         for i, key in enumerate(simple)
     }
     found = {}
@@ -95,11 +96,11 @@ def _parts(key: str, correctness: str | None) -> dict[str, float]:
     return {key: 1.0}
 
 
-def _too_few(parts: Iterable[str], support: Mapping[str, int]) -> str | None:
+def _too_few(parts: Iterable[str], units: Mapping[str, int], what: str) -> str | None:
     """Return why a figure made of these parts has no interval, or ``None`` if it has one."""
-    reason = too_few("scored answers", support["answered_ratio"], FEWEST)
+    reason = too_few(f"scored {what}", units["answered_ratio"], FEWEST)
     for part in parts:
-        reason = reason or too_few(f"answers for {part}", support[part], FEWEST_BEHIND)
+        reason = reason or too_few(f"{what} for {part}", units[part], FEWEST_BEHIND)
     return reason
 
 

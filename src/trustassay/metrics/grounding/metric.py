@@ -6,14 +6,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from trustassay.metric import Assessment, Context, Figure, Need, Summary
+from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.grounding.assessing import Assessing
 from trustassay.metrics.grounding.keys import FIGURES
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.summary import summarise
+from trustassay.metrics.grounding.text import cites
 from trustassay.metrics.grounding.view import problem_in, view_of
 from trustassay.metrics.grounding.weighted import WeightedAnswers
 from trustassay.sample import Problem, Sample
+from trustassay.texts import TextWork
 from trustassay.views import View
 
 __all__ = ["Grounding"]
@@ -33,10 +35,16 @@ class Grounding(GroundingOptions):
         refusal: refusal detector by name (``phrases``, ``paper``) or a function of the response.
         threshold: probability from which a pair counts as entailed.
         at_most_citations: citations of a statement that count; ``None``: all.
+        cited_only: an answer that cites none of its documents has no score.
         others: see :class:`~trustassay.metrics.grounding.rules.Rules`; ``None``: the profile's.
     """
 
     title: ClassVar[str] = "Grounding of cited answers (Trust-Eval)"
+    part_directions = directions(
+        neither="answered answered_stripped words blank answerable golds hits supported "
+        "supported_hits elements precise_elements supported_elements wrong_in_documents statements "
+        "supported_statements citations precise_citations invalid_citations"
+    )
     fills: ClassVar[tuple[str, ...]] = ("documents",)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     verdicts: ClassVar[tuple[str, ...]] = ("answered", "refused")
@@ -60,7 +68,12 @@ class Grounding(GroundingOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Score one answer; the trace of every decision is in the evidence."""
-        return await Assessing(self, context.sample, context.models).result()
+        sample = context.sample
+        if self.cited_only and not cites(sample.response or "", len(sample.documents or ())):
+            return Assessment(sample.id, self.name, None, reason="cites no document")
+        work = TextWork.on(sample)
+        answer = await work(Assessing, self, context)
+        return await answer.result()
 
     @property
     def line(self) -> str:

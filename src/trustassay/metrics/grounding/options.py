@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 from trustassay.capabilities import Entailment
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Inventory, Metric
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.rules import PROFILES, Rules
@@ -33,10 +33,12 @@ class GroundingOptions(Metric):
     refusal: str | Callable[[str], object] | None = None
     threshold: float = 0.5
     at_most_citations: int | None = 3
+    cited_only: bool = False
     one_text: bool | None = None
     lists: bool | None = None
     trailing: bool | None = None
     lines: bool | None = None
+    asides: bool | None = None
     zero: Literal["invalid", "last"] | None = None
     invalid: Literal["void", "imprecise"] | None = None
     duplicates: Literal["once", "each"] | None = None
@@ -53,11 +55,11 @@ class GroundingOptions(Metric):
             if value is not None and value not in allowed:
                 raise UnknownNameError(did_you_mean(f"value of {option}", str(value), allowed))
         if self.at_most_citations is not None and self.at_most_citations < 1:
-            raise ValueError("at_most_citations: expected 1 or more, or none")
+            raise UsageError("at_most_citations: expected 1 or more, or none")
         if not self.rules.lists and (self.trailing or self.lines):
-            raise ValueError("trailing and lines need lists=yes: the paper's rules have neither")
+            raise UsageError("trailing and lines need lists=yes: the paper's rules have neither")
         if not 0 < self.threshold < 1:
-            raise ValueError("threshold: expected a probability between 0 and 1")
+            raise UsageError("threshold: expected a probability between 0 and 1")
         _ = self.split, self.refusal_words  # an unknown name is to fail here
 
     @cached_property

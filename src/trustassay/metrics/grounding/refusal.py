@@ -8,11 +8,11 @@ from collections.abc import Callable
 from rapidfuzz.distance import Indel, Levenshtein
 
 from trustassay.errors import UnknownNameError, did_you_mean
-from trustassay.metrics.grounding.declining import declines
+from trustassay.metrics.grounding.declining import declines, declines_outright
 from trustassay.metrics.grounding.sentences import statements
 from trustassay.metrics.grounding.text import normalise_squad
 
-__all__ = ["DETECTORS", "Detector", "detector", "paper_similarity"]
+__all__ = ["DETECTORS", "Detector", "detector", "paper_similarity", "refuses_outright"]
 
 Detector = Callable[[str], str | None]
 """Takes a response and returns the words that refuse, or ``None`` for an answer."""
@@ -67,6 +67,11 @@ def refuses_in_words(text: str) -> str | None:
         elif sentence.numbers:
             return None
     return refusal
+
+
+def refuses_outright(text: str) -> bool:
+    """Whether an answer that was given without passages declines, by its words or its beginning."""
+    return declines_outright(text) or refuses_in_words(text) is not None
 
 
 DETECTORS: dict[str, Detector] = {"phrases": refuses_in_words, "paper": refuses_as_in_paper}

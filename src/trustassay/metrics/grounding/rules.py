@@ -19,6 +19,8 @@ class Rules:
     lists: read ``[1, 2]``, ``[1-3]``, ``[Doc 2]``; else the digits after each ``[`` alone.
     trailing: a citation after the full stop belongs to the sentence before it.
     lines: bullets and finished lines end a sentence.
+    asides: a sentence without citations that claims nothing ("Here is a summary:") counts nowhere;
+        else it counts as unsupported.
     zero: ``[0]`` is invalid; else it cites the last document.
     invalid: the effect of a citation of a missing document: ``void`` makes its sentence
         unsupported and takes its citations out of precision; ``imprecise`` counts it as an
@@ -40,6 +42,7 @@ class Rules:
     lists: bool = True
     trailing: bool = True
     lines: bool = True
+    asides: bool = True
     zero: Literal["invalid", "last"] = "invalid"
     invalid: Literal["void", "imprecise"] = "void"
     duplicates: Literal["once", "each"] = "once"
@@ -60,6 +63,7 @@ PROFILES = {
         lists=False,
         trailing=False,
         lines=False,
+        asides=False,
         zero="last",
         invalid="void",
         duplicates="each",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.metrics.grounding.brackets import masked, unmasked, without_references
 from trustassay.metrics.grounding.text import (
     citation_markers,
     citations_as_in_paper,
@@ -20,6 +21,7 @@ __all__ = [
     "SPLITTERS",
     "Splitter",
     "Statement",
+    "claims_nothing",
     "splitter",
     "statement",
     "statement_as_in_paper",
@@ -30,6 +32,19 @@ Splitter = Callable[[str], list[str]]
 """Takes a text and returns its sentences in order, each a part of the text."""
 
 
+_POLITE = re.compile(
+    r"(?:sure|certainly|of course|absolutely|great question|good question|hello|hi|hey|thanks?"
+    r"|thank you|you(?:'|’)re welcome|sorry|i apologi[sz]e)\b[^.!?]{0,60}[.!]?"
+    r"|(?:i |we )?hope (?:this|that|it) (?:helps|answers)\b.*"
+    r"|(?:please )?(?:let me know|feel free|don(?:'|’)t hesitate|do not hesitate)\b.*"
+    r"|(?:is there )?anything else\b.*|have a (?:nice|great|good) day\b.*"
+    r"|here(?:'s| is| are)\b[^.!?]{0,80}:",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(r"(?:[^\W\d]+ ){0,4}[^\W\d]+:")
+"""What only leads on to what follows: "Use this:"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A sentence or list element: as written, as a hypothesis, and the numbers it cites."""
@@ -37,6 +52,14 @@ class Statement:
     text: str
     hypothesis: str
     numbers: tuple[int, ...]
+
+
+def claims_nothing(sentence: str) -> bool:
+    """Whether an English sentence is a question, a greeting, an offer of help, or leads on to what
+    follows, as "Here is a summary:" does: there is nothing in it to support.
+    """
+    bare = sentence.strip()
+    return bool(bare.endswith("?") or _POLITE.fullmatch(bare) or _LEAD.fullmatch(bare))
 
 
 def statement(text: str) -> Statement:
@@ -59,8 +82,10 @@ def statements(text: str, split: Splitter, *, trailing: bool, lines: bool) -> li
     With ``trailing``, markers after a full stop belong to the sentence before it, except in a
     paragraph that starts with a marker: there they lead, and belong to what follows. With
     ``lines``, bullets and finished lines end a sentence. A piece without a letter or digit is no
-    statement; what it cites belongs to the statement before it, or else to the first.
+    statement; what it cites belongs to the statement before it, or else to the first. A list of
+    references at the end is no statement either, and brackets in code cite nothing.
     """
+    text = masked(without_references(text))
     paragraphs = _paragraphs(text) if lines else [text]
     groups: list[list[Statement]] = [[]]
     spoken = False
@@ -81,8 +106,8 @@ def _speaks(piece: Statement) -> bool:
 
 def _together(group: Sequence[Statement]) -> Statement:
     return Statement(
-        text=" ".join(piece.text for piece in group),
-        hypothesis=next(piece.hypothesis for piece in group if _speaks(piece)),
+        text=unmasked(" ".join(piece.text for piece in group)),
+        hypothesis=unmasked(next(piece.hypothesis for piece in group if _speaks(piece))),
         numbers=tuple(n for piece in group for n in piece.numbers),
     )
 
@@ -154,7 +179,27 @@ def splitter(choice: str | Splitter) -> Splitter:
     name, _, language = choice.partition(":")
     if name not in SPLITTERS:
         raise UnknownNameError(did_you_mean("sentence splitter", name, SPLITTERS))
-    return SPLITTERS[name](language)
+    return partial(_in_windows, SPLITTERS[name](language))
+
+
+WINDOW = 10_000
+"""Characters that a splitter is given at once. One that looks for quotes takes a time that grows
+with the square of the text, and other threads wait meanwhile."""
+_SEAMS = ("\n\n", "\n", ". ", " ")
+
+
+def _in_windows(split: Splitter, text: str) -> list[str]:
+    """Split a long text part by part; the parts end with a paragraph, a line, a sentence or a word,
+    whichever of these there is first.
+    """
+    found, start = [], 0
+    while len(text) - start > WINDOW:
+        window = text[start : start + WINDOW]
+        ends = (place + len(seam) for seam in _SEAMS if (place := window.rfind(seam)) > 0)
+        end = start + next(ends, WINDOW)
+        found += split(text[start:end])
+        start = end
+    return found + split(text[start:])
 
 
 @cache

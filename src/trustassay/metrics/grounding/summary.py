@@ -9,14 +9,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.languages import OTHER_LANGUAGE
 from trustassay.metric import Assessment, Summary
 from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.intervals import Intervals, figure_intervals
 from trustassay.metrics.grounding.keys import FIGURES, LATER_NAMES
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.statistics.intervals import RowSums
+from trustassay.summaries import units_of
 
-__all__ = ["Answers", "summarise"]
+__all__ = ["Answers", "is_scored", "summarise"]
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -41,6 +43,7 @@ class Answers:
         self._rules = metric.rules
         self._keys, self._members = _layout(self.correctness)
         self._unions = np.zeros(len(self._members), dtype=int)
+        self._alone = np.zeros(len(self._members), dtype=int)
         self._sums = RowSums(2 * len(self._keys))
 
     def rows(self, table: Mapping[str, Floats]) -> Floats:
@@ -51,11 +54,18 @@ class Answers:
         terms = np.array([found[key][0] for key in self._keys])
         return np.concatenate([np.where(populations, terms, 0.0), populations]).T
 
-    def add(self, rows: Floats) -> None:
-        """Count in more answers."""
-        self._sums.add(rows)
+    def add(self, rows: Floats, units: NDArray[np.int64] | None = None) -> None:
+        """Count in more answers, with the number of each one's unit
+        (:class:`~trustassay.statistics.intervals.RowSums`).
+        """
+        self._sums.add(rows, units)
+        self._unions += self._behind(rows)
+        self._alone += self._behind(rows if units is None else rows[units < 0])
+
+    def _behind(self, rows: Floats) -> NDArray[np.int64]:
+        """Return how many rows are behind each figure."""
         populations = rows[:, len(self._keys) :] > 0
-        self._unions += [populations[:, m].any(axis=1).sum() for m in self._members.values()]
+        return np.array([populations[:, m].any(axis=1).sum() for m in self._members.values()])
 
     @property
     def width(self) -> int:
@@ -71,6 +81,12 @@ class Answers:
     def support(self) -> dict[str, int]:
         """The number of answers behind each figure."""
         return dict(zip(self._members, map(int, self._unions), strict=True))
+
+    @property
+    def units(self) -> dict[str, int]:
+        """The number of units behind each figure."""
+        found = self._alone + self._behind(self._sums.several)
+        return dict(zip(self._members, map(int, found), strict=True))
 
     def figures(self, sums: Floats | None = None) -> dict[str, Floats]:
         """Return the figures, or those of other sums of shape (..., 2 K)."""
@@ -88,7 +104,7 @@ class Answers:
 
     def intervals(self, keys: Iterable[str]) -> Intervals:
         """Return the intervals of figures that have a value, by their first names."""
-        return figure_intervals(keys, self.figures, self._sums, self.support, self.correctness)
+        return figure_intervals(keys, self.figures, self._sums, self.units, self.correctness)
 
 
 def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> Summary:
@@ -96,11 +112,11 @@ def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> 
     answers = Answers(metric)
     failed = 0
     for chunk in _chunks(assessments):
-        scored = [a.parts for a in chunk if a.error is None]
-        failed += len(chunk) - len(scored)
+        failed += sum(a.error is not None for a in chunk)
+        scored = [a for a in chunk if is_scored(a)]
         if scored:
-            answers.add(answers.rows(maths.part_table(scored)))
-    support = answers.support
+            answers.add(answers.rows(maths.part_table([a.parts for a in scored])), units_of(scored))
+    support, units = answers.support, answers.units
     values, reasons = _values(metric, answers.figures(), support)
     wanted = [key for key, value in values.items() if isinstance(value, float)]
     intervals = answers.intervals({_FIRST_NAMES.get(key, key) for key in wanted})
@@ -113,7 +129,13 @@ def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> 
         support={key: _support(key, support) for key in values},
         not_applicable=reasons,
         settings=metric.settings(),
+        units={k: n for k in values if (n := _support(k, units)) < _support(k, support)},
     )
+
+
+def is_scored(assessment: Assessment) -> bool:
+    """Whether an answer counts: it did not fail, and the entailer reads its language."""
+    return assessment.error is None and OTHER_LANGUAGE not in assessment.parts
 
 
 def _layout(correctness: str | None) -> tuple[list[str], dict[str, list[int]]]:

@@ -13,10 +13,13 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from trustassay.metrics.grounding.brackets import masked, without_references
+
 __all__ = [
     "Marker",
     "citation_markers",
     "citations_as_in_paper",
+    "cites",
     "contains_part",
     "contains_words",
     "list_elements",
@@ -92,8 +95,10 @@ def citation_markers(text: str) -> list[Marker]:
     """Find ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[Doc 2]`` and ``【3】`` in reading order.
 
     Markers with a comma or semicolon between them, ``[1], [2]``, are one. A range that runs
-    backwards names its two ends. ``[note]``, ``[-2]`` and ``[2023]`` are text.
+    backwards names its two ends. ``[note]``, ``[-2]`` and ``[2023]`` are text, and so is code: what
+    is between backticks, ``a[1]``, ``row_names[2]``, ``x = [1, 2]``.
     """
+    text = masked(text)
     found: list[tuple[int, int, list[int]]] = []
     for match in _MARKER.finditer(text):
         start, end = match.span()
@@ -104,6 +109,12 @@ def citation_markers(text: str) -> list[Marker]:
             numbers = before
         found.append((start, end, numbers))
     return [Marker(start, end, tuple(numbers)) for start, end, numbers in found]
+
+
+def cites(response: str, documents: int) -> bool:
+    """Whether a response cites one of its documents, apart from a list of references."""
+    markers = citation_markers(without_references(response))
+    return any(0 < number <= documents for marker in markers for number in marker.numbers)
 
 
 def _numbers(inside: str) -> list[int]:

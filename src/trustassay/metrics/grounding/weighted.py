@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from itertools import islice
 
@@ -13,7 +13,7 @@ from trustassay.metric import Assessment
 from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.keys import FIGURES, LATER_NAMES
 from trustassay.metrics.grounding.options import GroundingOptions
-from trustassay.metrics.grounding.summary import Answers
+from trustassay.metrics.grounding.summary import Answers, is_scored
 
 __all__ = ["WeightedAnswers"]
 
@@ -36,9 +36,9 @@ class WeightedAnswers:
         iterator, found = iter(assessments), [np.zeros((0, answers.width))]
         while chunk := list(islice(iterator, CHUNK)):
             rows = np.zeros((len(chunk), answers.width))
-            scored = np.array([one.error is None for one in chunk])
+            parts = [one.parts for one in chunk if is_scored(one)]
+            scored = np.array([is_scored(one) for one in chunk])
             if scored.any():
-                parts = [one.parts for one in chunk if one.error is None]
                 rows[scored] = answers.rows(maths.part_table(parts))
             found.append(rows)
         return cls(answers, np.concatenate(found))
@@ -52,6 +52,24 @@ class WeightedAnswers:
         found = self.answers.figures(weights @ self.rows)
         named = {key: FIRST_NAMES.get(key, key) for key in FIGURES}
         return {key: found[name] for key, name in named.items() if name in found}
+
+    def keys(self) -> Set[str]:
+        """Return the keys of the figures."""
+        found = self.answers.figures(np.zeros((1, self.answers.width)))
+        return {key for key in FIGURES if FIRST_NAMES.get(key, key) in found}
+
+    def counted(self, key: str) -> NDArray[np.bool_]:
+        """Return whether each answer counts for a figure, shape (n,).
+
+        Figures of answered questions alone (``answered_...``) are means over answers that are not
+        refused; all others either do not depend on that, or say how answers are refused.
+        """
+        name = FIRST_NAMES.get(key, key)
+        if not name.startswith("answered_") or name == "answered_ratio":
+            return np.ones(len(self.rows), dtype=np.bool_)
+        terms = self.answers.columns(name)
+        populations = self.rows[:, terms[len(terms) // 2 :]]
+        return np.asarray((populations > 0).any(axis=1))
 
     def inputs(self, key: str) -> Floats:
         """Return the terms and populations of each answer that a figure is made of."""

@@ -18,12 +18,19 @@ from typing import Literal, get_args
 import numpy as np
 
 from trustassay.capabilities import Models
-from trustassay.errors import AssessmentError, BackendError, UnknownNameError, did_you_mean
+from trustassay.errors import (
+    AssessmentError,
+    BackendError,
+    UnknownNameError,
+    UsageError,
+    did_you_mean,
+)
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
     MOST,
     Family,
+    NoPerturbationError,
     families,
     perturb,
     synonym_words,
@@ -94,13 +101,13 @@ class Ascent:
     def __post_init__(self) -> None:
         for name in ("steps", "candidates", "perturbations", "max_tokens"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected 1 or more")
+                raise UsageError(f"{name}: expected 1 or more")
         if self.max_calls is not None and self.max_calls < self.price:
-            raise ValueError(f"max_calls: one gamma needs {self.price} calls")
+            raise UsageError(f"max_calls: one gamma needs {self.price} calls")
         if self.step_rule not in STEP_RULES:
             raise UnknownNameError(did_you_mean("step rule", self.step_rule, STEP_RULES))
         if self.candidate == "ball" and self.candidates > self.perturbations:
-            raise ValueError(
+            raise UsageError(
                 f"candidates: ball has only {self.perturbations} prompts (perturbations), "
                 f"expected at least {self.candidates}"
             )
@@ -218,7 +225,7 @@ async def _measured(prompt: str, models: Models, how: Ascent, step: int, number:
     try:
         replies = await _asked([prompt, *how.ball_of(prompt)], models, how)
         vectors = np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in replies)))
-    except (BackendError, ValueError) as error:
+    except (BackendError, NoPerturbationError) as error:
         if step == 0:
             raise
         return Point(step, number, prompt, error=str(error))

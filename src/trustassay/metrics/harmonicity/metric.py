@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trustassay.capabilities import Models, Vectors
-from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Need, Summary
+from trustassay.errors import AssessmentError, UsageError
+from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import Answer, Asking, recorded
 from trustassay.metrics.harmonicity.options import PerturbingOptions
@@ -24,6 +24,8 @@ from trustassay.statistics.randomness import generator
 from trustassay.views import View
 
 __all__ = ["Harmonicity", "Perturbing", "SemanticHarmonicity"]
+
+_COUNTS = directions(neither="perturbations refused empty cut unseen")
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Perturbing(PerturbingOptions):
             sample.id,
             self.name,
             score,
-            verdict="stable" if score < self.stable_below and not turned else "unstable",
+            verdict="stable" if score < self.stability_bound and not turned else "unstable",
             reason=_reason(original, answers, asking, turned=turned),
             parts=parts,
             evidence=_evidence(original, answers, asking),
@@ -120,9 +122,11 @@ class Harmonicity(Perturbing):
     """
 
     name: ClassVar[str] = "harmonicity"
-    title: ClassVar[str] = "Harmonic robustness (gamma)"
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     score_part: ClassVar[str] = "gamma"
+    part_directions = _COUNTS | directions(
+        lower="gamma gamma_length angle_degrees pairwise_distance", neither="gamma_low gamma_high"
+    )
 
     precision: float | None = None
     decided: bool = False
@@ -132,11 +136,21 @@ class Harmonicity(Perturbing):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.precision is not None and not 0 < self.precision < 1:
-            raise ValueError("precision: expected a number between 0 and 1, or none")
+            raise UsageError("precision: expected a number between 0 and 1, or none")
         if self.first < 2:
-            raise ValueError("first: expected 2 or more")
+            raise UsageError("first: expected 2 or more")
         if self.replicates < 1:
-            raise ValueError("replicates: expected 1 or more")
+            raise UsageError("replicates: expected 1 or more")
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """What it is called; in a run also what the scale of gamma depends on."""
+        of = (
+            f"; embedder {self.embedder}, stable below {self.stability_bound:g}"
+            if self.backend_names
+            else ""
+        )
+        return f"Harmonic robustness (gamma{of})"
 
     def needs(self) -> Sequence[Need]:
         """An embedder, and a model if samples have no resamples."""
@@ -165,7 +179,7 @@ class Harmonicity(Perturbing):
             return False
         original = vectors[0]
         others = np.concatenate([vectors[1:], left * original[None]])
-        return bool(maths.angles(original, others).gamma >= self.stable_below)
+        return bool(maths.angles(original, others).gamma >= self.stability_bound)
 
     async def _compared(
         self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
@@ -210,8 +224,16 @@ class SemanticHarmonicity(Perturbing):
     title: ClassVar[str] = "Harmonic robustness of meaning (entailment)"
     figures: ClassVar[Mapping[str, Figure]] = SEMANTIC_FIGURES
     score_part: ClassVar[str] = "divergence"
+    part_directions = _COUNTS | directions(
+        higher="entails_others entailed_by_others", lower="divergence"
+    )
 
-    stable_below: float = 0.5
+    stable_below: float | None = 0.5
+
+    @property
+    def stability_bound(self) -> float:
+        """The score from which an answer is no longer stable."""
+        return 0.5 if self.stable_below is None else self.stable_below
 
     def needs(self) -> Sequence[Need]:
         """An entailer, and a model if samples have no resamples."""

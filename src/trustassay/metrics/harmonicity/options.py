@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from trustassay.errors import UsageError
 from trustassay.metric import Metric
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
@@ -19,7 +21,20 @@ from trustassay.metrics.harmonicity.perturbations import (
 )
 from trustassay.prompts import Prompt
 
-__all__ = ["PerturbingOptions"]
+__all__ = ["BOUNDS", "PAPER", "PerturbingOptions", "measured_bound"]
+
+PAPER = 0.05
+"""What the paper takes for its embedder (section 4)."""
+BOUNDS: Mapping[str, float] = {"embedded": 0.18, "openai:text-embedding-ada-002": PAPER}
+"""Gamma from which an answer is not stable, by embedder; that of ``embedded`` by
+``python -m benchmarks.stability``, that of the paper's embedder from the paper."""
+DEFAULT_EMBEDDER = "embedded"
+
+
+def measured_bound(embedder: str) -> float | None:
+    """Return the bound of an embedder by its name, whatever its version or address."""
+    name = re.split(r"[@?]", embedder)[0]
+    return BOUNDS.get("embedded" if re.fullmatch(r"embedded(:\d+)?", name) else name)
 
 
 @dataclass(frozen=True)
@@ -38,7 +53,8 @@ class PerturbingOptions(Metric):
             ``response``.
         prompt: file of a template with the question; without it the prompt is the question.
         temperature, max_tokens: of every call.
-        stable_below: a score below it counts as stable (but not if the angle exceeds 90 degrees).
+        stable_below: a score below it counts as stable (but not if the angle exceeds 90 degrees);
+            without it, the bound that was measured for the run's embedder, or the paper's.
         seed: of the perturbations and of resampling.
 
     A sample with ``resamples`` is scored from them and its response, without calls. An empty
@@ -60,7 +76,7 @@ class PerturbingOptions(Metric):
     prompt: str | None = None
     temperature: float = 0.0
     max_tokens: int = 512
-    stable_below: float = 0.05
+    stable_below: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -71,18 +87,34 @@ class PerturbingOptions(Metric):
             ("seed", 0),
         ):
             if getattr(self, option) < least:
-                raise ValueError(f"{option}: expected {least} or more")
+                raise UsageError(f"{option}: expected {least} or more")
         if self.original not in ("ask", "response"):
-            raise ValueError(f"original: expected ask or response, got {self.original!r}")
-        if not 0 < self.stable_below < 1:
-            raise ValueError("stable_below: expected a number between 0 and 1")
+            raise UsageError(f"original: expected ask or response, got {self.original!r}")
+        if self.stable_below is not None and not 0 < self.stable_below < 1:
+            raise UsageError("stable_below: expected a number between 0 and 1")
         _ = self.family, self.template  # an unknown name or a faulty file is to fail here
 
     @property
+    def embedder(self) -> str:
+        """The name of the embedder of the run; without a run, of the default one."""
+        return str(self.backend_names.get("embedder", DEFAULT_EMBEDDER))
+
+    @property
+    def stability_bound(self) -> float:
+        """The score from which an answer is no longer stable."""
+        if self.stable_below is not None:
+            return self.stable_below
+        return measured_bound(self.embedder) or PAPER
+
+    @property
     def line(self) -> str:
-        """The bound of stable answers."""
-        whose = "stable_below, as in the paper" if self.stable_below == 0.05 else "stable_below"
-        bound = f"{self.stable_below:g} or more ({whose})"
+        """The bound of stable answers, and where it comes from."""
+        whose, name = "stable_below", self.embedder
+        if self.stable_below is None and measured_bound(name) is None:
+            whose = f"stable_below of the paper's embedder; none is measured for {name}"
+        elif self.stable_below is None:
+            whose = f"stable_below, measured for {name}"
+        bound = f"{self.stability_bound:g} or more ({whose})"
         return f"answers to perturbed prompts differ from it by {bound}"
 
     @cached_property

@@ -18,7 +18,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 
 __all__ = [
     "FAMILIES",
@@ -52,7 +52,7 @@ _NEIGHBOURS = {
 }
 
 
-class NoPerturbationError(ValueError):
+class NoPerturbationError(UsageError):
     """The text cannot be perturbed by this family; the message says why."""
 
 
@@ -115,13 +115,13 @@ def families(names: Iterable[str], length: int = MOST, last: int = LAST_CONTROL)
 def check_reach(name: str, length: int, last: int) -> None:
     """Raise a ValueError where ``length`` or ``last`` cannot be, or do not apply to a family."""
     if length < 1:
-        raise ValueError("length: expected 1 or more")
+        raise UsageError("length: expected 1 or more")
     if length != MOST and name not in FAMILIES:
-        raise ValueError(f"length: does not apply to {name}")
+        raise UsageError(f"length: does not apply to {name}")
     if not 0 <= last <= sys.maxunicode:
-        raise ValueError(f"range: expected 0 to {sys.maxunicode}")
+        raise UsageError(f"range: expected 0 to {sys.maxunicode}")
     if last != LAST_CONTROL and name != "codes":
-        raise ValueError(f"range: applies to the perturbation codes, not to {name}")
+        raise UsageError(f"range: applies to the perturbation codes, not to {name}")
 
 
 def _function(choice: str | Perturb) -> Family:

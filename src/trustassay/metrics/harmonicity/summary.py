@@ -16,12 +16,10 @@ from trustassay.statistics.intervals import (
     FEWEST_FOR_MEANS,
     Interval,
     RowSums,
-    fewest_for_quantile,
     mean_interval,
-    quantile_interval,
-    too_few,
+    too_few_units,
 )
-from trustassay.summaries import Statistic
+from trustassay.summaries import Statistic, interval_of, units_of
 
 __all__ = ["FIGURES", "SEMANTIC_FIGURES", "Scores", "summarise"]
 
@@ -114,23 +112,38 @@ class Scores:
     keys: Sequence[str]
     sums: RowSums
     scores: array[float]
+    units: array[int]
 
     @classmethod
     def of(cls, figures: Iterable[str]) -> Scores:
         """Return those of no sample yet, for these figures."""
         keys = [key for key in figures if key not in _QUANTILES]
-        return cls(keys, RowSums(2 + len(keys)), array("d"))
+        return cls(keys, RowSums(2 + len(keys)), array("d"), array("q"))
 
-    def add(self, scores: Floats, stable: NDArray[np.bool_], parts: Mapping[str, Floats]) -> None:
-        """Count in more samples; all shapes are (m,)."""
+    def add(
+        self,
+        scores: Floats,
+        stable: NDArray[np.bool_],
+        parts: Mapping[str, Floats],
+        units: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Count in more samples; all shapes are (m,). units: as for :meth:`RowSums.add`."""
         own = {"mean": scores, "stable_mean": scores * stable, "stable_share": 100.0 * stable}
         columns = [np.ones(len(scores)), stable, *({**parts, **own}[key] for key in self.keys)]
-        self.sums.add(np.stack(columns, axis=1, dtype=np.float64))
+        self.sums.add(np.stack(columns, axis=1, dtype=np.float64), units)
         self.scores.frombytes(scores.astype(np.float64).tobytes())
+        known = np.full(len(scores), -1) if units is None else units
+        self.units.frombytes(known.astype(np.int64).tobytes())
 
     def behind(self, key: str) -> int:
         """Return the number of samples that a figure is made of."""
         return int(self.sums.total[1]) if key == "stable_mean" else len(self.scores)
+
+    def units_behind(self, key: str) -> int:
+        """Return the number of units that a figure is made of."""
+        if key != "stable_mean":
+            return self.sums.units
+        return int(self.sums.alone[1]) + int((self.sums.several[:, 1] > 0).sum())
 
     def value(self, key: str) -> float:
         """Return a figure, of which there is at least one sample."""
@@ -140,20 +153,20 @@ class Scores:
 
     def interval(self, key: str) -> Interval | str:
         """Return a figure's interval, or why it has none."""
-        n, q = self.behind(key), _QUANTILES.get(key)
-        fewest = FEWEST if key == "stable_share" else FEWEST_FOR_MEANS
-        if q:
-            fewest = max(FEWEST, fewest_for_quantile(q))
-        if reason := too_few("stable samples" if key == "stable_mean" else "samples", n, fewest):
-            return reason
-        if q:
-            found = quantile_interval(np.sort(self.scores), q)
-            assert found
+        if key in _QUANTILES:
+            q = Quantile(_QUANTILES[key])
+            found = interval_of(q, np.array(self.scores), np.array(self.units), (0.0, 1.0))
+            assert found is not None
             return found
-        place, largest = 2 + self.keys.index(key), _LARGEST.get(key, 1.0)
-        mean = self.value(key) / largest
-        square = float(self.sums.products[place, place]) / n / largest**2
-        low, high = mean_interval(min(max(mean, 0.0), 1.0), (square - mean**2) / n, n)
+        each = np.eye(len(self.sums.total))
+        below = each[int(key == "stable_mean")]
+        mean, variance, worth = self.sums.ratio(each[2 + self.keys.index(key)], below)
+        fewest = FEWEST if key == "stable_share" else FEWEST_FOR_MEANS
+        if reason := too_few_units(self.behind(key), self.units_behind(key), worth, fewest):
+            return reason.replace("samples", "stable samples") if key == "stable_mean" else reason
+        largest = _LARGEST.get(key, 1.0)
+        share = min(max(mean / largest, 0.0), 1.0)
+        low, high = mean_interval(share, variance / largest**2, worth)
         return low * largest, high * largest
 
 
@@ -161,7 +174,7 @@ def summarise(
     metric: Metric, assessments: Collection[Assessment], figures: Mapping[str, Figure]
 ) -> Summary:
     """Return the figures over the scored samples, read once and in order."""
-    found = _collect(assessments, figures)
+    failed, found = _collect(assessments, figures)
     values: dict[str, float | int | None] = {}
     absent: dict[str, str] = {}
     intervals: dict[str, Interval] = {}
@@ -184,25 +197,29 @@ def summarise(
     return Summary(
         values=values,
         n=len(assessments),
-        failed=len(assessments) - len(found.scores),
+        failed=failed,
         intervals=intervals,
         without_interval=without,
         support={key: found.behind(key) for key in figures},
         not_applicable=absent,
         settings=metric.settings(),
+        units={key: n for key in figures if (n := found.units_behind(key)) < found.behind(key)},
     )
 
 
-def _collect(assessments: Collection[Assessment], figures: Iterable[str]) -> Scores:
-    found = Scores.of(figures)
+def _collect(assessments: Collection[Assessment], figures: Iterable[str]) -> tuple[int, Scores]:
+    """Return how many samples failed, and what is kept of those with a score."""
+    failed, found = 0, Scores.of(figures)
     averaged = [key for key in found.keys if key not in ("mean", "stable_mean", "stable_share")]
     iterator = iter(assessments)
     while chunk := list(islice(iterator, CHUNK)):
+        failed += sum(one.error is not None for one in chunk)
         scored = [one for one in chunk if one.error is None and one.score is not None]
         if scored:
             found.add(
                 np.array([one.score for one in scored], dtype=np.float64),
                 np.array([one.verdict == "stable" for one in scored]),
                 {key: np.array([one.parts.get(key, 0.0) for one in scored]) for key in averaged},
+                units_of(scored),
             )
-    return found
+    return failed, found

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import as_file, files
 from typing import Any
 
-from trustassay.capabilities import Message, Models, Reply, TokenLogprob
+from trustassay.capabilities import Message, Models, Reply, TokenLogprob, repair_turns
 from trustassay.errors import CallError
 from trustassay.metrics.judge.maths import expected_value
 from trustassay.metrics.judge.options import JudgeOptions
@@ -24,8 +23,8 @@ __all__ = ["Asking", "Vote", "filled_prompt", "gold_text", "level_logprobs"]
 
 ALTERNATIVES = 20
 """Likeliest tokens that are asked for; no public endpoint gives more."""
-ECHOED = 2000
-"""Characters of an unreadable reply that the judge is shown again."""
+PLACES = 20
+"""Tokens of a reply that are looked at as its level: a list of more is no reply."""
 PROBLEMS = {
     "none": "Your reply names no score.",
     "several": "Your reply names more than one score.",
@@ -125,17 +124,11 @@ class Asking:
         vote = self._read(told, first)
         if vote.label is not None:
             return vote
-        said = first.text[:ECHOED] if first else ""
         problem = PROBLEMS[vote.fault or "none"]
         choices = self.options.scale.choices
         repair = _shipped("repair")
         asked = repair.filled(problem=problem, rubric=self.options.scale, choices=choices)
-        turns = [Message("user", prompt.text)]
-        turns += [Message("assistant", said)] if said.strip() else []
-        if len(turns) == 1:  # two turns of one side are refused by some
-            turns = [Message("user", f"{prompt.text}\n\n{asked}")]
-        else:
-            turns.append(Message("user", asked))
+        turns = repair_turns(prompt.text, first.text if first else "", asked)
         again = self._read(told, await self._reply(turns, f"judge-{repair.name}", told))
         if again.label is None:  # the first reply says more of what is wrong
             return replace(vote, tries=2)
@@ -240,16 +233,19 @@ def level_logprobs(
 ) -> Mapping[str, float]:
     """Return the log-probability of each label at the token that names ``label`` as the score.
 
-    That is the first token which is the label itself, behind the score's word or at the beginning.
-    Of a label with and without a space the likelier one counts. Empty where no token is a label.
+    That is the first token which is the label itself, and with which, and the token behind it, the
+    reply is read as that label. Of a label with and without a space the likelier one counts. Empty
+    where no token is a label.
     """
     known = {name.lower(): name for name in scale.values}
-    words = rf"(?:score|rating|grade|{re.escape(scale.label)}|{re.escape(scale.name)})"
-    before = ""
-    for token in tokens:
-        if token.token.strip().lower() == label.lower() and re.search(
-            rf"(?:^|\b{words})[^\w\n]*\n?[^\w\n]*$", before, re.IGNORECASE
-        ):
+    before, places = "", 0
+    for token, following in zip(tokens, (*tokens[1:], None), strict=True):
+        named = token.token.strip().lower() == label.lower()
+        places += named
+        if places > PLACES:
+            break
+        so_far = before + token.token + (following.token if following else "")
+        if named and read_reply(so_far, scale).label == label:
             told: dict[str, float] = {}
             for text, logprob in ((token.token, token.logprob), *token.alternatives):
                 name = known.get(text.strip().lower())

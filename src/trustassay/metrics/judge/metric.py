@@ -12,7 +12,7 @@ import numpy as np
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Need, Summary
+from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.judge import maths
 from trustassay.metrics.judge.asking import Asking, Vote
 from trustassay.metrics.judge.entailing import by_entailer
@@ -43,6 +43,13 @@ class Judge(JudgeOptions):
     """
 
     name: ClassVar[str] = "judge"
+    part_directions = directions(
+        higher="mean median level_place passing expected_score entailment mean: place:",
+        lower="contradiction",
+        neither="votes unreadable repairs cut passing_low passing_high flip_rate sd steady "
+        "order_difference own expected_place votes: unreadable_none unreadable_several "
+        "unreadable_outside unreadable_empty",
+    )
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     summary_template: ClassVar[str] = "summary.html.jinja"
 
@@ -220,9 +227,14 @@ class Judge(JudgeOptions):
         """Return the votes of each judge."""
         return View(data=Votes.read(assessment.evidence))
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+    def summarise(
+        self,
+        assessments: Collection[Assessment],
+        *,
+        seed: int = 0,  # noqa: ARG002 - nothing is drawn
+    ) -> Summary:
         """Return scores, scatter, faults, and agreement with the expected levels."""
-        return summarise(self, assessments, seed=seed)
+        return summarise(self, assessments)
 
 
 def _unreadable(votes: Sequence[Vote]) -> str:

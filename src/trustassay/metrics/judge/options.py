@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
+from trustassay.errors import UsageError
 from trustassay.metric import Metric
 from trustassay.metrics.judge.maths import Aggregate
 from trustassay.metrics.judge.rubric import Rubric, read_rubric
@@ -61,31 +62,31 @@ class JudgeOptions(Metric):
         ):
             if getattr(self, option) not in known:
                 value = getattr(self, option)
-                raise ValueError(f"{option}: expected {' or '.join(known)}, got {value!r}")
+                raise UsageError(f"{option}: expected {' or '.join(known)}, got {value!r}")
         for option in ("repeats", "max_tokens"):
             if getattr(self, option) < 1:
-                raise ValueError(f"{option}: expected 1 or more")
+                raise UsageError(f"{option}: expected 1 or more")
         if self.temperature is not None and self.temperature < 0:
-            raise ValueError("temperature: expected 0 or more, or none")
+            raise UsageError("temperature: expected 0 or more, or none")
         scale = self.scale  # an unknown name or a faulty file is to fail here
         _ = self.template
         if self.by == "entailer":
             self._check_entailer()
         low, high = self.score_range
         if self.threshold is not None and not low <= self.threshold <= high:
-            raise ValueError(f"threshold: expected {low:g} to {high:g}, got {self.threshold:g}")
+            raise UsageError(f"threshold: expected {low:g} to {high:g}, got {self.threshold:g}")
         if self.threshold is not None and not scale.ordinal:
-            raise ValueError(f"threshold: the rubric {scale.name} has no order of levels")
+            raise UsageError(f"threshold: the rubric {scale.name} has no order of levels")
         if self.aggregate == "expected" and not (self.logprobs and scale.ordinal):
-            raise ValueError("aggregate: expected takes logprobs=yes and an ordinal rubric")
+            raise UsageError("aggregate: expected takes logprobs=yes and an ordinal rubric")
         if self.order != "gold-first" and "gold" not in (*scale.shows, *scale.shows_if_there):
-            raise ValueError(f"order: the rubric {scale.name} shows no gold answer")
+            raise UsageError(f"order: the rubric {scale.name} shows no gold answer")
 
     def _check_entailer(self) -> None:
         plain = JudgeOptions.__dataclass_fields__
         for option in ("rubric", "repeats", "aggregate", "early", "order", "logprobs", "prompt"):
             if getattr(self, option) != plain[option].default:
-                raise ValueError(f"{option}: an entailer judges truthfulness alone, and once")
+                raise UsageError(f"{option}: an entailer judges truthfulness alone, and once")
 
     @property
     def score_range(self) -> tuple[float, float]:

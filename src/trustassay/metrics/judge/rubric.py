@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from trustassay.errors import did_you_mean
+from trustassay.errors import UsageError, did_you_mean
 
 __all__ = ["SHIPPED", "Level", "Rubric", "RubricError", "read_rubric"]
 
@@ -39,7 +39,7 @@ LARGEST_FILE = 100_000
 _NAME = re.compile(r"[A-Za-z][\w-]{0,39}")
 
 
-class RubricError(ValueError):
+class RubricError(UsageError):
     """A rubric's file has faults; the message names the file and all of them."""
 
 

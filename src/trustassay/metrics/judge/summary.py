@@ -12,18 +12,26 @@ from numpy.typing import NDArray
 from trustassay.metric import Assessment, Figure, Mean, Share, Summary, Total
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.statistics.agreement import (
-    bootstrap_interval,
+    Scale,
+    Weights,
     cohen_kappa,
+    item_interval,
     krippendorff_alpha,
     percent_agreement,
 )
-from trustassay.statistics.intervals import FEWEST_FOR_MEANS, t_interval, too_few
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.intervals import (
+    FEWEST_FOR_MEANS,
+    Interval,
+    bounded_interval,
+    too_few_units,
+    unit_mean,
+)
 from trustassay.summaries import summarised
 
-__all__ = ["ENTAILER_FIGURES", "figures_of", "summarise"]
+__all__ = ["ENTAILER_FIGURES", "figures_of", "severity_interval", "summarise"]
 
 Floats = NDArray[np.float64]
+Units = NDArray[np.int64]
 MOST_DRAWN = 60
 """Answers whose votes are drawn, the first ones."""
 SAME = "all levels are the same, or there are none to compare"
@@ -129,12 +137,12 @@ def _cell(expected: str, judged: str) -> str:
     return f"expected {expected}, judged {judged}"
 
 
-def summarise(
-    metric: JudgeOptions, assessments: Collection[Assessment], *, seed: int = 0
-) -> Summary:
+def summarise(metric: JudgeOptions, assessments: Collection[Assessment]) -> Summary:
     """Return the figures over the judged answers, read once and in order."""
     expected: list[tuple[float, float]] = []
     panels: list[dict[str, tuple[float, float]]] = []
+    expected_units: list[int] = []
+    panel_units: list[int] = []
 
     drawn: list[list[Any]] = []
 
@@ -142,10 +150,13 @@ def summarise(
         for one in assessments:
             if one.error is None and len(drawn) < MOST_DRAWN and metric.by == "model":
                 drawn.append(_drawn(metric, one))
+            unit = -1 if one.unit is None else one.unit
             if one.error is None and "expected_place" in one.parts:
                 expected.append((one.parts["expected_place"], one.parts["level_place"]))
+                expected_units.append(unit)
             if one.error is None and (panel := _panel(one.parts)):
                 panels.append(panel)
+                panel_units.append(unit)
             yield one
 
     figures = metric.figures
@@ -159,8 +170,8 @@ def summarise(
         values, found.intervals, found.without_interval, found.support, found.not_applicable
     )
     if metric.by == "model":
-        _compare(extra, metric, expected, seed)
-        _compare_judges(extra, metric, panels, seed)
+        _compare(extra, metric, expected, np.array(expected_units, dtype=np.int64))
+        _compare_judges(extra, metric, panels, np.array(panel_units, dtype=np.int64))
     return Summary(
         {
             key: values[key]
@@ -246,7 +257,7 @@ class _Extra:
 
 
 def _compare(
-    extra: _Extra, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], seed: int
+    extra: _Extra, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], units: Units
 ) -> None:
     """Add how the judged levels agree with the expected ones, where some were."""
     if not pairs:
@@ -256,7 +267,6 @@ def _compare(
     table = np.array(pairs, dtype=int)
     expected, judged = table[:, 0], table[:, 1]
     extra.put("matched", int(np.sum(expected == judged)), n)
-    weights = "quadratic" if scale.ordinal else "none"
     order = np.array([scale.values[label] for label in labels])
     if scale.ordinal:
         extra.put("higher", int(np.sum(order[judged] > order[expected])), n)
@@ -264,14 +274,14 @@ def _compare(
     extra.put("agreement", percent_agreement(expected, judged), n)
     ranks = np.argsort(np.argsort(order, kind="stable")).astype(float)
     known = sorted(set(ranks.tolist()))
+    weights: Weights = "quadratic" if scale.ordinal else "none"
 
-    def kappa(places: NDArray[np.int64]) -> float | None:
-        one, other = ranks[expected[places]], ranks[judged[places]]
-        return cohen_kappa(one, other, weights, known)  # type: ignore[arg-type]
+    def kappa(ratings: Floats, times: Floats) -> float | None:
+        return cohen_kappa(ratings[0], ratings[1], weights, known, times)
 
-    value = kappa(np.arange(n))
-    interval = bootstrap_interval(kappa, n, generator(seed, "judge", "kappa"))
-    extra.put("kappa", value, n, interval)
+    ratings = np.stack([ranks[expected], ranks[judged]])
+    interval = item_interval(kappa, ratings, units, "interval" if scale.ordinal else "nominal")
+    extra.put("kappa", kappa(ratings, np.ones(n)), n, interval)
     for i, one in enumerate(labels):
         for j, other in enumerate(labels):
             if count := int(np.sum((expected == i) & (judged == j))):
@@ -291,25 +301,21 @@ def _compare_judges(
     extra: _Extra,
     metric: JudgeOptions,
     panels: Sequence[Mapping[str, tuple[float, float]]],
-    seed: int,
+    units: Units,
 ) -> None:
     """Add each judge's severity, and how far the judges agree, where there are several."""
     names = list(dict.fromkeys(name for panel in panels for name in panel))[:MOST_JUDGES]
-    whole = [panel for panel in panels if len(panel) == len(names)]
-    for name in names if len(names) > 1 else ():
-        differences = np.array(
-            [panel[name][0] - np.mean([mean for mean, _ in panel.values()]) for panel in whole]
+    whole = np.array([len(panel) == len(names) for panel in panels], dtype=bool)
+    for name in names if len(names) > 1 and whole.any() else ():
+        lower = np.array(
+            [
+                np.mean([mean for mean, _ in panel.values()]) - panel[name][0]
+                for panel, every in zip(panels, whole, strict=True)
+                if every
+            ]
         )
-        if len(differences):
-            key, n = f"severity {name}", len(differences)
-            reason = too_few("answers that all judges rated", n, FEWEST_FOR_MEANS)
-            variance = float(differences.var()) / n
-            extra.put(
-                key,
-                -float(differences.mean()),
-                n,
-                reason or _mirrored(t_interval(float(differences.mean()), variance, n)),
-            )
+        interval = severity_interval(lower, units[whole], metric.scale.range)
+        extra.put(f"severity {name}", float(lower.mean()), len(lower), interval)
     if len(names) < 2:
         return
     order = np.array(list(metric.scale.values.values()))
@@ -320,15 +326,22 @@ def _compare_judges(
         ratings = np.array(
             [[p[name][1] if name in p else math.nan for p in panels] for name in names]
         )
-    scale = "ordinal" if metric.scale.ordinal else "nominal"
+    scale: Scale = "ordinal" if metric.scale.ordinal else "nominal"
 
-    def alpha(places: NDArray[np.int64]) -> float | None:
-        return krippendorff_alpha(ratings[:, places], scale)  # type: ignore[arg-type]
+    def alpha(ratings: Floats, times: Floats) -> float | None:
+        return krippendorff_alpha(ratings, scale, times)
 
-    value = alpha(np.arange(len(panels)))
-    interval = bootstrap_interval(alpha, len(panels), generator(seed, "judge", "alpha"))
+    value = alpha(ratings, np.ones(len(panels)))
+    two = (~np.isnan(ratings)).sum(axis=0) >= 2
+    interval = item_interval(alpha, ratings[:, two], units[two], scale)
     extra.put(f"alpha ({scale}, between judges)", value, len(panels), interval)
 
 
-def _mirrored(interval: tuple[float, float] | None) -> tuple[float, float] | None:
-    return None if interval is None else (-interval[1], -interval[0])
+def severity_interval(
+    lower: Floats, units: Units, ends: tuple[float, float]
+) -> Interval | str | None:
+    """Return the interval of the mean of differences on a scale with these ends."""
+    mean, wide = unit_mean(lower, units), ends[1] - ends[0]
+    count = int((units < 0).sum()) + len(np.unique(units[units >= 0]))
+    reason = too_few_units(len(lower), count, mean.units, FEWEST_FOR_MEANS, "answers")
+    return reason or bounded_interval(mean, (-wide, wide))

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import Any
 
-from trustassay.capabilities import Choice, Message, Models
+from trustassay.capabilities import Choice, Message, Models, repair_turns
 from trustassay.errors import CallError
 from trustassay.metrics.pairwise.maths import CHOICES
 from trustassay.prompts import Prompt, fence
@@ -19,8 +19,6 @@ __all__ = ["Asking", "Verdict", "shipped"]
 
 OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge repeats this in their place."""
-ECHOED = 2000
-"""Characters of an unreadable reply that the judge is shown again."""
 KEPT = 4000
 """Characters of a reply that are kept as evidence; the whole one is among the calls."""
 NAMES_NONE = "Your reply names no letter, or more than one."
@@ -88,11 +86,7 @@ class Asking:
         said = found.reply if found else ""
         repair = shipped("repair")
         words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
-        if said.strip():
-            turns = [Message("user", prompt), Message("assistant", said[:ECHOED])]
-            turns.append(Message("user", words))
-        else:  # two turns of one side are refused by some
-            turns = [Message("user", f"{prompt}\n\n{words}")]
+        turns = repair_turns(prompt, said, words)
         again = await self._reply(turns, f"pairwise-{repair.name}", expected)
         if again is None or again.index is None:  # the first reply says more of what is wrong
             return Verdict(order, None, said or (again.reply if again else ""), 2)

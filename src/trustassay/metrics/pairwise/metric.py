@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary
+from trustassay.errors import AssessmentError, UsageError
+from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary, directions
 from trustassay.metrics.pairwise.asking import Asking, Verdict, shipped
 from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
 from trustassay.metrics.pairwise.summary import FIGURES, summarise
@@ -49,6 +49,7 @@ class Pairwise(Metric):
 
     name: ClassVar[str] = "pairwise"
     title: ClassVar[str] = "Preferred to another answer (win rate)"
+    part_directions = directions(neither="first swapped equal")
     verdicts: ClassVar[Sequence[str]] = ("win", "unsure", "inconsistent", "unreadable", "loss")
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     evidence_template: ClassVar[str] = "evidence.html.jinja"
@@ -59,9 +60,9 @@ class Pairwise(Metric):
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
-            raise ValueError(f"max_tokens: expected 1 or more, got {self.max_tokens}")
+            raise UsageError(f"max_tokens: expected 1 or more, got {self.max_tokens}")
         if self.temperature is not None and self.temperature < 0:
-            raise ValueError("temperature: expected 0 or more, or none")
+            raise UsageError("temperature: expected 0 or more, or none")
         _ = self.template  # a faulty file is to fail here
 
     @cached_property
@@ -120,9 +121,9 @@ class Pairwise(Metric):
             ],
         )
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return the win rate in both conventions, and what the order of the answers did."""
-        return summarise(self, assessments, seed)
+        return summarise(self, assessments)
 
     @property
     def line(self) -> str:

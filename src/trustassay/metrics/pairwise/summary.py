@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+import math
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
 
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.metrics.pairwise import maths
-from trustassay.statistics.intervals import FEWEST, too_few
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
+from trustassay.summaries import units_of
 
-__all__ = ["FIGURES", "summarise"]
+__all__ = ["FIGURES", "Rate", "rates", "summarise"]
 
-_RATES: Mapping[str, tuple[Callable[[Any], Any], str]] = {
-    "win_rate": (maths.win_rate, "questions that were won or lost"),
-    "win_share": (lambda table: maths.shares(table)[..., 0], "questions"),
-    "loss_share": (lambda table: maths.shares(table)[..., 1], "questions"),
-    "tie_share": (lambda table: maths.shares(table)[..., 2], "questions"),
-    "first_chosen": (maths.first_chosen, "questions with a choice"),
+_BEHIND = {
+    "win_rate": "questions that were won or lost",
+    "first_chosen": "questions with a choice",
 }
+"""What a rate is of, where not of all questions that were read."""
 
 
 def _figures(*rows: tuple[str, str, str, bool]) -> dict[str, Figure]:
@@ -42,18 +43,19 @@ FIGURES: Mapping[str, Figure] = _figures(
 )
 
 
-def summarise(metric: Metric, assessments: Collection[Assessment], seed: int) -> Summary:
+def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:
     """Return the figures over the questions that were judged, read once."""
     n = failed = equal = 0
-    choices = []
+    sums = RowSums(16)  # the table of each question as a row
     for one in assessments:
         n += 1
         failed += one.error is not None
         if one.error is None:
-            places = (int(one.parts["first"]), int(one.parts["swapped"]))
-            choices.append((maths.CHOICES[places[0]], maths.CHOICES[places[1]]))
+            row = np.zeros((1, 16))
+            row[0, 4 * int(one.parts["first"]) + int(one.parts["swapped"])] = 1
+            sums.add(row, units_of([one]))
             equal += int(one.parts["equal"])
-    table = maths.counted(choices)
+    table = sums.total.reshape(4, 4)
     counts = maths.outcomes(table)
     values: dict[str, float | int | None] = {
         "wins": counts["win"],
@@ -65,34 +67,49 @@ def summarise(metric: Metric, assessments: Collection[Assessment], seed: int) ->
         "second_both": int(table[1, 1]),
         "equal": equal,
     }
-    decided = counts["win"] + counts["loss"]
-    read = int(table[:3, :3].sum())
-    with_choice = int(table.sum() - table[2:, 2:].sum())
-    support = dict.fromkeys(values, int(table.sum()))
-    support |= {"win_rate": decided, "first_chosen": with_choice}
-    support |= dict.fromkeys(("win_share", "loss_share", "tie_share"), read)
-    intervals: dict[str, tuple[float, float]] = {}
-    without: dict[str, str] = {}
-    missing: dict[str, str] = {}
-    for key, (figure, what) in _RATES.items():
-        if not support[key]:
-            values[key] = None
-            missing[key] = f"no {what}"
-            continue
-        values[key] = float(figure(table))
-        if reason := too_few(what, support[key], FEWEST):
-            without[key] = reason
-        elif found := maths.interval(figure, table, generator(seed, "pairwise", key)):
-            intervals[key] = found
-        else:
-            without[key] = "every question says the same"
+    found = rates(sums)
+    values |= {key: one.value for key, one in found.items()}
     return Summary(
         {key: values[key] for key in FIGURES},
         n,
         failed,
-        intervals,
-        support,
-        missing,
+        {key: one.interval for key, one in found.items() if one.interval},
+        {key: found[key].support if key in found else sums.n for key in FIGURES},
+        {key: one.why for key, one in found.items() if one.value is None},
         metric.settings(),
-        without,
+        {key: one.why for key, one in found.items() if one.value is not None and one.why},
+        units={key: one.units for key, one in found.items() if one.units < one.support},
     )
+
+
+class Rate(NamedTuple):
+    """A rate in percent, ``None`` if nothing is behind it; its interval, and why it has none.
+
+    support: the questions behind it, or answers to them; units: of these, independent ones.
+    """
+
+    value: float | None
+    interval: Interval | None
+    why: str
+    support: int
+    units: int
+
+
+def rates(sums: RowSums) -> dict[str, Rate]:
+    """Return :data:`~trustassay.metrics.pairwise.maths.RATES` of the sums of questions' tables."""
+    return {key: _rate(key, sums) for key in maths.RATES}
+
+
+def _rate(key: str, sums: RowSums) -> Rate:
+    above, below = (one.ravel() for one in maths.RATES[key])
+    behind, what = below > 0, _BEHIND.get(key, "questions")
+    support = int(sums.total[behind].sum())
+    if not support:
+        return Rate(None, None, f"no {what}", 0, 0)
+    value = maths.rate(key, sums.total.reshape(4, 4))
+    units = int(sums.alone[behind].sum() + (sums.several[:, behind] > 0).any(axis=1).sum())
+    mean = sums.ratio(above, below)
+    if reason := too_few(what, min(units, math.floor(mean.units + 1e-9)), FEWEST):
+        return Rate(value, None, reason, support, units)
+    low, high = mean_interval(*mean)
+    return Rate(value, (100 * low, 100 * high), "", support, units)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self, get_args
 
-from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.errors import BackendError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import (
     Assessment,
     Context,
@@ -20,6 +20,7 @@ from trustassay.metric import (
     Metric,
     Need,
     Summary,
+    directions,
 )
 from trustassay.metrics.reference import lexical, maths
 from trustassay.metrics.reference.lexical import Recipe
@@ -28,6 +29,7 @@ from trustassay.metrics.reference.models import JUDGE, Likelihoods, bertscore, p
 from trustassay.metrics.reference.parts import FORMS, LEXICAL, PARTS, Part, selected
 from trustassay.metrics.reference.view import view_of
 from trustassay.sample import Problem, Sample
+from trustassay.texts import TextWork
 from trustassay.views import View
 
 __all__ = ["Reference"]
@@ -62,6 +64,7 @@ class Reference(Metric):
 
     name: ClassVar[str] = "reference"
     title: ClassVar[str] = "Likeness to the gold answers"
+    part_directions = directions(higher=" ".join(PARTS))
     evidence_template: ClassVar[str] = "evidence.html.jinja"
 
     parts: str = AUTO
@@ -80,11 +83,11 @@ class Reference(Metric):
         if self.score is not None and self.score not in PARTS:
             raise UnknownNameError(did_you_mean("part of reference", self.score, PARTS))
         if self.score in self.left_out:
-            raise ValueError(f"score: {self.score} is left out (without={self.without})")
+            raise UsageError(f"score: {self.score} is left out (without={self.without})")
         if not self.chosen:
-            raise ValueError("parts: none is left")
+            raise UsageError("parts: none is left")
         if self.passages < 1:
-            raise ValueError("passages: expected 1 or more")
+            raise UsageError("passages: expected 1 or more")
         if self.prompts is not None:
             for form in FORMS:
                 prompt_of(form, self.prompts)
@@ -189,10 +192,12 @@ class Reference(Metric):
         """Compute the parts; the score's value against each gold answer is the evidence."""
         sample, models = context.sample, context.models
         answer, golds = sample.response or "", golds_of(sample)
+        pairs = len(answer.split()) * sum(len(gold.split()) for gold in golds)
+        context.limits.count("pairs of words of an answer and a gold answer", pairs)
         by_models = await self._by_models(sample, models, golds)
-        found = lexical.lexical_parts(
-            self.chosen, answer, golds, sample.question, self.aggregate, self.recipe
-        )
+        work = TextWork.on(sample)
+        given = answer, golds, sample.question, self.aggregate, self.recipe
+        found = await work(lexical.lexical_parts, self.chosen, *given)
         found |= {
             name: maths.aggregated(values, self.aggregate) for name, values in by_models.items()
         }
@@ -200,9 +205,9 @@ class Reference(Metric):
         part = self.scored
         value = parts[part.name]
         score = value if part.bounds else math.exp(value)
-        rows = by_models.get(part.name) or lexical.per_gold(
-            [part.name], answer, golds, sample.question, self.aggregate, self.recipe
-        ).get(part.name, ())
+        rows = by_models.get(part.name)
+        if not rows:
+            rows = (await work(lexical.per_gold, [part.name], *given)).get(part.name, ())
         evidence: list[dict[str, Any]] = [{"gold": gold} for gold in golds]
         if part.needs_gold:
             for gold, row in zip(evidence, rows, strict=False):  # the first alone may have one

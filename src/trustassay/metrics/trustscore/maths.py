@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from trustassay.verdicts import Verdict
 
-__all__ = ["TABLE", "mean", "trust_ov", "weakest"]
+__all__ = ["TABLE", "bounds", "mean", "trust_ov", "weakest"]
 
 TABLE: Mapping[tuple[Verdict, bool], float] = {
     ("support", True): 1.0,
@@ -22,6 +22,11 @@ TABLE: Mapping[tuple[Verdict, bool], float] = {
 def trust_ov(verdict: Verdict, *, consistent: bool) -> float:
     """Return Trust_OV, 0 to 1, of an answer (Zheng et al. 2024, Table 3)."""
     return TABLE[verdict, consistent]
+
+
+def bounds(verdict: Verdict) -> tuple[float, float]:
+    """Return the least and the largest Trust_OV of an answer of which only the facts are known."""
+    return TABLE[verdict, False], TABLE[verdict, True]
 
 
 def mean(scores: Sequence[float]) -> float | None:

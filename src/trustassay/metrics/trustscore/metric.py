@@ -9,21 +9,36 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, cast
 
-from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need, Pool, Share
+from trustassay.errors import AssessmentError, UsageError
+from trustassay.metric import (
+    Assessment,
+    Context,
+    Direction,
+    Figure,
+    Mean,
+    Metric,
+    Need,
+    Pool,
+    Share,
+    directions,
+)
 from trustassay.metrics.consistency import Consistency
 from trustassay.metrics.consistency.options import ConsistencyOptions
+from trustassay.metrics.consistency.summary import BOUNDS
 from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.maths import Rule
 from trustassay.metrics.grounding.sentences import splitter, statements
 from trustassay.metrics.trustscore import maths
 from trustassay.metrics.trustscore.view import problem_in, view_of
 from trustassay.sample import Problem, Sample
+from trustassay.texts import TextWork
 from trustassay.verdicts import Verdict
 from trustassay.views import View
 
 __all__ = ["TrustScore"]
 
+_BOUNDS = ("lowest", "highest", "open")
+"""Parts that the whole score has its own of."""
 _KEPT = {True: "consistent", False: "inconsistent"}
 _SHARES = {
     ("support", True): "answers that the facts support and the model keeps to",
@@ -58,6 +73,17 @@ class TrustScore(ConsistencyOptions):
     """
 
     name: ClassVar[str] = "trustscore"
+    part_directions: ClassVar[Mapping[str, Direction]] = {
+        **directions(
+            higher="weakest",
+            neither="assessable claims claims_assessable unparsed lowest highest open",
+        ),
+        **{
+            f"{metric.name}_{part}": direction
+            for metric in (FactCheck, Consistency)
+            for part, direction in metric.part_directions.items()
+        },
+    }
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     verdicts: ClassVar[Sequence[str]] = tuple(_verdict(*key) for key in maths.TABLE)
 
@@ -77,10 +103,10 @@ class TrustScore(ConsistencyOptions):
         splitter(self.splitter)
         try:
             _ = self.consistency, self.factcheck
-        except ValueError as error:
+        except UsageError as error:
             raise type(error)(f"of the fact check: {error}") from None
         if self.claims and self.takes("given"):
-            raise ValueError(
+            raise UsageError(
                 "sources: given are wrong answers, and no distractors of single claims"
             )
 
@@ -119,12 +145,20 @@ class TrustScore(ConsistencyOptions):
         """The mean, and the shares of the six verdicts; of claims, also the weakest one's."""
         found = [
             Figure("mean", "mean score, Trust_OV", "", headline=True, statistic=Mean()),
+            *BOUNDS,
             Figure(
                 "assessable",
                 "share of answers of which both parts could be assessed",
                 "",
                 headline=True,
                 statistic=Mean("assessable", (0.0, 1.0)),
+            ),
+            Figure(
+                "unparsed",
+                "share of an answer's choices whose reply names no option",
+                "",
+                headline=True,
+                statistic=Mean("unparsed", (0.0, 1.0)),
             ),
         ]
         if self.claims:
@@ -174,7 +208,10 @@ class TrustScore(ConsistencyOptions):
         sample = context.sample
         if not sample.answered:
             raise AssessmentError("the response is blank", "empty")
-        answers = self._claims(sample) if self.claims else [sample]
+        answers = [sample]
+        if self.claims:
+            answers = await TextWork.on(sample)(self._claims, sample)
+            context.limits.count("statements", len(answers))
         rows = [await self._row(replace(context, sample=answer)) for answer in answers]
         return self._whole(sample, rows) if self.claims else self._single(sample, rows[0])
 
@@ -208,22 +245,27 @@ class TrustScore(ConsistencyOptions):
             "factcheck": _told(facts),
             "consistency": None if kept is None else _told(kept),
         }
+        verdict = cast("Verdict | None", facts.verdict)
         for part in (facts, kept):
             if part is not None and part.verdict is None:
+                left_open = verdict and kept is not None and kept.parts.get("checks")
+                row |= {"bounds": [*maths.bounds(verdict)]} if verdict and left_open else {}
                 return row | {"reason": f"{part.metric} is {_not_assessable(part)}"}
-        assert kept is not None
-        verdict, consistent = cast(Verdict, facts.verdict), kept.verdict == "consistent"
+        assert kept is not None and verdict is not None
+        consistent = kept.verdict == "consistent"
+        score = maths.trust_ov(verdict, consistent=consistent)
         return row | {
-            "score": maths.trust_ov(verdict, consistent=consistent),
+            "score": score,
+            "bounds": [score, score],
             "verdict": _verdict(verdict, consistent),
             "reason": f"{facts.reason}; {kept.reason}",
         }
 
     def _single(self, sample: Sample, row: Mapping[str, Any]) -> Assessment:
-        parts = {"assessable": float(row["score"] is not None)}
+        parts = {"assessable": float(row["score"] is not None), **_left_open([row])}
         for name in ("factcheck", "consistency"):
             told = row[name] or {"parts": {}}
-            parts |= {f"{name}_{key}": value for key, value in told["parts"].items()}
+            parts |= {f"{name}_{k}": v for k, v in told["parts"].items() if k not in _BOUNDS}
         return Assessment(
             sample.id,
             self.name,
@@ -242,6 +284,7 @@ class TrustScore(ConsistencyOptions):
             "assessable": float(bool(known)),
             "claims": float(len(rows)),
             "claims_assessable": float(len(known)),
+            **_left_open(rows),
         }
         if place is None:
             reason = f"not assessable: of {len(rows)} claims none is; {rows[0]['reason']}"
@@ -289,6 +332,21 @@ def _told(part: Assessment) -> dict[str, Any]:
         "parts": dict(part.parts),
         "evidence": list(part.evidence),
     }
+
+
+def _left_open(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return between which scores an answer lies, of one row or of its claims' rows, and the share
+    of its choices that cannot be read; nothing where nothing was chosen.
+    """
+    found: dict[str, float] = {}
+    if ends := [row["bounds"] for row in rows if "bounds" in row]:
+        low, high = (sum(column) / len(ends) for column in zip(*ends, strict=True))
+        left = any(row["score"] is None for row in rows if "bounds" in row)
+        found |= {"lowest": low, "highest": high, "open": float(left)}
+    kept = [row["consistency"]["parts"] for row in rows if row["consistency"]]
+    if checks := sum(parts.get("checks", 0) for parts in kept):
+        found["unparsed"] = sum(parts.get("unparsed", 0) for parts in kept) / checks
+    return found
 
 
 def _not_assessable(part: Assessment) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trustassay.errors import UsageError
 from trustassay.statistics.randomness import generator
 
 __all__ = [
@@ -51,7 +52,7 @@ def drawn_per_group(groups: Sequence[Hashable], number: int, seed: int) -> list[
     if len(members[smallest]) < number:
         named = smallest if isinstance(smallest, tuple) else (smallest,)
         name = ", ".join(repr(str(part)[:40]) for part in named if part)
-        raise ValueError(
+        raise UsageError(
             f"--per-group {number}: the smallest group{f' ({name})' if name else ''} has "
             f"{len(members[smallest]):,}; expected a number up to that"
         )

@@ -13,6 +13,7 @@ from typing import Any
 
 from trustassay.data.formats import InputError
 from trustassay.data.journal import ACTION, START
+from trustassay.errors import UsageError
 from trustassay.metrics.judge.rubric import Rubric
 from trustassay.workflows.annotate.items import (
     Item,
@@ -29,20 +30,20 @@ from trustassay.workflows.annotate.plan import (
     steps,
     steps_in_order,
 )
+from trustassay.workflows.annotate.scales import Scale
 from trustassay.workflows.label.plan_file import LabelPlan
 
-__all__ = ["AnnotateOptions", "Choice", "Project", "open_project"]
+__all__ = ["AnnotateOptions", "Project", "open_project"]
 
 NAME = re.compile(r"[\w-][\w.-]{,39}")
-KEYS = "1234567890qwertyiopd"
-"""Keys of levels that are not single digits: none is the key of another action."""
 
 
 @dataclass(frozen=True)
 class AnnotateOptions:
     """What raters see, and who rates what.
 
-    raters: their names. rubric: what a level means; of pairs the guide to the choice, or none.
+    raters: their names. rubrics: what is rated of each answer, and what a level means; of pairs
+        the guide to the choice, or none.
     gold: show the gold answers; ``None``: where the rubric cannot do without.
     together: all answers to a question are shown together.
     double: share of the answers (of the questions where they are shown together) that all raters
@@ -53,7 +54,7 @@ class AnnotateOptions:
     """
 
     raters: Sequence[str]
-    rubric: Rubric | None
+    rubrics: Sequence[Rubric]
     gold: bool | None = None
     together: bool = False
     double: float = 1.0
@@ -66,38 +67,30 @@ class AnnotateOptions:
     def __post_init__(self) -> None:
         for name in self.raters:
             if not NAME.fullmatch(name):
-                raise ValueError(
+                raise UsageError(
                     "--rater: expected up to 40 letters, digits, _, - and . (not first), got "
                     f"{name[:50]!r}"
                 )
         if not self.raters:
-            raise ValueError("expected a --rater; give it once for each person")
+            raise UsageError("expected a --rater; give it once for each person")
         if len({name.casefold() for name in self.raters}) < len(self.raters):
-            raise ValueError(f"--rater: two have the same name ({', '.join(self.raters)})")
+            raise UsageError(f"--rater: two have the same name ({', '.join(self.raters)})")
+        names = [rubric.name for rubric in self.rubrics]
+        if len(set(names)) < len(names):
+            raise UsageError(f"--rubric: two have the same name ({', '.join(names)})")
         if self.plan is not None and (self.again or self.per_group):
             option = "--again" if self.again else "--per-group"
-            raise ValueError(f"{option}: the plan says what is rated in which order; leave it out")
+            raise UsageError(f"{option}: the plan says what is rated in which order; leave it out")
         for option, share in (("--double", self.double), ("--again", self.again)):
             if not 0 <= share <= 1:
-                raise ValueError(f"{option}: expected a share from 0 to 1, got {share:g}")
+                raise UsageError(f"{option}: expected a share from 0 to 1, got {share:g}")
 
     @property
     def shows_gold(self) -> bool:
         """Whether raters see the gold answers."""
         if self.gold is not None:
             return self.gold
-        return self.rubric is not None and "gold" in self.rubric.shows
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a rater can choose: the ``value`` that is stored, and the keys that choose it."""
-
-    value: str
-    label: str
-    keys: tuple[str, ...]
-    name: str = ""
-    means: str = ""
+        return any("gold" in rubric.shows for rubric in self.rubrics)
 
 
 @dataclass(frozen=True)
@@ -114,30 +107,9 @@ class Project:
         return self.material.items
 
     @cached_property
-    def choices(self) -> tuple[Choice, ...]:
-        """What a rater chooses from: the levels, the highest first; of a pair the sides."""
-        rubric = self.options.rubric
-        if self.pairs:
-            return (
-                Choice("first", "First", ("ArrowLeft", "1"), means="the first is better"),
-                Choice("tie", "Tie", ("t", "0"), means="neither is better"),
-                Choice("second", "Second", ("ArrowRight", "2"), means="the second is better"),
-            )
-        assert rubric is not None, "only pairs go without a rubric"
-        levels = list(rubric.levels)
-        if rubric.ordinal:
-            levels.sort(key=lambda level: -level.value)
-        digits = all(level.label.isdigit() and len(level.label) == 1 for level in levels)
-        return tuple(
-            Choice(
-                level.label,
-                level.label,
-                (level.label if digits else KEYS[place],),
-                level.name,
-                level.means,
-            )
-            for place, level in enumerate(levels)
-        )
+    def scales(self) -> tuple[Scale, ...]:
+        """What is rated of each answer, one or more: a scale for each rubric."""
+        return tuple(Scale(rubric, self.pairs) for rubric in self.options.rubrics or (None,))
 
     @cached_property
     def pages(self) -> list[tuple[int, ...]]:
@@ -182,11 +154,10 @@ class Project:
     @property
     def start(self) -> dict[str, Any]:
         """The first line of the file of ratings: what has to be the same to go on with it."""
-        options, rubric = self.options, self.options.rubric
+        options, scales = self.options, self.scales
         line: dict[str, Any] = {
             ACTION: START,
             "input": self.material.sha256[:16],
-            "rubric": f"{rubric.name}/{rubric.version}" if rubric else None,
             "pairs": self.pairs,
             "together": options.together,
             "gold": options.shows_gold,
@@ -194,14 +165,15 @@ class Project:
             "again": options.again,
             "per_group": options.per_group,
             "seed": options.seed,
-            "choices": [choice.value for choice in self.choices],
         }
+        if len(scales) == 1:
+            line |= scales[0].facts
+        else:
+            line["rubrics"] = {scale.name: scale.facts for scale in scales}
         if options.double < 1:  # where answers are divided, who takes part decides who gets what
             line["raters"] = list(options.raters)
         if options.plan is not None:
             line |= {"plan": options.plan.name, "chances": options.plan.start["chances"]}
-        if rubric is not None and not self.pairs and rubric.ordinal and not rubric.numeric:
-            line["levels"] = sorted(rubric.values, key=rubric.values.__getitem__)
         return line
 
     def row_key(self, rater: str, step: int) -> str:
@@ -210,21 +182,6 @@ class Project:
         """
         text = json.dumps([self.start, rater, step], sort_keys=True)
         return "k" + hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-
-    def stored(self, step: Step, choice: str) -> str | int:
-        """Return how a choice is stored: a number, a word, or of a pair ``a``, ``b``, ``tie``."""
-        if self.pairs:
-            if choice == "tie":
-                return choice
-            return "a" if (choice == "first") != step.swapped else "b"
-        rubric = self.options.rubric
-        return int(choice) if rubric is not None and rubric.numeric else choice
-
-    def choice_of(self, step: Step, stored: object) -> str | None:
-        """Return the choice that is stored as ``stored``; ``None`` where none is."""
-        return next(
-            (one.value for one in self.choices if self.stored(step, one.value) == stored), None
-        )
 
 
 def _planned_pages(
@@ -256,23 +213,28 @@ def open_project(
         BadInputError, InputError, RunFolderError: the input cannot be read.
     """
     if (source is None) == (pairs is None):
-        raise ValueError("expected either a file or a run to rate, or two with --pairs")
+        raise UsageError("expected either a file or a run to rate, or two with --pairs")
     if pairs is not None and options.plan is not None:
-        raise ValueError("--plan: names answers of one input; expected no --pairs")
+        raise UsageError("--plan: names answers of one input; expected no --pairs")
+    if pairs is None and not options.rubrics:
+        raise UsageError("expected a --rubric")
+    if pairs is not None and len(options.rubrics) > 1:
+        raise UsageError("--rubric: is the guide to the choice in a pair; expected one at most")
     if pairs is not None and options.together:
-        raise ValueError("--together: a pair is shown together anyway; leave it out")
+        raise UsageError("--together: a pair is shown together anyway; leave it out")
     material = side_by_side(*pairs, options.reading) if pairs else _one_by_one(source, options)
     project = Project(options, material, pairs is not None)
     if options.plan is not None and not project.pages:
         raise InputError(f"{options.plan.path}: names no answer of {source}; name its run")
     if options.shows_gold and not any(item.golds for item in project.items):
-        why = "--gold" if options.gold else f"the rubric {options.rubric and options.rubric.name}"
-        raise ValueError(
+        guided = next((one.name for one in options.rubrics if "gold" in one.shows), "")
+        why = "--gold" if options.gold else f"the rubric {guided}"
+        raise UsageError(
             f"{why}: shows gold answers, and no sample has one in `answers` or `claims`; take "
             "another --rubric, or --no-gold"
         )
     if empty := [rater for rater, asked in project.steps.items() if not asked]:
-        raise ValueError(f"{', '.join(empty)}: nothing is left to rate; fewer raters will do")
+        raise UsageError(f"{', '.join(empty)}: nothing is left to rate; fewer raters will do")
     return project
 
 

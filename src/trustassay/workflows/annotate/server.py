@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -17,14 +18,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.files import is_full
 from trustassay.workflows.annotate.links import Links
-from trustassay.workflows.annotate.pages import asset, page
+from trustassay.workflows.annotate.pages import asset, list_page, page
 from trustassay.workflows.annotate.session import NotOfferedError, RaterState, Session
+from trustassay.workflows.annotate.tabs import Tabs
 
 __all__ = ["application", "serve"]
 
 LARGEST_BODY = 64 * 1024
 """Bytes of a request; a note has at most 2,000 characters."""
 GRACE_S = 3
+NUMBER = re.compile("[0-9]{1,9}")
+LONGEST_TAB = 64
+ELSEWHERE = "this rater is already rating in another tab."
 ASSETS = {"annotate.css": "text/css", "annotate.js": "text/javascript"}
 HEADERS = {
     "content-security-policy": (
@@ -45,8 +50,10 @@ Tell = Callable[[str], None]
 def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
     """Return the ASGI application that shows and stores ratings.
 
-    ``/TOKEN`` is a rater's page; ``/TOKEN/rate``, ``skip``, ``undo`` and ``reopen`` take forms.
+    ``/TOKEN`` is a rater's page, ``/TOKEN/ratings`` the list of what is rated; ``/TOKEN/rate``,
+    ``skip``, ``undo``, ``reopen`` and ``tab`` take forms.
     """
+    tabs = Tabs()
 
     def who(request: Request) -> RaterState:
         rater = links.rater(request.path_params["token"])
@@ -55,15 +62,36 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
         return session.raters[rater]
 
     async def shown(request: Request) -> Response:
-        token = request.path_params["token"]
-        return HTMLResponse(page(session.project, who(request), token))
+        rater, token = who(request), request.path_params["token"]
+        if "step" not in request.query_params:
+            return HTMLResponse(page(session.project, rater, token))
+        texts = [request.query_params.get(name, "0") for name in ("step", "scale")]
+        step, scale = (int(text) if NUMBER.fullmatch(text) else -1 for text in texts)
+        known = any(one in rater.done for one in rater.ratings(step))
+        if not (known and 0 <= scale < rater.scales):
+            return RedirectResponse(f"/{token}", 303)  # it was taken back, or never shown
+        return HTMLResponse(page(session.project, rater, token, step, scale))
+
+    async def listed(request: Request) -> Response:
+        return HTMLResponse(list_page(session.project, who(request), request.path_params["token"]))
+
+    async def tab(request: Request) -> Response:
+        rater, fields = who(request), await _fields(request)
+        name = fields.get("tab", "")[:LONGEST_TAB]
+        if "leave" in fields:
+            tabs.leave(rater.name, name)
+        elif not tabs.claim(rater.name, name, take="take" in fields):
+            return PlainTextResponse(ELSEWHERE, 409)
+        return Response(status_code=204)
 
     def acts(act: Act) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            rater = who(request)
+            rater, fields = who(request), await _fields(request)
+            if not tabs.claim(rater.name, fields.get("tab", "")[:LONGEST_TAB]):
+                return PlainTextResponse(ELSEWHERE, 409)
             open_before = rater.current is not None
             try:
-                await act(rater.name, await _fields(request))
+                await act(rater.name, fields)
             except NotOfferedError as error:
                 return PlainTextResponse(str(error), 400)
             except OSError as error:
@@ -73,9 +101,34 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
             if open_before and rater.current is None:
                 skipped = f", {len(rater.skipped):,} skipped" if rater.skipped else ""
                 tell(f"{rater.name} is at the end: {rater.rated:,} rated{skipped}")
-            return RedirectResponse(f"/{request.path_params['token']}", 303)
+            return RedirectResponse(f"/{request.path_params['token']}{after(rater, fields)}", 303)
 
         return endpoint
+
+    def after(rater: RaterState, fields: Fields) -> str:
+        """Return where a request leads: of an answer that was gone back to, to its next scale."""
+        if "again" not in fields or "choice" not in fields:
+            return ""
+        scale = session.offered(fields["choice"])[0] + 1
+        return f"?step={fields['step']}&scale={scale}" if scale < rater.scales else ""
+
+    async def failed(_request: Request, error: Exception) -> Response:
+        tell(f"a request failed: {type(error).__name__}")  # its words may quote an answer
+        return PlainTextResponse("the server failed.", 500)
+
+    routes = [Route(f"/{name}", _file) for name in ASSETS]
+    routes += [Route("/{token}", shown), Route("/{token}/ratings", listed)]
+    routes.append(Route("/{token}/tab", tab, methods=["POST"]))
+    for name, act in _acts(session).items():
+        routes.append(Route(f"/{{token}}/{name}", acts(act), methods=["POST"]))
+    handlers: Any = {HTTPException: _nothing, Exception: failed}
+    found = Starlette(routes=routes, exception_handlers=handlers)
+    found.router.redirect_slashes = False
+    return _with_headers(found)
+
+
+def _acts(session: Session) -> dict[str, Act]:
+    """Return what a rater can do, by the name under which a form is sent."""
 
     async def rate(rater: str, fields: Fields) -> None:
         step = _number(fields, "step")
@@ -90,26 +143,17 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
     async def reopen(rater: str, _fields: Fields) -> None:
         await session.reopen(rater)
 
-    async def file(request: Request) -> Response:
-        name = request.url.path.removeprefix("/")
-        return Response(asset(name), media_type=ASSETS[name])
+    return {"rate": rate, "skip": skip, "undo": undo, "reopen": reopen}
 
-    async def failed(_request: Request, error: Exception) -> Response:
-        tell(f"a request failed: {type(error).__name__}")  # its words may quote an answer
-        return PlainTextResponse("the server failed.", 500)
 
-    async def nothing(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return PlainTextResponse("", error.status_code)
+async def _file(request: Request) -> Response:
+    name = request.url.path.removeprefix("/")
+    return Response(asset(name), media_type=ASSETS[name])
 
-    routes = [Route(f"/{name}", file) for name in ASSETS]
-    routes.append(Route("/{token}", shown))
-    for name, act in (("rate", rate), ("skip", skip), ("undo", undo), ("reopen", reopen)):
-        routes.append(Route(f"/{{token}}/{name}", acts(act), methods=["POST"]))
-    handlers: Any = {HTTPException: nothing, Exception: failed}
-    found = Starlette(routes=routes, exception_handlers=handlers)
-    found.router.redirect_slashes = False
-    return _with_headers(found)
+
+async def _nothing(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return PlainTextResponse("", error.status_code)
 
 
 def _with_headers(application: ASGIApp) -> ASGIApp:
@@ -144,7 +188,7 @@ async def _fields(request: Request) -> Fields:
 
 def _number(fields: Fields, name: str) -> int:
     text = fields.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    if not NUMBER.fullmatch(text):
         raise NotOfferedError(f"{name}: expected a number")
     return int(text)
 

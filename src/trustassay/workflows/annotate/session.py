@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from trustassay.data.journal import ACTION, SKIP, UNDO, Journal
+from trustassay.data.journal import ACTION, RUBRIC, SKIP, UNDO, Journal
 from trustassay.data.reading import InputError
 from trustassay.sample import clean
 from trustassay.workflows.annotate.plan import Step
 from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.ratings_file import RatingsFile
+from trustassay.workflows.annotate.scales import Scale
 
 __all__ = ["NotOfferedError", "RaterState", "Session", "State"]
 
@@ -26,7 +28,7 @@ class NotOfferedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a rater made of a step: the choice, ``None`` where it was skipped, and a note."""
+    """What a rater chose on a scale for a step, ``None`` where it was skipped, and a note."""
 
     choice: str | None
     note: str = ""
@@ -34,47 +36,72 @@ class State:
 
 @dataclass
 class RaterState:
-    """One rater's steps. ``done`` holds those rated and skipped, the latest one last; ``undone``
-    what was taken back, for the note in it.
+    """One rater's steps, and the ratings asked for: ``scales`` of each step, numbered through, so
+    that rating ``r`` is of the step ``r // scales`` on the scale ``r % scales``.
+
+    ``done`` holds those given and skipped, the latest one last; ``undone`` what was taken back, for
+    the note in it.
     """
 
     name: str
     steps: Sequence[Step]
+    scales: int = 1
     done: dict[int, State] = field(default_factory=dict)
     undone: dict[int, State] = field(default_factory=dict)
     _first: int = 0
 
     @property
-    def current(self) -> int | None:
-        """The step to do next: the first one that is open; ``None`` at the end."""
+    def next(self) -> int | None:
+        """The rating to give next: the first one that is open; ``None`` at the end."""
         while self._first in self.done:
             self._first += 1
-        return self._first if self._first < len(self.steps) else None
+        return self._first if self._first < len(self.steps) * self.scales else None
+
+    @property
+    def current(self) -> int | None:
+        """The step to do next; ``None`` at the end."""
+        return None if self.next is None else self.next // self.scales
+
+    def ratings(self, step: int) -> range:
+        """Return the numbers of a step's ratings."""
+        return range(step * self.scales, (step + 1) * self.scales)
+
+    def note(self, step: int) -> str:
+        """Return the note on a step; also of ratings that were taken back."""
+        states = [made.get(one) for made in (self.done, self.undone) for one in self.ratings(step)]
+        return next((state.note for state in reversed(states) if state and state.note), "")
 
     @property
     def last(self) -> int | None:
-        """The step that was done last, which can be undone."""
+        """The rating that was given last, which can be undone."""
         return next(reversed(self.done), None)
 
     @property
+    def finished(self) -> list[int]:
+        """The steps that are rated on all scales or skipped, in order."""
+        counts = Counter(rating // self.scales for rating in self.done)
+        return sorted(step for step, count in counts.items() if count == self.scales)
+
+    @property
     def skipped(self) -> list[int]:
-        """The steps that were skipped, in order."""
-        return sorted(step for step, state in self.done.items() if state.choice is None)
+        """The finished steps that were skipped, on one scale at least, in order."""
+        left = {rating // self.scales for rating, one in self.done.items() if one.choice is None}
+        return [step for step in self.finished if step in left]
 
     @property
     def rated(self) -> int:
-        """How many steps are rated."""
-        return sum(state.choice is not None for state in self.done.values())
+        """How many steps are rated on all scales."""
+        return len(self.finished) - len(self.skipped)
 
-    def set(self, step: int, state: State | None) -> None:
-        """Take note of what was stored for a step; ``None``: it was taken back."""
-        former = self.done.pop(step, None)
+    def set(self, rating: int, state: State | None) -> None:
+        """Take note of what was stored for a rating; ``None``: it was taken back."""
+        former = self.done.pop(rating, None)
         if state is not None:
-            self.done[step] = state
-            self.undone.pop(step, None)
+            self.done[rating] = state
+            self.undone.pop(rating, None)
         elif former is not None:
-            self.undone[step] = former
-            self._first = min(self._first, step)
+            self.undone[rating] = former
+            self._first = min(self._first, rating)
 
 
 class Session:
@@ -87,7 +114,10 @@ class Session:
             InputError: a line of it belongs to nothing that was asked.
         """
         self.project, self._file = project, file
-        self.raters = {name: RaterState(name, steps) for name, steps in project.steps.items()}
+        self.scales = project.scales
+        self.raters = {
+            name: RaterState(name, steps, len(self.scales)) for name, steps in project.steps.items()
+        }
         self._take_up(journal)
 
     def _take_up(self, journal: Journal) -> None:
@@ -98,87 +128,128 @@ class Session:
             for place, step in enumerate(rater.steps)
         }
         known = set(self.raters)
+        scales = {scale.name: place for place, scale in enumerate(self.scales)}
         for where, line in journal.lines:
             rater = line["rater"]
             if rater not in known and "raters" not in self.project.start:
                 continue  # a rater who takes no part this time
-            place = places.get((rater, line["item"], line.get("repeat", 0)))
-            if place is None:
+            step = places.get((rater, line["item"], line.get("repeat", 0)))
+            if step is None:
                 raise InputError(f"{where}: a rating of what {rater[:40]!r} was not asked to rate")
-            self.raters[rater].set(place, self._state(where, rater, place, line))
+            scale = scales.get(str(line.get(RUBRIC))) if len(scales) > 1 else 0
+            if scale is None:
+                raise InputError(
+                    f"{where}: {RUBRIC}: expected one of {', '.join(scales)}, got "
+                    f"{str(line.get(RUBRIC))[:40]!r}"
+                )
+            rating = self.raters[rater].ratings(step)[scale]
+            self.raters[rater].set(rating, self._state(where, rater, rating, line))
 
-    def _state(self, where: str, rater: str, place: int, line: Mapping[str, Any]) -> State | None:
+    def _state(self, where: str, rater: str, rating: int, line: Mapping[str, Any]) -> State | None:
         if line.get(ACTION) == UNDO:
             return None
         note = str(line.get("note") or "")
         if line.get(ACTION) == SKIP:
             return State(None, note)
-        step = self.raters[rater].steps[place]
-        choice = self.project.choice_of(step, line.get("rating"))
+        step, scale = self._asked(rater, rating)
+        choice = scale.choice_of(step, line.get("rating"))
         if choice is None:
             raise InputError(f"{where}: rating: {str(line.get('rating'))[:40]!r} is not on offer")
         return State(choice, note)
 
+    def _asked(self, rater: str, rating: int) -> tuple[Step, Scale]:
+        step, scale = divmod(rating, len(self.scales))
+        return self.raters[rater].steps[step], self.scales[scale]
+
+    def offered(self, choice: str) -> tuple[int, str]:
+        """Return the place of a choice's scale, and its value there.
+
+        Raises:
+            NotOfferedError: there is no such choice.
+        """
+        several = len(self.scales) > 1
+        name, _, value = choice.partition("/") if several else (self.scales[0].name, "", choice)
+        for place, scale in enumerate(self.scales):
+            if scale.name == name and value in {one.value for one in scale.choices}:
+                return place, value
+        raise NotOfferedError("that is not one of the levels")
+
     async def rate(self, rater: str, step: int, choice: str, note: str = "") -> bool:
-        """Store a rating; return whether it was new.
+        """Store a rating; return whether it was new. Of several rubrics ``choice`` names its own:
+        ``truthfulness/4``.
 
         Raises:
             NotOfferedError: there is no such step or choice.
             OSError: it could not be stored; nothing has changed then.
         """
-        if choice not in {one.value for one in self.project.choices}:
-            raise NotOfferedError("that is not one of the levels")
-        return await self._store(rater, step, State(choice, _tidy(note)))
+        scale, value = self.offered(choice)
+        rating = self._ratings(rater, step)[scale]
+        return await self._store(rater, rating, State(value, _tidy(note)))
 
-    async def skip(self, rater: str, step: int, note: str = "") -> bool:
-        """Leave a step without a rating; as :meth:`rate`."""
-        return await self._store(rater, step, State(None, _tidy(note)))
+    async def skip(self, rater: str, step: int, note: str = "") -> None:
+        """Leave a step without the ratings that it has not; without all if it has all. Errors as of
+        :meth:`rate`.
+        """
+        found, ratings = self.raters[rater], self._ratings(rater, step)
+        for rating in [one for one in ratings if one not in found.done] or ratings:
+            await self._store(rater, rating, State(None, _tidy(note)))
 
-    async def undo(self, rater: str, step: int) -> None:
-        """Take back what the rater did last, if that was ``step``; a second request for the same
-        changes nothing.
+    async def undo(self, rater: str, rating: int) -> None:
+        """Take back what the rater did last, if that was ``rating``: one rating, or the skip of a
+        step. A second request for the same changes nothing.
 
         Raises:
             OSError: that could not be stored; nothing has changed then.
         """
-        if self.raters[rater].last == step:
-            await self._take_back(rater, step)
+        found = self.raters[rater]
+        if found.last != rating:
+            return
+        skip = found.done[rating].choice is None
+        for one in found.ratings(rating // found.scales) if skip else (rating,):
+            if one == rating or (one in found.done and found.done[one].choice is None):
+                await self._take_back(rater, one)
 
     async def reopen(self, rater: str) -> None:
         """Ask again for all that the rater skipped; errors as of :meth:`undo`."""
-        for step in self.raters[rater].skipped:
-            await self._take_back(rater, step)
+        done = self.raters[rater].done
+        for rating in sorted(one for one, state in done.items() if state.choice is None):
+            await self._take_back(rater, rating)
 
     async def drain(self) -> None:
         """Wait until everything is on disk that was sent there."""
         await self._file.drain()
 
-    async def _take_back(self, rater: str, step: int) -> None:
-        await self._file.append(self.line(rater, step, State(None), action=UNDO))
-        self.raters[rater].set(step, None)
-
-    async def _store(self, rater: str, step: int, state: State) -> bool:
-        found = self.raters[rater]
-        if not 0 <= step < len(found.steps):
+    def _ratings(self, rater: str, step: int) -> range:
+        if not 0 <= step < len(self.raters[rater].steps):
             raise NotOfferedError("there is no such answer to rate")
-        if found.done.get(step) == state:
+        return self.raters[rater].ratings(step)
+
+    async def _take_back(self, rater: str, rating: int) -> None:
+        await self._file.append(self.line(rater, rating, State(None), action=UNDO))
+        self.raters[rater].set(rating, None)
+
+    async def _store(self, rater: str, rating: int, state: State) -> bool:
+        found = self.raters[rater]
+        if found.done.get(rating) == state:
             return False  # a request that is sent again, since no reply came
-        await self._file.append(self.line(rater, step, state))
-        found.set(step, state)
+        await self._file.append(self.line(rater, rating, state))
+        found.set(rating, state)
         return True
 
     def line(
-        self, rater: str, step: int, state: State, *, action: str | None = None
+        self, rater: str, rating: int, state: State, *, action: str | None = None
     ) -> dict[str, Any]:
         """Return the line that says what a rater did."""
-        asked = self.raters[rater].steps[step]
+        asked, scale = self._asked(rater, rating)
         item = self.project.items[asked.item]
         line: dict[str, Any] = {
             "item": item.id,
             "rater": rater,
-            "rating": None if state.choice is None else self.project.stored(asked, state.choice),
+            "rating": None if state.choice is None else scale.stored(asked, state.choice),
             "repeat": asked.repeat,
         }
+        if len(self.scales) > 1:
+            line[RUBRIC] = scale.name
         if item.model:
             line["model"] = item.model
         if self.project.pairs:

@@ -13,11 +13,13 @@ from trustassay.data.reading import InputError
 from trustassay.files import whole
 from trustassay.workflows.annotate.plan import Step
 from trustassay.workflows.annotate.project import Project
+from trustassay.workflows.annotate.scales import Scale
 from trustassay.workflows.annotate.session import LONGEST_NOTE, Session
 
 __all__ = ["Row", "read_sheet", "sheet_path", "store_rows", "write_sheets"]
 
 KEY, RATING, NOTE = "key", "rating", "note"
+"""Columns; with several rubrics there is a column ``rating RUBRIC`` for each."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """How a cell begins that a spreadsheet would compute."""
 LONGEST_CELL = 2**27
@@ -26,7 +28,7 @@ FAULTS_TOLD = 20
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a sheet that came back with a rating."""
+    """A rating of a sheet that came back. choice: as of :meth:`Session.rate`."""
 
     rater: str
     step: int
@@ -61,7 +63,8 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
             rows.writerow(_header(project))
             for place, step in enumerate(steps):
                 cells = [defused(cell) for cell in _cells(project, step)]
-                rows.writerow([project.row_key(rater, place), "", "", *cells])
+                empty = [""] * (len(_columns(project)) + 1)
+                rows.writerow([project.row_key(rater, place), *empty, *cells])
             text.detach()
     return found
 
@@ -80,7 +83,14 @@ def _header(project: Project) -> list[str]:
     options = project.options
     answers = ["first", "second"] if project.pairs else ["answer"]
     gold = ["gold"] if options.shows_gold else []
-    return [KEY, RATING, NOTE, "question", *answers, *gold, "passages"]
+    return [KEY, *_columns(project), NOTE, "question", *answers, *gold, "passages"]
+
+
+def _columns(project: Project) -> dict[str, Scale]:
+    """Return the columns of ratings, each with its scale."""
+    if len(project.scales) == 1:
+        return {RATING: project.scales[0]}
+    return {f"{RATING} {scale.name}".lower(): scale for scale in project.scales}
 
 
 def _cells(project: Project, step: Step) -> list[str]:
@@ -106,11 +116,13 @@ def read_sheet(project: Project, path: Path) -> list[Row]:
         for rater, steps in project.steps.items()
         for place in range(len(steps))
     }
+    columns = _columns(project)
     found, faults, seen = [], [], set()
-    for number, cells in _rows(path):
+    for number, cells in _rows(path, list(columns)):
         where = f"{path}: row {number}"
-        key, rating = cells[KEY].strip(), cells[RATING].strip()
-        if not rating:
+        key = cells[KEY].strip()
+        given = {name: cells[name].strip() for name in columns if cells[name].strip()}
+        if not given:
             continue
         if key not in known:
             faults.append(
@@ -120,15 +132,19 @@ def read_sheet(project: Project, path: Path) -> list[Row]:
         if key in seen:
             faults.append(f"{where}: {KEY}: {key!r} is rated in an earlier row, too")
         seen.add(key)
-        choice = _choice(project, rating)
-        if choice is None:
-            offered = ", ".join(one.value for one in project.choices)
-            faults.append(f"{where}: {RATING}: expected one of {offered}, got {rating[:40]!r}")
-            continue
         note = _plain(cells.get(NOTE, "").strip())
         if len(note) > LONGEST_NOTE:
             faults.append(f"{where}: {NOTE}: has {len(note):,} characters, of {LONGEST_NOTE:,}")
-        found.append(Row(*known[key], choice, note))
+        for name, rating in given.items():
+            scale = columns[name]
+            choice = scale.choice_named(_plain(rating))
+            if choice is None:
+                offered = ", ".join(one.value for one in scale.choices)
+                faults.append(f"{where}: {name}: expected one of {offered}, got {rating[:40]!r}")
+                continue
+            found.append(
+                Row(*known[key], f"{scale.name}/{choice}" if len(columns) > 1 else choice, note)
+            )
     if faults:
         more = len(faults) - FAULTS_TOLD
         told = "\n".join(faults[:FAULTS_TOLD]) + (f"\n... {more:,} more" if more > 0 else "")
@@ -136,16 +152,7 @@ def read_sheet(project: Project, path: Path) -> list[Row]:
     return found
 
 
-def _choice(project: Project, rating: str) -> str | None:
-    """Return the choice that a cell names: a level, its name, or a number as 4.0."""
-    rubric = project.options.rubric
-    if project.pairs or rubric is None:
-        values = [one.value for one in project.choices]
-        return rating.lower() if rating.lower() in values else None
-    return rubric.label_of(_plain(rating))
-
-
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def _rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the rows with their numbers, as a spreadsheet counts them."""
     csv.field_size_limit(LONGEST_CELL)
     try:
@@ -160,9 +167,10 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     number = 0
     try:
         header = [name.strip().lower() for name in next(rows, [])]
-        if not {KEY, RATING} <= set(header):
+        if not {KEY, *ratings} <= set(header):
+            wanted = " and ".join((KEY, *ratings))
             raise InputError(
-                f"{path}: row 1: expected the columns {KEY} and {RATING}, as --export writes them, "
+                f"{path}: row 1: expected the columns {wanted}, as --export writes them, "
                 f"got {', '.join(header)[:200] or 'nothing'}"
             )
         number = 1

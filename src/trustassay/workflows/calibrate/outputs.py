@@ -15,14 +15,13 @@ from trustassay.runs.calibrated import promise_in_words
 from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.statistics.calibration import reliability_bins
 from trustassay.statistics.curves import kept_means
-from trustassay.workflows.calibrate.calibrating import CALIBRATED, CHANCE, Calibration
+from trustassay.workflows.calibrate.calibrating import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.figures import Estimate
 from trustassay.workflows.study.wording import cell, interval_text
 
 __all__ = ["FIGURES", "PROMISES", "figure_rows", "headline", "promise_rows", "write_page"]
 
 Floats = NDArray[np.float64]
-FIGURES = {"auroc": "AUROC", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
 PROMISES = ("threshold", "accepted", "wrong among them")
 FEWEST_DRAWN = 10
 POINTS = 200
@@ -83,8 +82,9 @@ def write_page(found: Calibration, path: Path) -> None:
     rows = [Row(name, cells) for name, cells in figure_rows(found)]
     kept = [Row(name, cells) for name, cells in promise_rows(made)]
     note = (
-        "95 % intervals from resampled questions. Out of fold: of each answer the probability by a "
-        "calibrator that was fitted without its question."
+        "95 % intervals over questions. Out of fold: of each answer the probability by a "
+        "calibrator that was fitted without its question; such figures have no interval, since the "
+        "folds share their answers."
     )
     section = StudySection(
         f"Probability of being right ({made.label})",

@@ -10,11 +10,12 @@ from typing import Any
 
 from trustassay.calls.backends import Backends
 from trustassay.capabilities import Models
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import BackendError, UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.grounding.text import citation_markers
 from trustassay.runs.intake import Source
+from trustassay.runs.other_language import unread_by
 from trustassay.sample import Sample
 from trustassay.workflows.cite.placing import Uncited, uncited, with_citations
 from trustassay.workflows.cite.support import SUPPORTS, THRESHOLDS, Scores
@@ -44,7 +45,7 @@ class CiteOptions(FileOptions):
         if self.by not in SUPPORTS:
             raise UnknownNameError(did_you_mean("kind of support", self.by, SUPPORTS))
         if self.by != "bm25" and not 0 <= self.lowest <= 1:
-            raise ValueError(f"threshold: expected 0 to 1, got {self.lowest:g}")
+            raise UsageError(f"threshold: expected 0 to 1, got {self.lowest:g}")
 
     @property
     def lowest(self) -> float:
@@ -114,11 +115,13 @@ async def cited_answer(
     refusals, and answers without documents are not changed.
 
     Raises:
-        BackendError: the model that judges support failed.
+        BackendError: the model that judges support failed, or does not read the answer's language.
     """
     sentences = _sentences(sample, options)
     if not sentences:
         return sample, {}
+    if options.by == "entailment" and (words := unread_by("entail", sample, models)):
+        raise BackendError(words)
     hypotheses = [sentence.hypothesis for sentence in sentences]
     scores = await SUPPORTS[options.by](sample.documents or (), hypotheses, models)
     numbers = _numbers(sentences, scores, options.lowest)

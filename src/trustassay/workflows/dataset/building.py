@@ -18,7 +18,7 @@ from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
 from trustassay.calls.limits import Endpoint
 from trustassay.capabilities import Models, Retriever
-from trustassay.errors import UnknownNameError, did_you_mean
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.runs.intake import Source
 from trustassay.sample import Document, Problem, Sample
@@ -60,9 +60,9 @@ class BuildOptions(FileOptions):
         if self.claims not in get_args(Claims):
             raise UnknownNameError(did_you_mean("kind of claims", self.claims, get_args(Claims)))
         if not 1 <= self.documents <= self.candidates:
-            raise ValueError("documents: expected 1 or more, and not more than candidates")
+            raise UsageError("documents: expected 1 or more, and not more than candidates")
         if not 0 < self.threshold < 1:
-            raise ValueError("threshold: expected a probability between 0 and 1")
+            raise UsageError("threshold: expected a probability between 0 and 1")
 
     def settings(self) -> dict[str, Any]:
         """Return what decides the results, as JSON values."""
@@ -111,7 +111,7 @@ def build(
     """
     options = options or BuildOptions()
     if (options.claims == "model") != (model is not None):
-        raise ValueError("claims=model needs a model, and other claims take none")
+        raise UsageError("claims=model needs a model, and other claims take none")
     return run_anywhere(lambda: _build(source, Path(out), retriever, entailer, model, options))
 
 

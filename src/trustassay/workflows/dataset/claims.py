@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib.resources import as_file, files
@@ -12,6 +11,7 @@ from trustassay.errors import UnparsedError
 from trustassay.metrics.grounding.sentences import splitter as sentence_splitter
 from trustassay.metrics.grounding.sentences import statements
 from trustassay.prompts import Prompt
+from trustassay.prose import numbered
 from trustassay.sample import Sample
 
 __all__ = ["CLAIMS_ASKED", "Ask", "ClaimError", "asked_claims", "claims_prompt", "parsed_claims"]
@@ -21,8 +21,6 @@ Ask = Callable[[str], Awaitable[str]]
 """Sends a prompt to a chat model and returns its reply; raises :class:`BackendError`."""
 CLAIMS_ASKED = 3
 """Claims that a model is asked for from one gold answer, as in Song et al. 2025."""
-
-_NUMBERED = re.compile(r"\s*(?:claim|fact)?\s*(\d{1,2})\s*[.):]\s*(.*\S)\s*", re.IGNORECASE)
 
 
 class ClaimError(UnparsedError):
@@ -57,13 +55,13 @@ async def asked_claims(sample: Sample, ask: Ask) -> tuple[str, ...]:
 
 
 def parsed_claims(reply: str) -> tuple[str, ...]:
-    """Read numbered lines: ``1. ...``, ``2) ...``, ``Claim 3: ...``; others are talk around them.
+    """Read lines numbered from 1: ``1. ...``, ``2) ...``, ``Claim 3: ...``; others are talk.
 
     Raises:
         ClaimError: there is no such line.
     """
-    lines = (_NUMBERED.fullmatch(line.replace("**", "")) for line in reply.splitlines())
-    claims = tuple(dict.fromkeys(line[2] for line in lines if line))
+    lines = (line["text"].strip() for line in numbered(reply.replace("**", "")))
+    claims = tuple(dict.fromkeys(filter(None, lines)))
     if not claims:
         shown = " ".join(reply.split())
         raise ClaimError(f"the model's reply has no numbered claims: {shown[:80]!r}")

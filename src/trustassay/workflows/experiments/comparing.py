@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from trustassay.sample import Sample
 from trustassay.workflows.experiments.measuring import Measured, Setup
-from trustassay.workflows.experiments.results import REPLICATES, Cell, Result, Row, shares
+from trustassay.workflows.experiments.results import Cell, Result, Row, shares
 from trustassay.workflows.experiments.variants import scores_of, variants_of
 
 __all__ = ["INTERVALS", "LENGTH", "Scored", "Unit", "outcome_rows", "result_of", "scored_variants"]
 
 Floats = NDArray[np.float64]
 LENGTH = "length: the shorter"
-INTERVALS = f"Intervals: 95 %, of {REPLICATES:,} draws of questions. A tie is no win."
+INTERVALS = "95 % intervals over questions. A tie is no win."
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,20 @@ class Unit:
     """A question with comparisons of its answers, by their places.
 
     first, second: which answer should score higher than which. together: whether all comparisons
-    have to hold; else the share of them counts.
+    have to hold; else the share of them counts. number: of the question, where a column has several
+    units of it.
     """
 
     first: NDArray[np.int64]
     second: NDArray[np.int64]
     together: bool = False
+    number: int = -1
 
     @classmethod
-    def pairs(cls, right: Sequence[int], wrong: Sequence[int]) -> Self:
+    def pairs(cls, right: Sequence[int], wrong: Sequence[int], number: int = -1) -> Self:
         """Every right answer against every wrong one."""
         grid = np.array([(i, j) for i in right for j in wrong], dtype=np.int64)
-        return cls(grid[:, 0], grid[:, 1])
+        return cls(grid[:, 0], grid[:, 1], number=number)
 
     @classmethod
     def highest(cls, best: int, others: Sequence[int]) -> Self:
@@ -89,7 +91,6 @@ def outcome_rows(
     measured: Measured,
     samples: Sequence[Sample],
     columns: Mapping[str, Sequence[Unit]],
-    seed: int,
     tables: Sequence[int],
     chance: Sequence[Cell],
     *,
@@ -98,9 +99,10 @@ def outcome_rows(
     """Return a row for each rule: the share of each column's units that it wins."""
     rules = scored_variants(measured, samples, tables)
     cells: list[list[Cell]] = []
-    for name, units in columns.items():
+    for units in columns.values():
         outcomes = np.array([[unit.outcome(one.scores) for unit in units] for one in rules])
-        cells.append(shares(outcomes[..., 0], outcomes[..., 1], seed, name, count=count))
+        numbers = np.array([unit.number for unit in units], dtype=np.int64)
+        cells.append(shares(outcomes[..., 0], outcomes[..., 1], numbers, count=count))
     rows = [Row("chance", chance, {"rule": "chance"})]
     for place, one in enumerate(rules):
         rows.append(Row(one.name, [column[place] for column in cells], one.about, one.tables))

@@ -24,7 +24,7 @@ from trustassay.metrics.fewl.references import answers_of
 from trustassay.report.experiments import Drawings, bars, boxes
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
-from trustassay.statistics.intervals import FEWEST, t_interval
+from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, bounded_interval, unit_mean
 from trustassay.statistics.ranking import truth_of
 from trustassay.together import all_of
 from trustassay.workflows.experiments.answers import Records, read_records
@@ -95,7 +95,7 @@ class Experts(Metric):
     async def assess(self, context: Context) -> Assessment:
         """Compare; a row of the evidence for each reference that answered."""
         sample = context.sample
-        known = [one for one in answers_of(sample.references) if not one.silent]
+        known = [one for one in answers_of(sample.references, drop=False) if not one.silent]
         rows = await all_of(self._row(sample, one.shown, one.text, context) for one in known)
         if not rows:
             return Assessment(sample.id, self.name, None, reason="no reference answered")
@@ -231,7 +231,9 @@ def _rating(table: Mapping[str, Sequence[float]]) -> Cell:
         return Cell("–", {"by": None})
     values = np.array(table[key])
     mean, n = float(values.mean()), len(values)
-    interval = t_interval(mean, float(values.var()) / n, n) if n >= FEWEST else None
+    bounds = (0.0, 1.0) if key == "nearer_to_right" else None
+    fewest = FEWEST if bounds and np.isin(values, bounds).all() else FEWEST_FOR_MEANS
+    interval = bounded_interval(unit_mean(values), bounds) if n >= fewest else None
     within = f" ({interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
     return Cell(f"{mean:.2f}{within}", {"by": key, "mean": mean, "interval": interval, "n": n})
 

@@ -51,9 +51,7 @@ async def pairs(source: Path, out: Path, setup: Setup, records: Records) -> Resu
     if not columns:
         raise InputError("no question is left with a right and a wrong answer that have scores")
     chance = [Cell("50.0", {"value": 50.0}) for _ in columns]
-    rows = outcome_rows(
-        measured, [one.sample for one in kept], columns, setup.options.seed, PAIRS, chance
-    )
+    rows = outcome_rows(measured, [one.sample for one in kept], columns, PAIRS, chance)
     title = "Right answers that score strictly higher than wrong ones, in %"
     return result_of("fewl-pairs", title, list(columns), rows, measured, setup, [INTERVALS])
 
@@ -88,7 +86,6 @@ async def best(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         measured,
         [one.sample for one in kept],
         columns,
-        setup.options.seed,
         BEST,
         [chance],
         count=True,

@@ -25,7 +25,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.options import RunOptions
 from trustassay.runs.settling import named_models
 from trustassay.sample import Problem, Sample
-from trustassay.statistics.intervals import wilson_interval
+from trustassay.statistics.intervals import FEWEST, binomial_interval
 from trustassay.statistics.randomness import generator
 from trustassay.workflows.experiments.answers import Records, read_records
 from trustassay.workflows.experiments.choices import (
@@ -278,10 +278,13 @@ def _baselines(choices: Sequence[Choices]) -> list[Row]:
 def _share(count: int, n: int) -> Cell:
     if not n:
         return Cell("–", {"count": 0, "n": 0, "value": None})
-    low, high = (100 * end for end in wilson_interval(count, n))
     share = 100 * count / n
-    values = {"count": count, "n": n, "value": share, "interval": [low, high]}
-    return Cell(f"{count} of {n} ({share:.2f} %, {low:.1f} to {high:.1f})", values)
+    values: dict[str, Any] = {"count": count, "n": n, "value": share, "interval": None}
+    within = ""
+    if n >= FEWEST:
+        low, high = (100 * end for end in binomial_interval(count, n))
+        values["interval"], within = [low, high], f", {low:.1f} to {high:.1f}"
+    return Cell(f"{count} of {n} ({share:.2f} %{within})", values)
 
 
 def _count(count: int) -> Cell:

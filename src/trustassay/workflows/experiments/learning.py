@@ -18,6 +18,7 @@ from typing import Any
 from trustassay.answering import Answering
 from trustassay.backends import DEFAULT_EMBEDDER, resolve
 from trustassay.data.reading import InputError
+from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.metric import Summary
@@ -131,7 +132,7 @@ def sft(source: Path, out: Path, setup: Setup, records: Records, asked: Asked) -
         targets = choose_targets(answers.questions, way)
         train, test = split(targets, asked.test_share, setup.options.seed)
         if not train or not test:
-            raise ValueError(
+            raise UsageError(
                 f"{len(train)} questions to train on and {len(test)} to test with, of "
                 f"{len(targets)}; expected one of each at least"
             )

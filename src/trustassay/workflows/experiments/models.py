@@ -118,7 +118,7 @@ async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Re
         block = replace(measured, numbers={similarity: numbers})
         chance = [Cell("50.0", {"value": 50.0}) for _ in columns]
         shown = {name: units.get(name, []) for name in columns}
-        for row in outcome_rows(block, kept, shown, setup.options.seed, SAMPLES, chance):
+        for row in outcome_rows(block, kept, shown, SAMPLES, chance):
             name = f"{similarity}: {row.name}" if len(measured.numbers) > 1 else row.name
             rows.append(replace(row, name=name))
     title = "Pairs of two models' answers that the score orders as the TQA metric does, in %"
@@ -222,9 +222,10 @@ def _model_cells(found: RankedModels) -> list[Cell]:
     """Return the mean of each model with its interval, in the order of the input."""
     cells = {}
     for rank, place in enumerate(found.order):
-        mean, (low, high) = float(found.means[rank]), found.intervals[rank]
-        text = f"{mean:.4f} ({low:.4f} to {high:.4f})"
-        cells[place] = Cell(text, {"mean": mean, "interval": [low, high], "rank": rank + 1})
+        mean, interval = float(found.means[rank]), found.intervals[rank]
+        text = f"{mean:.4f}" + (f" ({interval[0]:.4f} to {interval[1]:.4f})" if interval else "")
+        values = {"mean": mean, "interval": interval and list(interval), "rank": rank + 1}
+        cells[place] = Cell(text, values)
     return [cells[place] for place in sorted(cells)]
 
 
@@ -236,11 +237,7 @@ def _agreement_cells(found: RankedModels, models: Sequence[str]) -> list[Cell]:
     cells = [Cell(text, {"order": order, "pairs_not_told_apart": unclear})]
     for name in ("kendall", "spearman"):
         value: Any = getattr(found.agreement, name, None)
-        interval: Any = getattr(found.agreement, f"{name}_interval", None)
-        text = "–" if value is None else f"{value:.2f}"
-        if interval:
-            text += f" ({interval[0]:.2f} to {interval[1]:.2f})"
-        cells.append(Cell(text, {"value": value, "interval": interval}))
+        cells.append(Cell("–" if value is None else f"{value:.2f}", {"value": value}))
     return cells
 
 
@@ -253,9 +250,10 @@ def _ordered(kept: Sequence[Sample], truths: Floats) -> dict[str, list[Unit]]:
     for one, other in pairs:
         name = f"{one} v. {other}" if len(pairs) <= MOST_PAIRS else "all pairs of models"
         units = found.setdefault(name, [])
-        for question in dict.fromkeys(question for _, question in first):
+        questions = dict.fromkeys(question for _, question in first)
+        for number, question in enumerate(questions):
             places = [first[key] for key in ((one, question), (other, question)) if key in first]
             places.sort(key=lambda place: float(truths[place]))
             if len(places) == 2 and truths[places[0]] != truths[places[1]]:
-                units.append(Unit.pairs(places[1:], places[:1]))
+                units.append(Unit.pairs(places[1:], places[:1], number))
     return found

@@ -232,12 +232,12 @@ def _result(
     rows, drawn = [], []
     for rank in ranks:
         own = [one for one in kept if one.rank == rank]
-        cells = [_share(own, which, setup.options.seed) for which in (right, wrong)]
+        cells = [_share(own, which) for which in (right, wrong)]
         alike = float(np.mean([one.similarity for one in own]))
         cells.append(Cell(f"{alike:.3f}", {"mean": alike}))
         rows.append(Row(f"neighbour {rank}", cells, {"rank": rank, "n": len(own)}))
         drawn.append(sum(one.sample.id in right for one in own))
-    cells = [_share(kept, which, setup.options.seed) for which in (right, wrong)]
+    cells = [_share(kept, which) for which in (right, wrong)]
     alike = float(np.mean([one.similarity for one in kept]))
     rows.append(Row("all", [*cells, Cell(f"{alike:.3f}", {"mean": alike})], {"n": len(kept)}))
     counts = _counts(kept, right)
@@ -287,13 +287,13 @@ def _result(
     )
 
 
-def _share(own: Sequence[_Answered], which: set[str], seed: int) -> Cell:
+def _share(own: Sequence[_Answered], which: set[str]) -> Cell:
     """Return the mean share of a question's answers that are in a set, over the questions."""
     by_question: dict[str, list[float]] = {}
     for one in own:
         by_question.setdefault(one.sample.question, []).append(float(one.sample.id in which))
     held = np.array([[sum(each) / len(each) for each in by_question.values()]])
-    return shares(held, np.zeros_like(held), seed, "neighbours")[0]
+    return shares(held, np.zeros_like(held))[0]
 
 
 def _counts(kept: Sequence[_Answered], right: set[str]) -> list[int]:

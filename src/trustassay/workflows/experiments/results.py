@@ -14,13 +14,10 @@ from numpy.typing import NDArray
 from trustassay.files import whole
 from trustassay.report.experiments import Drawings, ExperimentPage, write_experiment_page
 from trustassay.report.pages import Row as TableRow
-from trustassay.statistics.bootstrap import percentile_interval, resampled_means
-from trustassay.statistics.intervals import FEWEST, mean_interval
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, mean_interval, unit_mean
 
-__all__ = ["REPLICATES", "Cell", "Result", "Row", "shares"]
+__all__ = ["Cell", "Result", "Row", "shares"]
 
-REPLICATES = 2000
 Floats = NDArray[np.float64]
 
 
@@ -143,38 +140,35 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def shares(
-    won: Floats, tied: Floats, seed: int, purpose: str, *, count: bool = False
+    won: Floats, tied: Floats, questions: NDArray[np.int64] | None = None, *, count: bool = False
 ) -> list[Cell]:
     """Return, for each row, the share of units that it wins, with its interval and its ties.
 
     Args:
         won, tied: shape (r, n) of r rows and n units, from 0 to 1.
-        purpose: of the draws; all rows are drawn with the same units.
+        questions: the number of each unit's question, below 0 where it is the only one of it.
         count: write how many units are won, too.
 
-    Fewer than :data:`~trustassay.statistics.intervals.FEWEST` units have no interval; that of units
-    which are all won, or all lost, is computed
-    (:func:`~trustassay.statistics.intervals.mean_interval`).
+    Fewer than :data:`~trustassay.statistics.intervals.FEWEST` questions have no interval, nor have
+    fewer than :data:`~trustassay.statistics.intervals.FEWEST_FOR_MEANS` some of which are won in
+    part.
     """
     n = won.shape[1]
     if not n:
         return [Cell("–", {"value": None, "n": 0})] * len(won)
-    rng = generator(seed, "experiment", purpose)
-    drawn = np.concatenate(list(resampled_means(won, rng, REPLICATES)))
     cells = []
-    for place, (wins, ties) in enumerate(zip(won.mean(axis=1), tied.mean(axis=1), strict=True)):
+    for own, ties in zip(won, tied.mean(axis=1), strict=True):
         interval = None
-        if n >= FEWEST:
-            alike = won[place].min() == won[place].max()  # no draw differs then
-            exact = mean_interval(float(wins), 0.0, n) if alike else None
-            interval = percentile_interval(drawn[:, place]) if exact is None else exact
-            interval = None if interval is None else (100 * interval[0], 100 * interval[1])
-        value, tie = 100 * float(wins), 100 * float(ties)
+        mean = unit_mean(own, questions)
+        if mean.units >= (FEWEST if np.isin(own, (0.0, 1.0)).all() else FEWEST_FOR_MEANS):
+            low, high = mean_interval(*mean)
+            interval = (100 * low, 100 * high)
+        value, tie = 100 * mean.mean, 100 * float(ties)
         values: dict[str, Any] = {"value": value, "interval": interval, "ties": tie, "n": n}
         within = f"{interval[0]:.1f} to {interval[1]:.1f}" if interval else ""
         text = f"{value:.1f}" + (f" ({within})" if within else "")
         if count:
-            values["count"] = round(float(won[place].sum()), 6)
+            values["count"] = round(float(own.sum()), 6)
             text = f"{values['count']:g} of {n} ({value:.1f} %{', ' if within else ''}{within})"
         if tie:
             text += f", ties {tie:.1f}"

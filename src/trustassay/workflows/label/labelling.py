@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trustassay.data.formats import InputError
 from trustassay.data.journal import UNEQUAL
-from trustassay.errors import did_you_mean
+from trustassay.errors import UsageError, did_you_mean, door
 from trustassay.report.text import amount
 from trustassay.statistics.active import Draw, Labels, draw_units, explored_with
 from trustassay.statistics.randomness import generator
@@ -92,6 +92,7 @@ def default_plan(run: Path) -> Path:
     return run.parent / f"{run.name}.label.jsonl"
 
 
+@door()
 def label(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
@@ -140,11 +141,11 @@ def label(  # noqa: PLR0913 - one argument an option
         ValueError: an option is out of range, or is not that of the plan.
     """
     if propose is not None and propose < 1:
-        raise ValueError(f"propose: expected 1 or more, got {propose}")
+        raise UsageError(f"propose: expected 1 or more, got {propose}")
     if not 0 < width < 2:
-        raise ValueError(f"width: expected above 0 and below 2, got {width:g}")
+        raise UsageError(f"width: expected above 0 and below 2, got {width:g}")
     if compare and auroc:
-        raise ValueError("compare and auroc: expected one of them")
+        raise UsageError("compare and auroc: expected one of them")
     paths = [Path(one) for one in _several(runs)]
     path = Path(plan) if plan is not None else default_plan(paths[0])
     source = LabelSource(
@@ -194,7 +195,7 @@ class _Work:
             }
         else:
             self.start = dict(plan.start)
-            self._check(unit, scores, equal)
+            self._check(unit, scores, equal, seed)
             kept = tuple(map(str, self.start["models"]))
             own: Unit = "answer" if self.start["unit"] == "answer" else "question"
             self.population = read_population(runs, source, own, kept)
@@ -208,7 +209,7 @@ class _Work:
         self.labels = read_labels(self.population, source)
         self.places = {key: place for place, key in enumerate(self.population.keys)}
 
-    def _check(self, unit: Unit, scores: Sequence[str], equal: bool) -> None:
+    def _check(self, unit: Unit, scores: Sequence[str], equal: bool, seed: int) -> None:
         """Refuse options that a plan has fixed otherwise. Those left at their default are its."""
         different = []
         if scores and list(scores) != self.start["scores"]:
@@ -217,8 +218,10 @@ class _Work:
             different.append(f"the unit {self.start['unit']}")
         if equal and self.start["chances"] == UNEQUAL:
             different.append("unequal probabilities")
+        if seed and seed != self.start["seed"]:
+            different.append(f"the seed {self.start['seed']}")
         if different:
-            raise ValueError(
+            raise UsageError(
                 f"{self.path}: was made with {' and '.join(different)}; leave these options out, "
                 "or name another --plan"
             )
@@ -363,7 +366,7 @@ def _figure(population: Population, compare: tuple[str, str] | None, auroc: str)
     models = [name for name in population.models if name]
     scores = [column.name for column in population.answers.columns]
     if compare[0] == compare[1]:
-        raise ValueError(f"compare: expected two different names, got {compare[0]!r} twice")
+        raise UsageError(f"compare: expected two different names, got {compare[0]!r} twice")
     if all(name in models for name in compare):
         return Figure("difference", compare)
     if all(name in scores for name in compare):

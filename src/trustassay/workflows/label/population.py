@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.formats import InputError
-from trustassay.data.journal import is_journal, read_journal
+from trustassay.data.journal import Journal, is_journal, read_journal
 from trustassay.errors import did_you_mean
 from trustassay.statistics.distributions import normal_quantile
 from trustassay.workflows.label.plan_file import AnswerKey
@@ -189,7 +189,7 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     if source.field:
         made += [(source.field, labelled(population.answers, [source.field], options).labels[-1])]
     for path in source.ratings:
-        if _has_ratings(path):
+        if _has_ratings(path, source):
             own = replace(options, ratings=path, columns=dict(source.columns or {}))
             made.append((str(path), labelled(population.answers, [], own).labels[-1]))
             _check_levels(path, source)
@@ -205,17 +205,21 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     return found
 
 
-def _has_ratings(path: Path) -> bool:
+def _journal(path: Path, source: LabelSource) -> Journal:
+    return read_journal(path).of_rubric((source.columns or {}).get("rating"))
+
+
+def _has_ratings(path: Path, source: LabelSource) -> bool:
     """Whether a file has ratings: one that ``annotate`` has begun may have none yet."""
     if not is_journal(path):
         return True
-    return any(line.get("rating") is not None for _, line in read_journal(path).last_states())
+    return any(line.get("rating") is not None for _, line in _journal(path, source).last_states())
 
 
 def _check_levels(path: Path, source: LabelSource) -> None:
     """Refuse a scale of several levels without a threshold, also where two of them were used."""
     if source.at_least is None and is_journal(path):
-        choices = read_journal(path).start.get("choices")
+        choices = _journal(path, source).start.get("choices")
         if isinstance(choices, list) and len(choices) > 2 and not source.positive:
             raise InputError(f"{path}: has the levels {', '.join(map(str, choices))}; {WANTED}")
 

@@ -23,6 +23,7 @@ from trustassay.calls.gatherers import check_budget
 from trustassay.calls.limits import Endpoint
 from trustassay.calls.opening import CallOptions
 from trustassay.data.question_sets import QuestionFile
+from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.progress import Progress
@@ -63,7 +64,7 @@ class MixOptions:
     def __post_init__(self) -> None:
         for option, least in (("per_source", 1), ("seed", 0)):
             if (value := getattr(self, option)) < least:
-                raise ValueError(f"{option}: expected {least} or more, got {value}")
+                raise UsageError(f"{option}: expected {least} or more, got {value}")
 
 
 @dataclass(slots=True)
@@ -192,7 +193,7 @@ async def _material(
         )
     for question in found.questions[:1]:  # all are asked in the same way
         if problems := options.answering.problems(question):
-            raise ValueError("; ".join(map(str, problems)))
+            raise UsageError("; ".join(map(str, problems)))
     return found
 
 

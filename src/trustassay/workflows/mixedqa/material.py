@@ -14,6 +14,7 @@ from trustassay.calls.backends import MODEL, Backends
 from trustassay.capabilities import ChatModel, LocalChatModel
 from trustassay.data.question_sets import QUESTION_SETS, QuestionFile, read_questions
 from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.errors import UsageError
 from trustassay.runs.folder import encoded_sample
 from trustassay.runs.intake import BadInputError, Intake
 from trustassay.sample import Problem, Sample
@@ -67,7 +68,7 @@ def read_material(
         ValueError: no file, nobody who answers, or one name for two of them.
     """
     if not files:
-        raise ValueError("name at least one file of questions")
+        raise UsageError("name at least one file of questions")
     named: dict[str, Chat] = {}
     for choice in models:
         model = resolve.chat(choice)
@@ -80,7 +81,7 @@ def read_material(
         _new_name(name, {**named, **recorded})
         recorded[name] = _answers(name, path, intake)
     if not (named or recorded):
-        raise ValueError("name who answers: --model URI, or --answers NAME=FILE")
+        raise UsageError("name who answers: --model URI, or --answers NAME=FILE")
     if intake.faulty and not skip_bad:
         raise BadInputError(intake.faults, intake.faulty)
     given = {file.set.title for file in files}
@@ -90,7 +91,7 @@ def read_material(
 
 def _new_name(name: str, known: Mapping[str, Any]) -> None:
     if name in known:
-        raise ValueError(f"{name} is named twice; expected each model once")
+        raise UsageError(f"{name} is named twice; expected each model once")
 
 
 def _questions(

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from trustassay.data.reading import InputError, Located, read_samples
-from trustassay.errors import RunFolderError, UnknownNameError, did_you_mean
+from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.infos import metric_infos
@@ -111,7 +111,7 @@ def _metric(path: Path, held: Sequence[str], wanted: str | None) -> str:
     if wanted is not None and wanted not in held:
         raise RunFolderError(f"{path}: {did_you_mean('metric of this run', wanted, held)}")
     if wanted is None and len(held) != 1:
-        raise ValueError(f"{path}: the run has {' and '.join(held)}; name one with --metric")
+        raise UsageError(f"{path}: the run has {' and '.join(held)}; name one with --metric")
     return wanted or held[0]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.errors import UsageError
 from trustassay.metrics.fewl.neighbours import nearest
 from trustassay.prompts import Prompt
 from trustassay.sample import Sample, question_key
@@ -131,7 +132,7 @@ def nearest_examples(
     """
     places = {question_key(one.question): place for place, one in enumerate(examples)}
     if len(places) < len(examples):
-        raise ValueError("two examples have the same question")
+        raise UsageError("two examples have the same question")
     itself = [places.get(question_key(text), -1) for text in asked]
     found = nearest(asked_vectors, example_vectors, k, itself=itself)
     return [[examples[place] for place in row if place >= 0] for row in found.places.tolist()]
@@ -176,7 +177,7 @@ def split(
         ValueError: a share below 0, or of 1 or more.
     """
     if not 0 <= test_share < 1:
-        raise ValueError(f"test share: expected 0 to below 1, got {test_share}")
+        raise UsageError(f"test share: expected 0 to below 1, got {test_share}")
     order = sorted(range(len(examples)), key=lambda i: _drawn(examples[i].question, seed))
     test = set(order[: round(test_share * len(examples))])
     kept = [one for place, one in enumerate(examples) if place not in test]

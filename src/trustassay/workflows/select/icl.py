@@ -20,6 +20,7 @@ from trustassay.calls.keys import check_keys, shared_file
 from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
+from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.progress import Progress
@@ -75,7 +76,7 @@ class IclOptions:
 
     def __post_init__(self) -> None:
         if self.examples < 1:
-            raise ValueError(f"examples: expected 1 or more, got {self.examples}")
+            raise UsageError(f"examples: expected 1 or more, got {self.examples}")
 
 
 @dataclass(slots=True)
@@ -133,7 +134,7 @@ async def _select(
     answers = found.answers
     examples = choose_examples(answers.questions, options.by, options.baseline)
     if not examples:
-        raise ValueError(
+        raise UsageError(
             f"{run}: {options.by} and {options.baseline} choose the same answer to all "
             f"{len(answers.questions):,} questions, so none is an example; --all keeps all"
         )

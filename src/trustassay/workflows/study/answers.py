@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from trustassay.calls.backends import MODEL
 from trustassay.data.recognising import ABSENT, reach
 from trustassay.errors import RunFolderError
-from trustassay.metric import MetricInfo
+from trustassay.metric import Direction
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.infos import metric_infos, metrics_of
 from trustassay.runs.outputs import SHOWN
@@ -28,7 +28,9 @@ __all__ = ["Answer", "Answers", "Column", "Cost", "read_answers"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
-ColumnKind = Literal["metric", "part", "judge", "baseline"]
+ColumnKind = Literal["metric", "part", "covariate", "judge", "baseline"]
+_Declared = tuple[str, tuple[float, float] | None, Direction]
+"""What a score or part is, its bounds, and which end of it is better."""
 TEXTS = frozenset({"id", "question", "response"})
 LONGEST_LABEL = 60
 """Characters of a text up to which a field can be a label."""
@@ -53,11 +55,12 @@ class Answer:
 class Column:
     """One score of all answers: higher is better, NaN where there is none.
 
-    kind: a metric's score, a part of it, a judge's ratings, or a baseline. probability: whether it
-    can be read as the probability that an answer is right, from 0 to 1. turned: whether lower was
-    better, and the values were turned round. of: the column of which it is a part. why: why there
-    is none, counted. metric, part: what it is in a run; settings: the run's options and models.
-    failed: the answers that could not be scored.
+    kind: a metric's score, a part of it, a part of which neither end is better (a covariate: a
+    count, a length), a judge's ratings, or a baseline. probability: whether it can be read as the
+    probability that an answer is right, from 0 to 1. turned: whether lower was better, and the
+    values were turned round, from those that are ``raw``. of: the column of which it is a part.
+    why: why there is none, counted. metric, part: what it is in a run; settings: the run's options
+    and models. failed: the answers that could not be scored.
     """
 
     name: str
@@ -71,7 +74,7 @@ class Column:
     metric: str = ""
     part: str = ""
     settings: str = ""
-    bounds: tuple[float, float] | None = None
+    raw: Floats | None = None
     failed: Collection[int] = ()
 
 
@@ -127,9 +130,9 @@ class _Scored:
     run: str
     metric: str
     settings: str
-    info: MetricInfo
     about: str
     bounds: tuple[float, float] | None
+    direction: Direction
     values: dict[int, float]
     why: Counter[str]
     seen: set[int]
@@ -230,10 +233,11 @@ class _Reading:
             settings = json.dumps([run["metrics"][metric], backends], sort_keys=True, default=str)
             if metric not in parts:
                 self.notes.append(f"{name}: {metric} is not installed, so its parts are left out")
-            columns = {"": (info.title, info.score_range), **parts.get(metric, {})}
-            for part, (about, bounds) in columns.items():
+            better: Direction = "lower" if info.lower_is_better else "higher"
+            columns = {"": (info.title, info.score_range, better), **parts.get(metric, {})}
+            for part, declared in columns.items():
                 found[metric, part] = _Scored(
-                    name, metric, settings, info, about, bounds, {}, Counter(), set()
+                    name, metric, settings, *declared, {}, Counter(), set()
                 )
         requests: dict[str, Counter[str]] = {metric: Counter() for metric in infos}
         for _, line in folder.lines():
@@ -246,7 +250,10 @@ class _Reading:
                     _take(scored, place, line.fields, part)
         for key, scored in found.items():
             self._join(key, scored)
-        used = summary.get("usage", {}).get("metrics", {})
+        usage = summary.get("usage", {})
+        if "prices" in usage:
+            self.notes.append(f"{name}: prices of {usage['prices']}")
+        used = usage.get("metrics", {})
         self.costs += [
             _cost(name, metric, len(own), requests[metric], used.get(metric, {}))
             for metric in infos
@@ -278,23 +285,25 @@ class _Reading:
     def _column(self, whole: str, part: str, of_run: str, one: _Scored) -> Column:
         values = np.full(len(self.rows), math.nan)
         values[list(one.values)] = list(one.values.values())
-        turned = one.info.lower_is_better and not part
+        raw, turned = values, one.direction == "lower"
         if turned:
-            low, high = one.info.score_range
-            values = low + high - values
-        probability = one.bounds == (0.0, 1.0)
+            ends = one.bounds if one.bounds and all(map(math.isfinite, one.bounds)) else ()
+            values = sum(ends) - raw
         own: dict[str, Any] = {
             "about": one.about,
             "why": dict(one.why),
             "metric": one.metric,
             "part": part,
             "settings": one.settings,
-            "bounds": one.info.score_range,
+            "raw": raw if turned else None,
+            "turned": turned,
+            "probability": one.bounds == (0.0, 1.0),
             "failed": frozenset(one.failed),
         }
         if not part:
-            return Column(whole, "metric", values, probability, turned, **own)
-        return Column(f"{one.metric}.{part}{of_run}", "part", values, probability, of=whole, **own)
+            return Column(whole, "metric", values, **own)
+        kind: ColumnKind = "part" if one.direction else "covariate"
+        return Column(f"{one.metric}.{part}{of_run}", kind, values, of=whole, **own)
 
 
 def _take(scored: _Scored, place: int, fields: Mapping[str, Any], part: str) -> None:
@@ -309,19 +318,18 @@ def _take(scored: _Scored, place: int, fields: Mapping[str, Any], part: str) -> 
         scored.values[place] = float(value)
 
 
-def _declared_parts(
-    run: Mapping[str, Any],
-) -> dict[str, dict[str, tuple[str, tuple[float, float] | None]]]:
-    """Return, by metric, the parts that figures declare, what they are, and their bounds."""
-    found: dict[str, dict[str, tuple[str, tuple[float, float] | None]]] = {}
+def _declared_parts(run: Mapping[str, Any]) -> dict[str, dict[str, _Declared]]:
+    """Return, by metric, the parts that figures declare."""
+    found: dict[str, dict[str, _Declared]] = {}
     for name, metric in metrics_of(run).items():
         own = found.setdefault(name, {})
         for figure in metric.figures.values():
             match figure.statistic:
                 case Mean(of=part, bounds=bounds) if part != "score":
-                    own[part] = (figure.explanation, bounds)
+                    own[part] = (figure.explanation, bounds, metric.direction_of(part) or "")
                 case Quantile(of=part) if part != "score":
-                    own.setdefault(part, (figure.explanation, None))
+                    direction = metric.direction_of(part) or ""
+                    own.setdefault(part, (figure.explanation, None, direction))
     return found
 
 

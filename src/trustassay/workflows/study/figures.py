@@ -5,19 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.labels import Kind
-from trustassay.statistics.clusters import cluster_weights, holm, interval_of, paired_test
+from trustassay.report.text import amount
+from trustassay.statistics.auroc import auroc_difference, mean_auroc_interval
+from trustassay.statistics.clusters import Tested, cluster_weights, holm, interval_of, paired_test
 from trustassay.statistics.intervals import too_few
-from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, Figure, Measure
+from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, Figure, Measure, value_of
 from trustassay.workflows.study.answers import Column
 
 __all__ = [
+    "ASSOCIATIONS",
     "CHANCE",
     "FEWEST_ANSWERS",
     "HEADLINE",
@@ -39,6 +42,10 @@ HEADLINE: Mapping[Kind, str] = {"binary": "auroc", "ordinal": "kendall", "real":
 OF_PROBABILITIES = frozenset({"brier", "ece", "log_loss"})
 OF_CLASSES = OF_PROBABILITIES | {"auroc", "auprc"}
 CHANCE = {"auroc": 0.5, "prr": 0.0, "kendall": 0.0, "spearman": 0.0, "pearson": 0.0, "ece": 0.0}
+ASSOCIATIONS: Mapping[str, Measure] = {
+    name: MEASURES[name] for name in ("kendall", "spearman", "pearson")
+}
+"""What can be said of a covariate, of which neither end is better."""
 FEWEST_ANSWERS = 10
 """Answers below which nothing is told: a single one would move a figure by a tenth."""
 
@@ -72,10 +79,10 @@ class Test:
     second: str
     figure: str
     n: int
-    difference: float | None
-    interval: tuple[float, float] | None
-    p: float | None
-    corrected: float | None
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+    p: float | None = None
+    corrected: float | None = None
     without: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -137,7 +144,10 @@ def estimates(
         for name, measure in measures.items():
             why = why_undefined(name, column, x, y, kind)
             own[name] = Estimate(None, len(x), None, why)
-            if not why:
+            if not why and name == "auroc":
+                value = value_of(measure, x, y)
+                own[name] = _separation(value, len(x), [(x, y, questions[places])])
+            elif not why:
                 rarer = _rarer(y) if name in BY_CLASS and kind == "binary" else None
                 open_[column.name, name] = _Drawn(name, places, measure(x, y), rarer)
     _draw(list(open_.values()), questions, resampling)
@@ -160,23 +170,37 @@ def mean_estimates(
     open_: dict[str, _Drawn] = {}
     everything = np.arange(len(questions))
     for name, measure in MEASURES.items():
-        defined, why, rated = [], "", np.zeros(len(questions), dtype=bool)
+        samples, why, rated = [], "", np.zeros(len(questions), dtype=bool)
         for column, labels in pairs:
             places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
             x, y = column.values[places], labels[places]
             if reason := why_undefined(name, column, x, y, kind):
                 why = why or reason
                 continue
-            defined.append((places, measure(x, y)))
+            samples.append((places, x, y))
             rated[places] = True
-        found[name] = Estimate(None, int(rated.sum()), None, why)
-        if defined:
-            open_[name] = _Drawn(name, everything, _mean_of(defined))
+        n = int(rated.sum())
+        found[name] = Estimate(None, n, None, why)
+        if samples and name == "auroc":
+            value = float(np.mean([value_of(measure, x, y) for _, x, y in samples]))
+            own = [(x, y, questions[places]) for places, x, y in samples]
+            found[name] = _separation(value, n, own)
+        elif samples:
+            figures = [(places, measure(x, y)) for places, x, y in samples]
+            open_[name] = _Drawn(name, everything, _mean_of(figures))
     _draw(list(open_.values()), questions, resampling)
     for name, drawn in open_.items():
         told = _estimate(drawn, questions)
         found[name] = Estimate(told.value, found[name].n, told.interval, told.without)
     return found
+
+
+def _separation(value: float | None, n: int, samples: Sequence[Any]) -> Estimate:
+    """Return an AUROC, or the mean of several, with its interval."""
+    interval = mean_auroc_interval(samples)
+    if isinstance(interval, str):
+        return Estimate(value, n, None, interval)
+    return Estimate(value, n, interval)
 
 
 def _mean_of(figures: Sequence[tuple[Places, Figure]]) -> Figure:
@@ -191,10 +215,13 @@ def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -
     """Return why a measure says nothing of these scores and labels; empty where it does."""
     if not len(x):
         return "no answer has both a score and a label"
+    sure = int((x == 1 - y).sum()) if name == "log_loss" else 0
     reasons = {
         too_few("answers", len(x), FEWEST_ANSWERS): True,
         f"labels are {kind}, not of two classes": name in OF_CLASSES and kind != "binary",
         "the score is no probability": name in OF_PROBABILITIES and not column.probability,
+        f"it is infinite: {amount(sure, 'answer')} with the score 0 or 1, although the label is "
+        "the other": sure > 0,
         f"all labels are the same ({y[0]:g})": (y == y[0]).all() and name not in OF_PROBABILITIES,
         f"all scores are the same ({x[0]:g})": (x == x[0]).all() and name not in OF_PROBABILITIES,
     }
@@ -227,10 +254,10 @@ def paired_tests(
     resampling: Resampling,
 ) -> list[Test]:
     """Compare every two scores, scores with baselines, and parts with the score that they are of,
-    on the answers that both have.
+    on the answers that both have; no covariates.
 
-    The headline figures of both are computed from the same resampled questions; p-values are
-    corrected for their number (Holm).
+    AUROCs are compared by their placement values, other figures by the same resampled questions;
+    p-values are corrected for their number (Holm).
     """
     headline = HEADLINE[kind]
     measure = MEASURES[headline]
@@ -251,22 +278,29 @@ def paired_tests(
             ),
             "",
         )
-        if not why:
+        test = Test(a.name, b.name, headline, len(places), without=why)
+        if not why and headline == "auroc":
+            test = _test(test, auroc_difference(sides[0], sides[1], y, questions[places]))
+        elif not why:
             first, second = (_Drawn(headline, places, measure(x, y)) for x in sides)
             drawn[len(tests)] = first, second
-        tests.append(Test(a.name, b.name, headline, len(places), None, None, None, None, why))
+        tests.append(test)
     _draw([one for both in drawn.values() for one in both], questions, resampling)
     for place, (first, second) in drawn.items():
         clusters = len(np.unique(questions[first.places]))
         told = paired_test(first.value - second.value, first.resamples - second.resamples, clusters)
-        test = tests[place]
-        tests[place] = Test(
-            test.first, test.second, headline, test.n, *told[:3], None, told.without
-        )
+        tests[place] = _test(tests[place], told)
     return _corrected(tests)
 
 
+def _test(of: Test, told: Tested) -> Test:
+    value, interval, p, without = told
+    return replace(of, difference=value, interval=interval, p=p, without=without)
+
+
 def _comparable(a: Column, b: Column) -> bool:
+    if "covariate" in (a.kind, b.kind):
+        return False
     if "part" in (a.kind, b.kind):
         own = a.of == b.name or b.of == a.name
         return own and not np.array_equal(a.values, b.values, equal_nan=True)
@@ -278,8 +312,7 @@ def _corrected(tests: Sequence[Test]) -> list[Test]:
     p_values = holm([p for test in tests if (p := test.p) is not None])
     found = list(tests)
     for place, corrected in zip(places, p_values, strict=True):
-        values = tests[place].to_dict() | {"corrected": corrected}
-        found[place] = Test(**values)
+        found[place] = replace(tests[place], corrected=corrected)
     return found
 
 

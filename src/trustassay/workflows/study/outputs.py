@@ -36,9 +36,11 @@ from trustassay.workflows.study.labelling import Label
 from trustassay.workflows.study.studying import Figures, LabelStudy, Study
 from trustassay.workflows.study.wording import (
     COST_COLUMNS,
+    COVARIATE_COLUMNS,
     FIGURES,
     TEST_COLUMNS,
     cost_row,
+    covariate_rows,
     figure_cells,
     headline,
     label_title,
@@ -89,7 +91,7 @@ def write_table(study: Study, path: Path) -> None:
 def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
     for one in study.labels:
         kinds = {column.name: column.kind for column in one.columns}
-        places: list[tuple[str, str, Figures]] = [("", "", one.figures)]
+        places: list[tuple[str, str, Figures]] = [("", "", {**one.figures, **one.covariates})]
         places += [
             (by, value, of) for by, group in one.groups.items() for value, of in group.items()
         ]
@@ -189,10 +191,14 @@ def _tables(
     ]
     yield "In numbers", "Score", columns, rows, ""
     if one.tests:
-        note = "The same resampled questions for both; p-values corrected for their number (Holm)."
+        note = "On the answers that both have; p-values corrected for their number (Holm)."
         title = f"Differences in {FIGURES[one.headline]}"
         tested = [Row(f"{test.first} – {test.second}", test_row(test)) for test in one.tests]
         yield title, "Scores", TEST_COLUMNS, tested, note
+    if one.covariates:
+        about_covariates = "Parts of which neither end is better; in no test, and in no correction."
+        rows = [Row(name, cells, about.get(name, "")) for name, cells in covariate_rows(one)]
+        yield "Covariates", "Part", COVARIATE_COLUMNS, rows, about_covariates
     for by, group in one.groups.items():
         rows = [
             Row(f"{value or 'none'}: {name}", figure_cells(own, shown))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.formats import InputError
+from trustassay.errors import UsageError, door
 from trustassay.report.text import amount
 from trustassay.statistics.randomness import generator
 from trustassay.workflows.study.answers import Answers, Column, Cost, read_answers
@@ -24,6 +25,7 @@ from trustassay.workflows.study.baselines import (
 )
 from trustassay.workflows.study.disagreement import RightWhereWrong, right_where_wrong
 from trustassay.workflows.study.figures import (
+    ASSOCIATIONS,
     HEADLINE,
     Estimate,
     Resampling,
@@ -53,7 +55,8 @@ class LabelStudy:
     """All columns against one label.
 
     label: its name, kind, and the labels of all answers. columns: scores, parts and baselines; also
-    the rows ``people`` and ``chance`` have figures. groups: by field and value. tests: of every two
+    the rows ``people`` and ``chance`` have figures. covariates: correlations of the parts of which
+    neither end is better. groups: by field and value. tests: of every two
     scores, of scores and baselines, and of parts and their score. parting: which are right where
     others are wrong, of labels of two classes.
     """
@@ -61,6 +64,7 @@ class LabelStudy:
     label: Label
     columns: Sequence[Column]
     figures: Figures
+    covariates: Figures = field(default_factory=dict)
     groups: Mapping[str, Mapping[str, Figures]] = field(default_factory=dict)
     tests: Sequence[Test] = ()
     parting: Sequence[RightWhereWrong] = ()
@@ -90,6 +94,10 @@ class LabelStudy:
                     "figures": _told(figures),
                 }
                 for name, figures in self.figures.items()
+            ],
+            "covariates": [
+                {"name": name, "figures": _told(figures)}
+                for name, figures in self.covariates.items()
             ],
             "groups": {
                 by: {
@@ -126,6 +134,7 @@ class Study:
         }
 
 
+@door()
 def study(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
@@ -159,7 +168,7 @@ def study(  # noqa: PLR0913 - one argument an option
         ValueError: there are too few resamples.
     """
     if resamples < 100:
-        raise ValueError(f"resamples: expected 100 or more, got {resamples}")
+        raise UsageError(f"resamples: expected 100 or more, got {resamples}")
     paths = [Path(one) for one in _several(runs)]
     names, groups = _several(labels), _several(by)
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
@@ -198,6 +207,8 @@ def _of_label(
     resamples: int,
 ) -> LabelStudy:
     baselines = [length_column(answers, label.values), source_column(answers, label, by)]
+    covariates = [column for column in scores if column.kind == "covariate"]
+    scores = [column for column in scores if column.kind != "covariate"]
     columns = [*scores, *baselines]
     questions = answers.questions
 
@@ -213,8 +224,11 @@ def _of_label(
     binary = label.kind == "binary"
     return LabelStudy(
         label,
-        columns,
+        [*columns, *covariates],
         figures,
+        estimates(
+            covariates, label.values, label.kind, questions, resampling("covariates"), ASSOCIATIONS
+        ),
         {
             name: _by_group(answers, scores, label, name, partial(resampling, "by", name))
             for name in by

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from trustassay.report.text import amount, number
 from trustassay.workflows.study.answers import Cost
-from trustassay.workflows.study.figures import HEADLINE, Estimate, Test
+from trustassay.workflows.study.figures import ASSOCIATIONS, HEADLINE, Estimate, Test
 from trustassay.workflows.study.studying import CHANCE_ROW, LabelStudy
 
 __all__ = [
     "COST_COLUMNS",
+    "COVARIATE_COLUMNS",
     "FIGURES",
     "TEST_COLUMNS",
     "cost_row",
+    "covariate_rows",
     "figure_cells",
     "headline",
     "interval_text",
@@ -35,6 +37,7 @@ FIGURES: Mapping[str, str] = {
     "ece": "ECE",
 }
 TEST_COLUMNS = ("difference", "95 % interval", "p", "p corrected")
+COVARIATE_COLUMNS = ("n", "tau-b", "95 % interval", "Spearman", "Pearson")
 COST_COLUMNS = ("samples", "requests", "calls", "tokens", "USD")
 ABSENT = "–"
 LEVEL = 0.05
@@ -78,6 +81,14 @@ def figure_cells(figures: Mapping[str, Estimate], names: Sequence[str]) -> list[
     return [f"{first.n:,}", cell(first), interval_text(first.interval), *rest]
 
 
+def covariate_rows(one: LabelStudy) -> list[tuple[str, list[str]]]:
+    """Return the correlations of the parts of which neither end is better."""
+    return [
+        (name, figure_cells(figures, list(ASSOCIATIONS)))
+        for name, figures in one.covariates.items()
+    ]
+
+
 def label_title(one: LabelStudy) -> str:
     """Say what the label is."""
     label = one.label
@@ -89,27 +100,25 @@ def label_title(one: LabelStudy) -> str:
 
 
 def headline(one: LabelStudy) -> str:
-    """Say which score is best, what cannot be told from it, and whether it beats the baselines."""
+    """Say what is highest in the table, which score is, and what cannot be told from that."""
     name = FIGURES[one.headline]
-    scores = {column.name for column in one.columns if column.kind in ("metric", "judge")}
-    there = [
-        score
-        for score in ranked(one)
-        if score in scores and one.figures[score][one.headline].value is not None
+    kinds = {column.name: column.kind for column in one.columns}
+    scores = {score for score, kind in kinds.items() if kind in ("metric", "part", "judge")}
+    rows = [
+        row
+        for row in ranked(one)
+        if row != CHANCE_ROW and one.figures[row][one.headline].value is not None
     ]
+    there = [row for row in rows if row in scores]
     if not there:
         reasons = {one.figures[score][one.headline].without for score in scores}
         return f"No score has an {name}: {'; '.join(sorted(reasons)) or 'the runs hold none'}."
     best = there[0]
-    found = one.figures[best][one.headline]
-    ends = f" ({interval_text(found.interval)})" if found.interval else ""
-    words = f"Highest {name}: {best} {cell(found)}{ends}."
-    parts = {column.name for column in one.columns if column.kind == "part"}
-    tests = [
-        test
-        for test in one.tests
-        if best in (test.first, test.second) and not {test.first, test.second} & parts
-    ]
+    words = f"Highest {name}: "
+    if rows[0] != best:
+        words += f"{_with_interval(one, rows[0])}, which is no score; of the scores "
+    words += f"{_with_interval(one, best)}."
+    tests = [test for test in one.tests if best in (test.first, test.second)]
     open_ = [_other(test, best) for test in tests if test.corrected is None]
     alike = [_other(test, best) for test in tests if (test.corrected or 0.0) >= LEVEL]
     better = [
@@ -124,6 +133,13 @@ def headline(one: LabelStudy) -> str:
     if open_:
         words += f" Not compared with {_listed(open_)}."
     return words
+
+
+def _with_interval(one: LabelStudy, row: str) -> str:
+    found = one.figures[row][one.headline]
+    return f"{row} {cell(found)}" + (
+        f" ({interval_text(found.interval)})" if found.interval else ""
+    )
 
 
 def _other(test: Test, name: str) -> str:

@@ -16,10 +16,11 @@ from typing import Any
 
 from trustassay.backends.loading import config_of, libraries, load, longest_input, one_line
 from trustassay.backends.telemetry import import_training
-from trustassay.errors import BackendError, RunFolderError
+from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.files import Appender, whole
 from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.settings import check_settings
 from trustassay.workflows.tune.data import Encoded, encode, read_conversations
 
 __all__ = ["TuneOptions", "Tuned", "tune"]
@@ -57,9 +58,9 @@ class TuneOptions:
         for option in ("epochs", "steps", "batch", "learning_rate", "max_length"):
             value = getattr(self, option)
             if value is not None and not 0 < value < math.inf:
-                raise ValueError(f"{option}: expected more than 0, got {value}")
+                raise UsageError(f"{option}: expected more than 0, got {value}")
         if self.seed < 0:
-            raise ValueError(f"seed: expected 0 or more, got {self.seed}")
+            raise UsageError(f"seed: expected 0 or more, got {self.seed}")
 
     @property
     def rate(self) -> float:
@@ -163,13 +164,7 @@ def _claimed(folder: RunFolder, settings: Mapping[str, Any]) -> Tuned | None:
             words = "is not empty and holds no tuned model; choose another --out"
             raise RunFolderError(f"{folder.path}: {words}")
         return None
-    old = before.get("settings", {})
-    if old != settings:
-        names = [key for key in {**old, **settings} if old.get(key) != settings.get(key)]
-        raise RunFolderError(
-            f"{folder.path}: holds another training; choose another --out. Different: "
-            + "; ".join(f"{n} was {old.get(n)!r}, now {settings.get(n)!r}" for n in names)
-        )
+    check_settings(folder.path, before.get("settings", {}), settings, "another training")
     if "tuned" not in before:
         return None
     return Tuned(**{**before["tuned"], "path": folder.path})

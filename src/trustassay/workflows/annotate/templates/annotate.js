@@ -6,6 +6,45 @@
   const view = () => document.getElementById("view");
   let busy = false;
 
+  // --- One tab of a rater writes -------------------------------------------------------------
+
+  const SIGN_MS = 5000;
+  const elsewhere = document.getElementById("elsewhere");
+  // A reload goes on with its name; a copy of the tab does not, since the name is kept only then.
+  let tab = sessionStorage.getItem("tab") ?? Math.random().toString(36).slice(2);
+  sessionStorage.removeItem("tab");
+  const home = location.pathname;
+
+  const lose = (lost) => {
+    elsewhere.hidden = !lost;
+    view().inert = lost;
+  };
+  const claim = async (more = {}) => {
+    try {
+      const body = new URLSearchParams({ tab, ...more });
+      const { status } = await fetch(`${home}/tab`, { method: "POST", body });
+      if (status === 409) lose(true);
+      return status === 204;
+    } catch {
+      return false; // the server is down: a rating is sent again and says so
+    }
+  };
+  document.getElementById("take").addEventListener("click", async () => {
+    if (await claim({ take: "1" })) location.reload(); // the other tab may have gone on
+  });
+  const sign = () => elsewhere.hidden && claim();
+  setInterval(sign, SIGN_MS);
+  document.addEventListener("visibilitychange", () => document.hidden || sign());
+  addEventListener("pagehide", () => {
+    sessionStorage.setItem("tab", tab);
+    navigator.sendBeacon(`${home}/tab`, new URLSearchParams({ tab, leave: "1" }));
+  });
+  addEventListener("pageshow", (event) => {
+    sessionStorage.removeItem("tab");
+    if (event.persisted) location.reload();
+    else sign();
+  });
+
   const say = (text) => {
     fault.textContent = text;
     fault.hidden = !text;
@@ -34,7 +73,7 @@
       try {
         const response = await fetch(url, { method: "POST", body });
         const text = await response.text();
-        if (response.ok || response.status < 500) return { ok: response.ok, text };
+        if (response.ok || response.status < 500) return { ok: response.ok, status: response.status, url: response.url, text };
         say(`Not stored: ${text} It is sent again.`);
       } catch {
         say("Not stored yet: the server does not answer. It is sent again; leave this page open.");
@@ -43,43 +82,60 @@
     }
   };
 
+  const folds = new Map(); // what the rater opened or folded stays so at the next answer
+  document.addEventListener("click", (event) => {
+    const fold = event.target.closest?.("summary")?.parentElement;
+    if (fold) folds.set(fold.className, !fold.open);
+  });
+
   const show = (html) => {
+    const step = () => view().querySelector("[name=step]")?.value;
+    const former = step();
     const page = new DOMParser().parseFromString(html, "text/html");
-    const open = new Set(Array.from(document.querySelectorAll("details[open]"), (e) => e.className));
     view().replaceWith(document.adoptNode(page.getElementById("view")));
-    for (const fold of document.querySelectorAll("details")) fold.open = open.has(fold.className);
+    for (const fold of document.querySelectorAll("details")) fold.open = folds.get(fold.className) ?? fold.open;
     restore();
+    document.querySelector(".scale.active")?.scrollIntoView({ block: "nearest" });
     const current = document.querySelector(".one.current");
     if (current?.previousElementSibling) current.scrollIntoView({ block: "nearest" });
     else window.scrollTo(0, 0);
-    document.getElementById("question").focus({ preventScroll: true });
+    // Of the same answer the next scale is read out, else the next question.
+    const next = former && former === step() ? ".several .active h2" : "#question";
+    (document.querySelector(next) ?? document.getElementById("question")).focus({ preventScroll: true });
   };
 
   document.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (busy) return;
+    if (busy || view().inert) return;
     busy = true;
     const button = event.submitter;
     const url = button?.getAttribute("formaction") ?? event.target.getAttribute("action");
     const body = new URLSearchParams(new FormData(event.target, button));
     const kept = draft();
     view().setAttribute("aria-busy", "true");
-    const { ok, text } = await send(url, body);
+    body.set("tab", tab);
+    const { ok, status, url: next, text } = await send(url, body);
     busy = false;
     view().removeAttribute("aria-busy");
+    if (status === 409) {
+      say("");
+      lose(true);
+      return;
+    }
     if (!ok) {
       say(`Not stored: ${text}`);
       return;
     }
     say("");
     if (!url.endsWith("/undo")) sessionStorage.removeItem(kept);
+    history.replaceState(null, "", next); // a reload shows the same again
     show(text);
   });
 
   // --- Keys ----------------------------------------------------------------------------------
 
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+    if (view().inert || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
     if (event.target === note()) {
       if (event.key === "Escape") note().blur();
       return;

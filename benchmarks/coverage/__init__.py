@@ -1,0 +1,1 @@
+"""How often the intervals that are printed hold the true value."""

@@ -1,0 +1,69 @@
+"""Populations of samples: the figures of a run's summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
+from benchmarks.populations import ANSWERS, SCORES
+from trustassay.metrics import Grounding, Harmonicity, SemanticHarmonicity
+from trustassay.metrics.grounding.keys import FIGURES
+from trustassay.metrics.grounding.maths import PARTS
+from trustassay.metrics.grounding.summary import Answers
+from trustassay.metrics.harmonicity.summary import Scores
+
+__all__ = ["grounding", "harmonicity"]
+
+Floats = NDArray[np.float64]
+HEADLINES = [
+    *(key for key, figure in FIGURES.items() if figure.headline),
+    *("reject_f1", "answerable_f1", "answered_citation_rec", "answered_citation_prec"),
+]
+Correctness = Literal["em", "em5", "cm"]
+
+
+def grounding(name: str, correctness: Correctness, profile: str = "default") -> Study:
+    """Return the study of a population of answers."""
+    metric = Grounding(correctness=correctness, profile=profile, splitter="lines")
+    parts = ANSWERS[name](np.random.default_rng(1), POPULATION)
+    absent = np.full(POPULATION, np.nan)
+    whole = Answers(metric)
+    rows = whole.rows({part: parts.get(part, absent) for part in PARTS})
+    whole.add(rows)
+    figures = {key: float(value) for key, value in whole.figures().items()}
+    truth = {key: figures[key] for key in HEADLINES if key in figures}
+
+    def draw(places: Places) -> Mapping[str, Interval | None]:
+        answers = Answers(metric)
+        answers.add(rows[places])
+        found = answers.intervals(truth).found
+        return {key: found.get(key) for key in truth}
+
+    return Study(f"{name}, {correctness}, {profile}", truth, draw)
+
+
+def harmonicity(name: str, *, semantic: bool = False) -> Study:
+    """Return the study of a population of gammas, or of divergences."""
+    metric = SemanticHarmonicity() if semantic else Harmonicity(stable_below=0.05)
+    scores = SCORES[name](np.random.default_rng(1), POPULATION)
+    stable = scores < metric.stability_bound
+    figures = [key for key, one in metric.figures.items() if one.headline or key == "p90"]
+    parts = {"angle_degrees": np.degrees(np.arcsin(scores))}
+
+    def of(places: Places | slice) -> Scores:
+        found = Scores.of(figures)
+        own = {key: values[places] for key, values in parts.items()}
+        found.add(scores[places], stable[places], own)
+        return found
+
+    def draw(places: Places) -> Mapping[str, Interval | None]:
+        found = of(places)
+        intervals = {key: found.interval(key) for key in figures}
+        return {key: None if isinstance(one, str) else one for key, one in intervals.items()}
+
+    whole = of(slice(None))
+    return Study(name, {key: whole.value(key) for key in figures}, draw)
