@@ -82,6 +82,11 @@ def test_without_its_citations_the_text_is_what_it_was(text: str) -> None:
     assert without_citations(cited(text)) == text
 
 
+def test_code_that_ends_a_sentence_gets_no_citation() -> None:
+    assert cited("x =") == "x ="
+    assert cited("It is so. x =") == "It is so [1]. x ="
+
+
 @given(st.text(alphabet="ab. [12],\n-!", max_size=60))
 def test_citations_that_are_there_stay_in_their_order(text: str) -> None:
     sentences = uncited(text, SPLIT)

@@ -23,7 +23,10 @@ class Uncited(NamedTuple):
 
 
 def uncited(text: str, split: Splitter) -> list[Uncited]:
-    """Return the sentences that cite nothing, as the grounding metric reads sentences."""
+    """Return the sentences that cite nothing, as the grounding metric reads sentences.
+
+    One that ends like code, in ``=``, is left out: what is in brackets behind it is no citation.
+    """
     markers = citation_markers(text)
     found, position = [], 0
     for statement in statements(text, split, trailing=True, lines=True):
@@ -35,7 +38,10 @@ def uncited(text: str, split: Splitter) -> list[Uncited]:
         position = match.end()
         start, end = match.span()
         # A marker may reach over the end of a paragraph, where reading takes it for text.
-        if not statement.numbers and not any(m.start < end and start < m.end for m in markers):
+        if any(m.start < end and start < m.end for m in markers):
+            continue
+        reads_back = citation_markers(f"{text[start : _place(text, start, end)]} [1]")
+        if not statement.numbers and reads_back:
             found.append(Uncited(start, end, statement.hypothesis))
     return found
 
@@ -49,10 +55,14 @@ def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
     """
     pieces, position = [], 0
     for sentence in sorted(numbers):
-        end = _END.search(text[sentence.start : sentence.end])
-        stop = sentence.start + len(
-            text[sentence.start : sentence.end][: end and end.start()].rstrip()
-        )
+        stop = _place(text, sentence.start, sentence.end)
         pieces += [text[position:stop], f" [{numbers[sentence]}]"]
         position = stop
     return "".join([*pieces, text[position:]])
+
+
+def _place(text: str, start: int, end: int) -> int:
+    """Return where a citation of the sentence goes: before its final punctuation."""
+    sentence = text[start:end]
+    final = _END.search(sentence)
+    return start + len(sentence[: final and final.start()].rstrip())
