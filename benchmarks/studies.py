@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.statistics.auroc import auroc_difference, auroc_interval
-from trustassay.statistics.clusters import cluster_weights, holm, interval_of
+from trustassay.statistics.resampling import cluster_weights, holm, interval_of
 from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, value_of
 
 Floats = NDArray[np.float64]

@@ -14,11 +14,10 @@ from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
 from benchmarks.labelling import POPULATIONS as LABELLED
 from benchmarks.labelling import chosen
 from trustassay.statistics.auroc import auroc_difference, auroc_interval
-from trustassay.statistics.clusters import FEWEST_OF_CLASS
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.intervals import FEWEST
-from trustassay.statistics.isotonic import Isotonic
-from trustassay.statistics.logistic import sigmoid
+from trustassay.statistics.regression import Isotonic, sigmoid
+from trustassay.statistics.resampling import FEWEST_OF_CLASS
 from trustassay.statistics.weighted import MEASURES, log_loss, value_of
 from trustassay.workflows.calibrate.fitting import Rows, fit
 from trustassay.workflows.study.answers import Column

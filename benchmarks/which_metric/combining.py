@@ -14,11 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.statistics.calibrators import fit_combination
-from trustassay.statistics.clusters import cluster_weights, interval_of, paired_test
-from trustassay.statistics.folds import fold_numbers
+from trustassay.statistics.calibration import fit_combination, fold_numbers
 from trustassay.statistics.intervals import Interval
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import cluster_weights, generator, interval_of, paired_test
 from trustassay.statistics.weighted import Figure, auroc, value_of
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trustassay.statistics.bootstrap import percentile_interval, resampled_means
+from trustassay.statistics.resampling import percentile_interval, resampled_means
 
 
 @example([0.0, 0.0, -2252.0, -2252.0], 1 / 3)

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.statistics.calibrators import (
+from trustassay.statistics.calibration import (
     choose_method,
     fit_combination,
     fit_isotonic,
     fit_logistic,
     mean_log_loss,
 )
-from trustassay.statistics.logistic import sigmoid
+from trustassay.statistics.regression import sigmoid
 
 NAN = np.nan
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.lazily import needed
-from trustassay.statistics import clusters as module
-from trustassay.statistics.clusters import (
+from trustassay.statistics import resampling as module
+from trustassay.statistics.resampling import (
     cluster_numbers,
     cluster_weights,
     holm,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.statistics.folds import fold_numbers, out_of_fold
+from trustassay.statistics.calibration import fold_numbers, out_of_fold
 
 
 @settings(deadline=None)

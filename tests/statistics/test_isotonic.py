@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.statistics.isotonic import isotonic_regression
+from trustassay.statistics.regression import isotonic_regression
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 8), st.integers(0, 1), st.floats(0.1, 5)), min_size=1, max_size=60

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lazily import needed
-from trustassay.statistics.likeness import (
+from trustassay.statistics.comparison import (
     effective_size,
     kolmogorov_p_value,
     spread_of,

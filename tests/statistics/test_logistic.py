@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.statistics.logistic import logistic_regression, sigmoid
+from trustassay.statistics.regression import logistic_regression, sigmoid
 
 
 def population(seed: int, n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

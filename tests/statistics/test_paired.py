@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.lazily import needed
-from trustassay.statistics.paired import (
+from trustassay.statistics.comparison import (
     FEWEST_CHANGED,
     drawn_counts,
     paired_difference,

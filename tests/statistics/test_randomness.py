@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 
 def draws(seed: int, *purpose: str) -> list[float]:

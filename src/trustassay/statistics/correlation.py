@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import percentile_interval
 from trustassay.statistics.distributions import incomplete_beta
+from trustassay.statistics.resampling import percentile_interval
 
 __all__ = [
     "MEASURES",

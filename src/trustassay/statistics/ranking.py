@@ -12,8 +12,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import resampled_means
-from trustassay.statistics.clusters import holm
 from trustassay.statistics.comparison import mean_of_differences, sign_flip_ps
 from trustassay.statistics.correlation import kendall_tau_b, spearman
 from trustassay.statistics.intervals import (
@@ -24,6 +22,7 @@ from trustassay.statistics.intervals import (
     too_few,
     unit_mean,
 )
+from trustassay.statistics.resampling import holm, resampled_means
 
 __all__ = [
     "Agreement",

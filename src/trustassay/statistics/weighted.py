@@ -3,7 +3,7 @@
 Every function takes the scores and labels of n answers, shape (n,), and returns a figure of
 weights: of how often each answer counts, whole numbers of shape (B, n), to the figure of each row,
 shape (B,). A row counts an answer as if it stood there so many times, so a row of ones gives the
-figure of the answers as they are, and rows of :mod:`trustassay.statistics.clusters` give
+figure of the answers as they are, and rows of :mod:`trustassay.statistics.resampling` give
 resamples. Where a row does not define the figure (one class only, a constant score, nothing
 drawn) it is NaN.
 

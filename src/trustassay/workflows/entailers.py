@@ -26,9 +26,13 @@ from trustassay.statistics.calibration import (
     balanced_accuracy_interval,
     calibration_error,
 )
-from trustassay.statistics.clusters import cluster_numbers, cluster_weights, interval_of
 from trustassay.statistics.correlation import auroc, bootstrap_interval
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import (
+    cluster_numbers,
+    cluster_weights,
+    generator,
+    interval_of,
+)
 
 __all__ = ["Contradictions", "Estimate", "MeasuredEntailer", "Passed", "measure_entailers"]
 

@@ -24,12 +24,11 @@ from trustassay.runs.calibrator import Calibrator, Input
 from trustassay.runs.calibrator_file import write_calibrator
 from trustassay.runs.settling import asked_words
 from trustassay.statistics.auroc import auroc_difference
-from trustassay.statistics.calibrators import Method
-from trustassay.statistics.clusters import FEWEST_OF_CLASS, holm
+from trustassay.statistics.calibration import Method
+from trustassay.statistics.comparison import spread_of
 from trustassay.statistics.conformal import fewest_questions
 from trustassay.statistics.intervals import FEWEST
-from trustassay.statistics.likeness import spread_of
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import FEWEST_OF_CLASS, generator, holm
 from trustassay.statistics.weighted import (
     Measure,
     auroc,

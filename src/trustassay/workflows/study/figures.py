@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from trustassay.data.labels import Kind
 from trustassay.report.text import amount
 from trustassay.statistics.auroc import auroc_difference, mean_auroc_interval
-from trustassay.statistics.clusters import Tested, cluster_weights, holm, interval_of, paired_test
 from trustassay.statistics.intervals import too_few
+from trustassay.statistics.resampling import Tested, cluster_weights, holm, interval_of, paired_test
 from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, Figure, Measure, value_of
 from trustassay.workflows.study.answers import Column
 
