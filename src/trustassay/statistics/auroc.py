@@ -18,8 +18,6 @@ from trustassay.statistics.distributions import normal_quantile
 from trustassay.statistics.intervals import Interval, Term, sum_interval, too_few
 from trustassay.statistics.resampling import Tested
 
-__all__ = ["FEWEST_OF_CLASS", "auroc_difference", "auroc_interval", "mean_auroc_interval"]
-
 Floats = NDArray[np.float64]
 
 FEWEST_OF_CLASS = 5

@@ -1,6 +1,7 @@
-"""Probabilities that an answer is right: how far they can be believed, and how they are fitted to scores.
+"""Probabilities that an answer is right: how good they are, and how they are fitted to scores.
 
-A fitted probability is never 0 or 1: no number of labels says that an answer cannot be wrong."""
+A fitted probability is never 0 or 1: no number of labels says that an answer cannot be wrong.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
@@ -18,12 +17,13 @@ from trustassay.statistics.intervals import (
     Interval,
     Term,
     bounded_interval,
+    effective_size,
     sum_interval,
     too_few,
     unit_mean,
     unit_quantile_interval,
 )
-from trustassay.statistics.resampling import DRAWN_AT_ONCE, expanded_interval
+from trustassay.statistics.resampling import expanded_interval
 
 Floats = NDArray[np.float64]
 SampleUnits = tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]
@@ -264,30 +264,9 @@ def sign_flip_ps(
     return np.asarray((1 + reached) / (1 + permutations))
 
 
-REPLICATES, LEAST_REPLICATES = 2000, 200
-DRAWS = 20_000_000
-"""Units drawn in all, from which on there are fewer replicates."""
 FEWEST_CHANGED = 6
 """Questions with a change below which no difference is told from 0: if rises and falls are equally
 likely, five of five go the same way one time in sixteen, six of six one time in 32."""
-
-
-def drawn_counts(
-    units: int, rng: np.random.Generator, replicates: int | None = None
-) -> Iterator[Floats]:
-    """Yield how often each unit is drawn, in bootstrap samples of as many units (Efron 1979).
-
-    Args:
-        units: 1 or more. replicates: 2,000; fewer, but 200 at least, of more than 10,000 units.
-
-    Yields arrays of shape (b, units); those of all together are the replicates.
-    """
-    if replicates is None:
-        replicates = max(LEAST_REPLICATES, min(REPLICATES, DRAWS // units))
-    at_once = max(1, DRAWN_AT_ONCE // units)
-    for start in range(0, replicates, at_once):
-        size = min(at_once, replicates - start)
-        yield rng.multinomial(units, np.full(units, 1 / units), size=size).astype(np.float64)
 
 
 def paired_difference(
@@ -378,15 +357,6 @@ class Unlike:
 
     distance: float
     p: float
-
-
-def effective_size(clusters: ArrayLike) -> float:
-    """Return how many clusters of one size n samples are worth: n^2 over the sum of the squares of
-    the clusters' sizes (Kish 1965); 0 for none. Samples of a cluster count as one, however little
-    they have in common.
-    """
-    sizes = np.unique(np.asarray(clusters), return_counts=True)[1].astype(np.float64)
-    return float(sizes.sum() ** 2 / (sizes**2).sum()) if len(sizes) else 0.0
 
 
 def spread_of(values: ArrayLike, clusters: ArrayLike) -> Spread:

@@ -1,4 +1,10 @@
-"""Generators that depend on what they are for, never on order, concurrency or worker."""
+"""Seeded generators, the bootstrap (Efron 1979), and the bootstrap of whole clusters.
+
+A cluster is what is drawn together, such as all answers to a question. A resample is a row of
+weights: how often each sample was drawn. All resamples of a figure are computed at once from a
+matrix of such rows (:mod:`trustassay.statistics.correlation`), and figures of the same rows are
+paired.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +32,27 @@ Floats = NDArray[np.float64]
 
 DRAWN_AT_ONCE = 4_000_000
 """Numbers of the largest matrix of draws that is held."""
+REPLICATES, LEAST_REPLICATES = 2000, 200
+DRAWS = 20_000_000
+"""Units drawn in all, from which on there are fewer replicates."""
 
 
-def resampled_means(
-    rows: Floats, rng: np.random.Generator, replicates: int = 1000
+def drawn_counts(
+    units: int, rng: np.random.Generator, replicates: int | None = None
 ) -> Iterator[Floats]:
-    """Yield the means of rows over units drawn with replacement, the same units for all rows.
+    """Yield how often each unit is drawn, in bootstrap samples of as many units (Efron 1979).
 
     Args:
-        rows: shape (r, n), of n units, at least one.
+        units: 1 or more. replicates: 2,000; fewer, but 200 at least, of more than 10,000 units.
 
-    Yields arrays of shape (b, r); B, the replicates, are those of all together.
+    Yields arrays of shape (b, units); those of all together are the replicates.
     """
-    n = rows.shape[1]
-    at_once = max(1, DRAWN_AT_ONCE // n)
+    if replicates is None:
+        replicates = max(LEAST_REPLICATES, min(REPLICATES, DRAWS // units))
+    at_once = max(1, DRAWN_AT_ONCE // units)
     for start in range(0, replicates, at_once):
         size = min(at_once, replicates - start)
-        counts = rng.multinomial(n, np.full(n, 1 / n), size=size)
-        yield counts @ rows.T / n
+        yield rng.multinomial(units, np.full(units, 1 / units), size=size).astype(np.float64)
 
 
 def percentile_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float] | None:

@@ -14,14 +14,13 @@ from trustassay.report.text import amount
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.comparison import (
     Difference,
-    drawn_counts,
     mean_of_differences,
     paired_difference,
     share_rise_p,
     with_few_changes,
 )
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
-from trustassay.statistics.resampling import generator
+from trustassay.statistics.resampling import drawn_counts, generator
 from trustassay.summaries import Weighted
 from trustassay.workflows.pairing import Pairing
 from trustassay.workflows.two_runs import Direction, Scored, better_of
