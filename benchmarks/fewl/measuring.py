@@ -26,7 +26,7 @@ from trustassay.metrics.fewl import Fewl, maths
 from trustassay.metrics.fewl.options import Penalty
 from trustassay.metrics.fewl.pool import LEARNT_FROM, nearest
 from trustassay.metrics.fewl.references import blank, silent
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 Floats = NDArray[np.float64]
 TOLERANCE = 1e-5

@@ -20,7 +20,7 @@ from trustassay.metrics.consistency.maths import LETTERS, Check
 from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import Prompt
 from trustassay.sample import Sample, is_blank
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.together import all_of
 
 By = Literal["letter", "likelihood", "auto"]

@@ -19,7 +19,7 @@ from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.references import Key, answers_of, blank, subject_of
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 Vectors = NDArray[np.float32]
 BLOCK_BYTES = 64_000_000

@@ -28,7 +28,7 @@ from trustassay.metrics.harmonicity.perturbations import (
 )
 from trustassay.prompts import Prompt
 from trustassay.sample import Sample, is_blank
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 PAPER = 0.05
 """What the paper takes for its embedder (section 4)."""

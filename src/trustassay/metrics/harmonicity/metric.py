@@ -19,7 +19,7 @@ from trustassay.metrics.harmonicity.asking import Answer, Asking, PerturbingOpti
 from trustassay.metrics.harmonicity.evidence import problem_in, view_of
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
 from trustassay.sample import Problem, Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.views import View
 
 __all__ = ["Harmonicity", "Perturbing", "SemanticHarmonicity"]

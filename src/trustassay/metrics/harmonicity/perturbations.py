@@ -20,7 +20,7 @@ import numpy as np
 
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 Perturb = Callable[[str, np.random.Generator], str]
 MOST = 3
