@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustassay.calls.cache_key import request_key
 from trustassay.calls.store import (
     Calls,
     CallStore,
@@ -19,7 +20,6 @@ from trustassay.calls.store import (
     copy_calls,
     default_cache,
     open_cache,
-    request_key,
 )
 
 

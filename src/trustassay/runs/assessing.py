@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any, cast
 
-from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.client import Client
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
@@ -26,7 +26,7 @@ __all__ = ["assessed"]
 async def assessed(
     metric: Metric,
     sample: Sample,
-    gatherers: Gatherers,
+    gatherers: Client,
     prepared: Any = None,
     seed: int = 0,
     limits: TextLimits = USUAL_LIMITS,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trustassay.calls.spending import estimated_tokens
+from trustassay.calls.prices import estimated_tokens
 from trustassay.calls.store import CallStore, CallTaken
 from trustassay.capabilities import ChatRequest
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.client import Client
 from trustassay.calls.models import SampleModels
 from trustassay.files import whole
 from trustassay.runs.folder import RunFolder, encoded_sample
@@ -117,7 +117,7 @@ async def _through(
 async def fill_samples(
     folder: RunFolder,
     stages: Sequence[Stage],
-    gatherers: Gatherers,
+    gatherers: Client,
     at_once: int,
     step: Callable[[], None],
 ) -> Outcome:

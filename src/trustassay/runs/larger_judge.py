@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trustassay.backends.chat_entailer import entailment_prompt
-from trustassay.calls.spending import CHARACTERS_PER_TOKEN, Prices, Tokens
+from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Prices, Tokens
 from trustassay.calls.store import CallStore
 from trustassay.measured import BETTER, judge_told
 from trustassay.runs.folder import RunFolder

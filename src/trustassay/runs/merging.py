@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trustassay.calls.spending import Prices
+from trustassay.calls.prices import Prices
 from trustassay.calls.store import CallStore
 from trustassay.errors import RunFolderError
 from trustassay.files import whole

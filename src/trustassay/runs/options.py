@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trustassay.calls.opening import CallOptions
-from trustassay.calls.spending import Budget, Prices
+from trustassay.calls.budget import Budget
+from trustassay.calls.client import CallOptions
+from trustassay.calls.prices import Prices
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.stages import Filling

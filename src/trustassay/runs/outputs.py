@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trustassay.calls.spending import Prices, Tokens
+from trustassay.calls.prices import Prices, Tokens
 from trustassay.calls.store import CallStore, Usage
 from trustassay.errors import RunFolderError
 from trustassay.measured import JudgeTold, judge_told

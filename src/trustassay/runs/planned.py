@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trustassay.calls.spending import Prices, Tokens
+from trustassay.calls.prices import Prices, Tokens
 from trustassay.runs.estimates import NOTHING, Estimate, Range
 
 __all__ = ["Part", "Plan", "Planned"]

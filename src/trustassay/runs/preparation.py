@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.opening import CallOptions, open_calls
+from trustassay.calls.client import CallOptions, open_calls
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import whole
 from trustassay.metric import Metric

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.client import Client
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
@@ -30,7 +30,7 @@ class Prepared:
 
 
 async def prepare(
-    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Gatherers, folder: Path
+    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Client, folder: Path
 ) -> dict[str, Prepared]:
     """Return what each metric prepared, by name; those without a pool prepare nothing.
 
@@ -53,9 +53,7 @@ def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     }
 
 
-async def _prepared(
-    metric: Metric, pool: StoredPool, gatherers: Gatherers, folder: Path
-) -> Prepared:
+async def _prepared(metric: Metric, pool: StoredPool, gatherers: Client, folder: Path) -> Prepared:
     models = SampleModels(gatherers)
     try:
         value = await metric.prepare(pool, cast(Models, models))

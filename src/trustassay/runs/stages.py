@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from trustassay.answering import Answering
-from trustassay.answering.diverse import answers_in, diverse_request
 from trustassay.answering.pairs import Pairing, pairs_in
+from trustassay.answering.styles import answers_in, diverse_request
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.capabilities import ChatRequest, Models, Reply
 from trustassay.errors import BackendError, UsageError

@@ -10,8 +10,8 @@ from typing import Any
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends, Place
-from trustassay.calls.keys import shared_file
-from trustassay.calls.limits import Endpoint
+from trustassay.calls.client import shared_file
+from trustassay.calls.retry import Endpoint
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
 from trustassay.metrics.harmonicity.ascent import Ascent, Point, best_seen, climb

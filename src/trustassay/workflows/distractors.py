@@ -12,7 +12,7 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.kinds import capability
 from trustassay.capabilities import Models
 from trustassay.distractors import SOURCES, Distractor, find_distractors, same_kind_answers
-from trustassay.distractors.finding import LLM
+from trustassay.distractors.search import LLM
 from trustassay.event_loop import run_anywhere
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Source

@@ -12,11 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.keys import check_keys, shared_file
-from trustassay.calls.limits import Endpoint
+from trustassay.calls.budget import BudgetReachedError
+from trustassay.calls.client import CallOptions, check_keys, open_calls, shared_file
 from trustassay.calls.models import SampleModels
-from trustassay.calls.opening import CallOptions, open_calls
-from trustassay.calls.spending import BudgetReachedError
+from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models
 from trustassay.errors import BackendError, CallError
 from trustassay.progress import Progress

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
-from trustassay.distractors.matching import contains, normalised, says_the_same
+from trustassay.distractors.tokens import contains, normalised, says_the_same
 from trustassay.metric import Context, Pool
 from trustassay.metrics.consistency.options import ConsistencyOptions
 from trustassay.metrics.consistency.texts import answer_of

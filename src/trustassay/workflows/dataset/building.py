@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from trustassay.backends import resolve
+from trustassay.backends import DEFAULT_ENTAILER, resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.limits import Endpoint
+from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models, Retriever
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
@@ -92,7 +92,7 @@ def build(
     source: Source,
     out: str | os.PathLike[str],
     retriever: Retriever,
-    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
+    entailer: resolve.EntailerChoice = DEFAULT_ENTAILER,
     model: resolve.ChatChoice | None = None,
     options: BuildOptions | None = None,
 ) -> Built:

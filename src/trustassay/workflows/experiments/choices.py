@@ -9,7 +9,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Literal, NamedTuple
 
-from trustassay.calls.choosing import chosen
+from trustassay.calls.multiple_choice import chosen
 from trustassay.data.reading import InputError
 from trustassay.sample import Problem, Sample, clean
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from trustassay.backends.loading import config_of, libraries, load, longest_input, one_line
+from trustassay.backends.hf_loading import config_of, libraries, load, longest_input, one_line
 from trustassay.backends.telemetry import import_training
 from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.files import Appender, whole
