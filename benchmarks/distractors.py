@@ -34,7 +34,7 @@ from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.tokens import likely_types, normalised, words_of
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.distractors import POOL, loaded
 
 SYSTEMS = ("flan", "llama", "gpt")

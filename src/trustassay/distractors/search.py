@@ -15,7 +15,7 @@ from trustassay.distractors.slots import entity_words, fitting, slots_of, type_s
 from trustassay.distractors.tokens import Distractor, Slot, contains, normalised, says_the_same
 from trustassay.errors import BackendError, UsageError
 from trustassay.prompts import Prompt
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.texts import SHORT_ANSWER, TextWork
 from trustassay.together import all_of
 

@@ -29,7 +29,7 @@ from trustassay.distractors.tokens import (
     words_of,
 )
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 TYPE_SETS = 16
 """Sets of an entity's types that are tried; of ten types there are a thousand."""
