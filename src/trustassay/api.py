@@ -47,16 +47,18 @@ from trustassay.runs.calibrated import CALIBRATED
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.calibrator_file import read_calibrator
 from trustassay.runs.ending import Steps, run_in_thread
-from trustassay.runs.folder import RunFolder, StoredAssessments
+from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Source, row_index
+from trustassay.runs.lines import StoredAssessments
 from trustassay.runs.looks import Looks, WorstAnswer, looks_of, short
 from trustassay.runs.merging import merge_runs
 from trustassay.runs.options import RunOptions, run_options
-from trustassay.runs.outputs import apply_calibrator, judge_of, write_report
+from trustassay.runs.outputs import apply_calibrator
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.preparation import POOL
 from trustassay.runs.run import RunOutcome, execute
+from trustassay.runs.run_report import judge_of, write_report
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
 from trustassay.runs.shards import Shards, split
 from trustassay.runs.units import UNIT

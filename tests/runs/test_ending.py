@@ -18,7 +18,7 @@ from trustassay import score
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Summary
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import write_report
+from trustassay.runs.run_report import write_report
 
 STEPS = [
     "sorting assessments",
@@ -70,7 +70,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("module", "owner", "name", "after"),
     [
         ("folder", "", "sample_id", 20),
-        ("folder", ".StoredAssessments", "_read", 20),
+        ("lines", ".StoredAssessments", "_read", 20),
         ("grouping", "", "finding_of", 20),
         ("lines", ".Line", "evidence_text", 40),
         ("folder", ".RunFolder", "sample_at", 20),

@@ -15,7 +15,7 @@ from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.runs import outputs, table
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import write_report
+from trustassay.runs.run_report import write_report
 
 METRICS = ["grounding"]
 

@@ -20,7 +20,8 @@ from trustassay.runs.calibrated import calibrated_run, chances_told
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.calibrator_file import read_calibrator, write_calibrator
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import apply_calibrator, write_report
+from trustassay.runs.outputs import apply_calibrator
+from trustassay.runs.run_report import write_report
 from trustassay.statistics.isotonic import Isotonic
 from trustassay.statistics.logistic import sigmoid
 from trustassay.workflows.calibrate.outputs import write_page

@@ -75,7 +75,7 @@ def report(
         from trustassay.runs.calibrated import CALIBRATED
         from trustassay.runs.ending import Steps
         from trustassay.runs.folder import RunFolder
-        from trustassay.runs.outputs import write_report
+        from trustassay.runs.run_report import write_report
 
         folder = RunFolder(runs[0])
         rated = None

@@ -14,7 +14,7 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
 from trustassay.files import DiskFullError
 from trustassay.metric import Assessment, Context, Metric
-from trustassay.runs.folder import encoded
+from trustassay.runs.lines import encoded
 from trustassay.runs.other_language import in_other_language
 from trustassay.sample import Sample
 from trustassay.texts import USUAL_LIMITS, TextLimits

@@ -19,9 +19,10 @@ from trustassay.report import AnswerChance, ChancesTold
 from trustassay.report.text import amount
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
 from trustassay.runs.calibrator_file import read_calibrator, write_calibrator
-from trustassay.runs.folder import RunFolder, Step, nothing
+from trustassay.runs.folder import RunFolder
 from trustassay.runs.grouping import rows
 from trustassay.runs.infos import metric_infos
+from trustassay.runs.lines import Step, nothing
 from trustassay.sample import question_key
 from trustassay.statistics.clusters import cluster_numbers, holm
 from trustassay.statistics.likeness import unlikeness

@@ -11,7 +11,8 @@ from typing import cast
 from trustassay.calls.gatherers import Gatherers
 from trustassay.calls.models import SampleModels
 from trustassay.files import whole
-from trustassay.runs.folder import RunFolder, encoded_sample
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.lines import encoded_sample
 from trustassay.runs.stages import Failure, Stage, StageModels
 from trustassay.sample import Sample
 

@@ -18,10 +18,9 @@ import json
 import os
 import shutil
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,35 +31,21 @@ from trustassay.metric import Assessment
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.lines import (
     Line,
-    encoded,
-    encoded_sample,
-    identity,
+    Step,
+    StoredAssessments,
+    checked_identity,
+    damaged_at,
+    file_lines,
     is_scored,
+    nothing,
     read_line,
     sample_id,
 )
 from trustassay.sample import Sample, SampleError
 from trustassay.tracebacks import TRACEBACKS
 
-__all__ = [
-    "RunFolder",
-    "Step",
-    "StoredAssessments",
-    "encoded",
-    "encoded_sample",
-    "nothing",
-]
-
 T = TypeVar("T")
 Places = NDArray[np.int64]
-Step = Callable[[], object]
-"""Called for each processed line, for progress; an exception it raises ends the work."""
-
-
-def nothing() -> None:
-    """Do nothing at a step."""
-
-
 REPAIRS = {
     "summary": "run the command that made the run to write it again",
     "run": "restore it, or choose another --out",
@@ -197,7 +182,7 @@ class RunFolder:
         Raises:
             RunFolderError: there are more or fewer.
         """
-        found = sum(1 for _ in _lines(self.samples_path))
+        found = sum(1 for _ in file_lines(self.samples_path))
         if found != expected:
             words = f"lines: {found:,}, samples: {expected:,}"
             raise RunFolderError(f"{self.samples_path}: damaged ({words}); {SAMPLES_REPAIR}")
@@ -240,21 +225,10 @@ class RunFolder:
                     file.truncate(sound)
                     break
                 sound += len(line)
-                identity = self.identity(line, number)
+                identity = checked_identity(self.assessments_path, line, number)
                 if is_scored(line):
                     done.add(hash64(*identity))
         return done
-
-    def identity(self, line: bytes, number: int) -> tuple[str, str]:
-        """Return id and metric of line ``number`` of the assessments.
-
-        Raises:
-            RunFolderError: it is damaged.
-        """
-        try:
-            return identity(line)
-        except ValueError:
-            raise damaged_assessment(self.assessments_path, number) from None
 
     def open_assessments(self) -> Appender:
         """Open the file of assessments for appending."""
@@ -279,8 +253,8 @@ class RunFolder:
         owns, ranks, offsets, lengths = array("Q"), array("q"), array("q"), array("q")
         rank = {name: i for i, name in enumerate(metrics)}
         offset = 0
-        for number, line in enumerate(_lines(self.assessments_path), 1):
-            own_id, metric = self.identity(line, number)
+        for number, line in enumerate(file_lines(self.assessments_path), 1):
+            own_id, metric = checked_identity(self.assessments_path, line, number)
             owns.append(hash64(own_id))
             ranks.append(rank.get(metric, -1))
             offsets.append(offset)
@@ -298,7 +272,7 @@ class RunFolder:
     def _places_of_samples(self, hashes: NDArray[np.uint64], step: Step) -> Places:
         """Return the places in input order of the samples with these hashes; -1 if unknown."""
         ids = array("Q")
-        for line in _lines(self.samples_path):
+        for line in file_lines(self.samples_path):
             ids.append(hash64(sample_id(line)))
             step()
         known = np.array(ids, dtype=np.uint64)
@@ -309,7 +283,7 @@ class RunFolder:
 
     def assessments(self, metric: str | None = None) -> StoredAssessments:
         """Return the assessments, of one metric or all, as a sequence that reads from disk."""
-        return StoredAssessments(self, metric)
+        return StoredAssessments(self.assessments_path, metric, owner=self)
 
     def assessments_to_sum(
         self, metric: str, step: Step = nothing, units: Places | None = None
@@ -324,7 +298,9 @@ class RunFolder:
         Raises:
             RunFolderError: there are units, and not an assessment of each sample.
         """
-        found = StoredAssessments(self, metric, evidence_later=True, step=step, units=units)
+        found = StoredAssessments(
+            self.assessments_path, metric, owner=self, evidence_later=True, step=step, units=units
+        )
         if units is not None and len(found) != len(units):
             raise RunFolderError(
                 f"{self.assessments_path}: {len(found):,} assessments of {metric} of "
@@ -339,7 +315,7 @@ class RunFolder:
             RunFolderError: a line is damaged.
         """
         offset = 0
-        for line in _lines(self.assessments_path):
+        for line in file_lines(self.assessments_path):
             yield offset, self._decoded(read_line, offset, line)
             offset += len(line)
 
@@ -368,98 +344,4 @@ class RunFolder:
         try:
             return decode(line)
         except (ValueError, KeyError, TypeError):
-            raise _damaged_at(self.assessments_path, offset) from None
-
-
-class StoredAssessments(Sequence[Assessment]):
-    """Assessments in a file; only their places are held in memory.
-
-    They keep a reference to their folder, so that a temporary one exists as long as they do.
-    """
-
-    def __init__(
-        self,
-        folder: RunFolder,
-        metric: str | None = None,
-        *,
-        evidence_later: bool = False,
-        step: Step = nothing,
-        units: Places | None = None,
-    ) -> None:
-        self._folder, self._path = folder, folder.assessments_path
-        self._evidence_later, self._step, self._units = evidence_later, step, units
-        self._offsets = array("q")
-        offset = 0
-        for number, line in enumerate(_lines(self._path), 1):
-            if metric is None or folder.identity(line, number)[1] == metric:
-                self._offsets.append(offset)
-            offset += len(line)
-
-    def failed(self) -> Iterator[Assessment]:
-        """Yield those that failed, without decoding the others."""
-        for offset, line in self._lines_at(self._offsets):
-            if not is_scored(line) and (found := self._read(offset, line)).error is not None:
-                yield found
-
-    def __len__(self) -> int:
-        return len(self._offsets)
-
-    def __iter__(self) -> Iterator[Assessment]:
-        found = self._at(self._offsets)
-        if self._units is None:
-            return found
-        return (
-            one if unit < 0 else replace(one, unit=unit)
-            for one, unit in zip(found, self._units.tolist(), strict=True)
-        )
-
-    @overload
-    def __getitem__(self, index: int) -> Assessment: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Assessment]: ...
-    def __getitem__(self, index: int | slice) -> Assessment | list[Assessment]:
-        if isinstance(index, slice):
-            return list(self._at(self._offsets[index]))
-        return next(self._at([self._offsets[index]]))
-
-    def _at(self, offsets: Iterable[int]) -> Iterator[Assessment]:
-        for offset, line in self._lines_at(offsets):
-            self._step()
-            yield self._read(offset, line)
-
-    def _lines_at(self, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        at = 0
-        with self._path.open("rb") as file:
-            for offset in offsets:
-                if offset != at:
-                    file.seek(offset)
-                line = file.readline()
-                at = offset + len(line)
-                yield offset, line
-
-    def _read(self, offset: int, line: bytes) -> Assessment:
-        try:
-            if self._evidence_later:
-                fields = read_line(line).located(self._path, offset)
-            else:
-                fields = json.loads(line)
-            return Assessment.from_dict(fields)
-        except (ValueError, KeyError, TypeError):
-            raise _damaged_at(self._path, offset) from None
-
-
-def _damaged_at(path: Path, offset: int) -> RunFolderError:
-    """Return the error of the line that begins at a byte."""
-    with path.open("rb") as file:
-        return damaged_assessment(path, 1 + file.read(offset).count(b"\n"))
-
-
-def damaged_assessment(path: Path, number: int) -> RunFolderError:
-    """Return the error of a line that is not an assessment."""
-    return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    if path.exists():
-        with path.open("rb") as file:
-            yield from file
+            raise damaged_at(self.assessments_path, offset) from None

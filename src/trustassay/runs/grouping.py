@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.report import Choice, Groups, Histogram, Looked, finding_of, problem_of
-from trustassay.runs.folder import RunFolder, Step, nothing
-from trustassay.runs.lines import decoded
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.lines import Step, decoded, nothing
 
 __all__ = ["DOMAIN", "Counted", "Place", "count", "domain_of", "groups_of", "rows"]
 

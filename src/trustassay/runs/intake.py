@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.data.faults import summarised, untold_of
@@ -20,8 +20,8 @@ from trustassay.errors import Portable, UsageError
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric
 from trustassay.progress import Progress
-from trustassay.runs.folder import encoded_sample
 from trustassay.runs.hashing import HashSet, hash64
+from trustassay.runs.lines import encoded_sample
 from trustassay.runs.options import RunOptions
 from trustassay.runs.settling import check_served
 from trustassay.runs.stages import Stage, stages_of
@@ -30,6 +30,7 @@ from trustassay.sample import Problem, Sample
 
 __all__ = [
     "SHARD",
+    "ShardMark",
     "YIELD_EVERY",
     "BadInputError",
     "Check",
@@ -49,6 +50,34 @@ SHARD = "trustassay_shard"
 YIELD_EVERY = 256
 """Samples after which the event loop may do something else."""
 Check = Callable[[Sample], list[Problem]]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMark:
+    """To what a sample belongs.
+
+    of: SHA-256 of all samples of the input, in canonical form. samples: how many there are.
+    skipped: records that were left out as faulty. into: the number of shards. number: the sample's
+    shard, from 0. order: its place in the input, from 0.
+    """
+
+    of: str
+    samples: int
+    skipped: int
+    into: int
+    number: int
+    order: int
+
+    @classmethod
+    def take(cls, record: dict[str, Any]) -> Self | None:
+        """Take the mark out of a stored sample; ``None`` if there is none that can be read."""
+        found = record.pop(SHARD, None)
+        kinds = {"of": str, **dict.fromkeys(("samples", "skipped", "into", "number", "order"), int)}
+        if not isinstance(found, Mapping) or found.keys() != kinds.keys():
+            return None
+        if not all(isinstance(found[name], kind) for name, kind in kinds.items()):
+            return None
+        return cls(**found)
 
 
 class BadInputError(Portable, UsageError):

@@ -23,15 +23,16 @@ from trustassay.files import whole
 from trustassay.metric import Inventory, Metric
 from trustassay.runs.ending import Steps
 from trustassay.runs.filling import Outcome
-from trustassay.runs.folder import RunFolder, Step
+from trustassay.runs.folder import RunFolder
 from trustassay.runs.infos import ABOUT, metrics_of
-from trustassay.runs.intake import Intake
+from trustassay.runs.intake import Intake, ShardMark
+from trustassay.runs.lines import Step, checked_identity
 from trustassay.runs.options import WHY
 from trustassay.runs.outputs import write_outputs
 from trustassay.runs.preparation import POOL, PREPARATION, Preparation
 from trustassay.runs.run import RunOutcome
 from trustassay.runs.settings import setting_changes
-from trustassay.runs.shards import ShardMark, name_of_whole
+from trustassay.runs.shards import name_of_whole
 from trustassay.sample import clean
 
 __all__ = ["Merged", "UnfinishedShardsError", "merge_runs"]
@@ -337,7 +338,10 @@ def _rows(shard: _ShardRun, metrics: Sequence[str]) -> Iterator[_Row]:
             for metric in metrics:
                 number += 1
                 own.append(line := lines.readline())
-                if folder.identity(line, number) != (record["id"], metric):
+                if checked_identity(folder.assessments_path, line, number) != (
+                    record["id"],
+                    metric,
+                ):
                     raise RunFolderError(
                         f"{folder.assessments_path}:{number}: expected {metric} of "
                         f"{record['id']!r}; delete summary.json and run: {_command(shard)}"

@@ -28,8 +28,9 @@ from trustassay.errors import BackendError
 from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
 from trustassay.runs.estimates import LATENCY, Estimates, Range, stretch
-from trustassay.runs.folder import RunFolder, encoded_sample
+from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import YIELD_EVERY, Source, admit, take_in
+from trustassay.runs.lines import encoded_sample
 from trustassay.runs.options import RunOptions
 from trustassay.runs.other_language import in_other_language
 from trustassay.runs.planned import Part, Plan, Planned

@@ -20,7 +20,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.grouping import DOMAIN, Place, domain_of, groups_of, own_label, rows
 from trustassay.runs.hashing import hash64
 from trustassay.runs.infos import metric_infos, metrics_of
-from trustassay.runs.outputs import judge_of
+from trustassay.runs.run_report import judge_of
 from trustassay.statistics.clusters import holm
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.randomness import generator

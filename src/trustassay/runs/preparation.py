@@ -30,10 +30,9 @@ from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import whole
 from trustassay.metric import Metric
 from trustassay.progress import tell
-from trustassay.runs.intake import Intake
+from trustassay.runs.intake import Intake, ShardMark
 from trustassay.runs.pool import WholePool
 from trustassay.runs.preparing import Prepared, prepare, requests_of
-from trustassay.runs.shards import ShardMark
 from trustassay.runs.stages import Stage, settings_of
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -30,10 +30,11 @@ from trustassay.runs.assessing import assessed
 from trustassay.runs.calibrated import check_calibrator
 from trustassay.runs.ending import Steps, run_in_thread
 from trustassay.runs.filling import AHEAD, Failure, Outcome, fill_samples
-from trustassay.runs.folder import RunFolder, encoded
+from trustassay.runs.folder import RunFolder
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.infos import ABOUT
 from trustassay.runs.intake import YIELD_EVERY, Intake, Source, admit, take_in
+from trustassay.runs.lines import encoded
 from trustassay.runs.looks import first_verdict
 from trustassay.runs.options import WHY, RunOptions
 from trustassay.runs.outputs import write_outputs

@@ -12,24 +12,23 @@ import dataclasses
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO
 
 from trustassay.calls.backends import Backends
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import named
 from trustassay.metric import Metric
 from trustassay.runs.hashing import hash64
-from trustassay.runs.intake import SHARD as FIELD
-from trustassay.runs.intake import Intake, Source, admit
+from trustassay.runs.intake import SHARD, Intake, Source, admit
 from trustassay.runs.lines import sample_id
 from trustassay.runs.options import RunOptions
 from trustassay.sample import Problem, Sample, clean
 
-__all__ = ["MOST_SHARDS", "WHOLE", "Shard", "ShardMark", "Shards", "name_of_whole", "split"]
+__all__ = ["MOST_SHARDS", "WHOLE", "Shard", "Shards", "name_of_whole", "split"]
 
 MOST_SHARDS = 400
 """A merge holds two files of each open, and a process may usually have 1,024."""
@@ -37,34 +36,6 @@ WHOLE = ".whole.jsonl"
 """What the name of the file of all samples ends with."""
 NO_BACKENDS = Backends()
 _SUFFIX = re.compile(r"\.shard-\d+-of-\d+\.jsonl$")
-
-
-@dataclass(frozen=True, slots=True)
-class ShardMark:
-    """To what a sample belongs.
-
-    of: SHA-256 of all samples of the input, in canonical form. samples: how many there are.
-    skipped: records that were left out as faulty. into: the number of shards. number: the sample's
-    shard, from 0. order: its place in the input, from 0.
-    """
-
-    of: str
-    samples: int
-    skipped: int
-    into: int
-    number: int
-    order: int
-
-    @classmethod
-    def take(cls, record: dict[str, Any]) -> Self | None:
-        """Take the mark out of a stored sample; ``None`` if there is none that can be read."""
-        found = record.pop(FIELD, None)
-        kinds = {"of": str, **dict.fromkeys(("samples", "skipped", "into", "number", "order"), int)}
-        if not isinstance(found, Mapping) or found.keys() != kinds.keys():
-            return None
-        if not all(isinstance(found[name], kind) for name, kind in kinds.items()):
-            return None
-        return cls(**found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +115,9 @@ def name_of_whole(path: str) -> str:
 
 
 def _unmarked(sample: Sample) -> list[Problem]:
-    if FIELD not in sample.metadata:
+    if SHARD not in sample.metadata:
         return []
-    return [Problem(FIELD, "is there already: the input is a shard; split the whole input")]
+    return [Problem(SHARD, "is there already: the input is a shard; split the whole input")]
 
 
 def _distribute(whole: Path, name: str, intake: Intake, into: int) -> Iterator[Shard]:
@@ -162,6 +133,6 @@ def _distribute(whole: Path, name: str, intake: Intake, into: int) -> Iterator[S
             if number not in files:
                 files[number] = stack.enter_context(paths[number].open("wb"))
             own = json.dumps({**mark, "into": into, "number": number, "order": order})
-            files[number].write(line.rstrip()[:-1] + f', "{FIELD}": {own}}}\n'.encode())
+            files[number].write(line.rstrip()[:-1] + f', "{SHARD}": {own}}}\n'.encode())
             counts[number] = counts.get(number, 0) + 1
     return (Shard(paths[number], number, counts[number]) for number in sorted(counts))

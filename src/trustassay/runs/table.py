@@ -11,8 +11,8 @@ from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, S
 
 from trustassay.files import whole
 from trustassay.runs.calibrated import Calibrated
-from trustassay.runs.folder import RunFolder, Step, nothing
-from trustassay.runs.lines import Line
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.lines import Line, Step, nothing
 from trustassay.sample import clean
 
 __all__ = ["write_parquet"]

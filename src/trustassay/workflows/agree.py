@@ -16,7 +16,7 @@ from trustassay.data.ratings import Ratings
 from trustassay.errors import UsageError
 from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import SHOWN
+from trustassay.runs.run_report import SHOWN
 from trustassay.runs.units import read_units
 from trustassay.statistics.agreement import (
     Scale,

@@ -27,10 +27,11 @@ from trustassay.files import Appender, cut_unfinished
 from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
 from trustassay.registry import read_score
 from trustassay.runs.assessing import assessed
-from trustassay.runs.folder import RunFolder, encoded, encoded_sample
+from trustassay.runs.folder import RunFolder
 from trustassay.runs.hashing import HashSet, hash64
 from trustassay.runs.infos import ABOUT
 from trustassay.runs.intake import Intake
+from trustassay.runs.lines import encoded, encoded_sample
 from trustassay.runs.outputs import write_outputs
 from trustassay.runs.settings import as_stored, check_settings
 from trustassay.runs.settling import check_run_keys, resolved

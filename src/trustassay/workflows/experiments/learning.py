@@ -23,7 +23,8 @@ from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.metric import Summary
 from trustassay.metrics.fewl import Fewl
-from trustassay.runs.folder import RunFolder, encoded_sample
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Sample
 from trustassay.workflows.experiments.answers import Records, answers_of, read_records
 from trustassay.workflows.experiments.measuring import Setup, execute_run, load_models

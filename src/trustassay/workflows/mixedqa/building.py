@@ -28,7 +28,8 @@ from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.progress import Progress
 from trustassay.runs.filling import AHEAD, FilledSample, filled
-from trustassay.runs.folder import RunFolder, encoded_sample
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.lines import encoded_sample
 from trustassay.runs.options import RunOptions
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as plan_run

@@ -10,7 +10,7 @@ from typing import Any
 
 from trustassay.answering import OWN_PROMPT
 from trustassay.files import whole
-from trustassay.runs.folder import encoded_sample
+from trustassay.runs.lines import encoded_sample
 from trustassay.workflows.select.answers import SCORE, Answers, read_answers
 from trustassay.workflows.select.choosing import (
     TEST_SHARE,
