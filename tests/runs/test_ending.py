@@ -18,7 +18,7 @@ from trustassay import score
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Summary
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.run_report import write_report
+from trustassay.runs.report import write_report
 
 STEPS = [
     "sorting assessments",

@@ -198,7 +198,7 @@ def test_killed_among_the_outputs_of_a_second_try_no_stale_file_remains(
     run()
     sick = False
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(f"trustassay.runs.outputs.{killed_in}", kill)
+        patch.setattr(f"trustassay.runs.results.{killed_in}", kill)
         run()
     run()
     assert "unwell-today" not in (tmp_path / "run" / "report.html").read_text()

@@ -17,7 +17,7 @@ from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
-    from trustassay.runs.options import RunOptions
+    from trustassay.runs.intake import RunOptions
     from trustassay.workflows.experiments.answers import Records as ReadRecords
     from trustassay.workflows.experiments.results import Result
 
@@ -71,7 +71,7 @@ class Running:
 
     def options(self) -> RunOptions:
         """Return them as a run's options."""
-        from trustassay.runs.options import run_options
+        from trustassay.runs.intake import run_options
 
         skip = self.records.skip_bad
         return run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending.keywords())
@@ -89,8 +89,7 @@ class Running:
             RunFolderError: the folder holds the table of another experiment.
         """
         from trustassay.errors import RunFolderError
-        from trustassay.runs.folder import RunFolder
-        from trustassay.runs.naming import default_folder
+        from trustassay.runs.folder import RunFolder, default_folder
 
         if self.out is not None:
             found = (RunFolder(self.out).read_json("experiment") or {}).get("experiment", name)

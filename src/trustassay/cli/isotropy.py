@@ -81,7 +81,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         from trustassay.calls.backends import Backends
         from trustassay.metrics.harmonicity.isotropy import versions
         from trustassay.metrics.harmonicity.perturbations import FAMILIES, families
-        from trustassay.workflows.isotropy import drawn_samples, measure_isotropy
+        from trustassay.workflows.probe import drawn_samples, measure_isotropy
 
         if "paraphrase" in perturbation:
             raise UsageError("paraphrases need a model; choose another --perturbation")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 if TYPE_CHECKING:
-    from trustassay.runs.options import RunOptions
+    from trustassay.runs.intake import RunOptions
     from trustassay.workflows.experiments.measuring import Setup
 
 __all__ = ["References"]

@@ -14,28 +14,34 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
+import re
 import shutil
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.errors import RunFolderError
+from trustassay.data.standard_input import is_standard_input, kept_input
+from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.files import Appender, whole
-from trustassay.metric import Assessment
-from trustassay.runs.hashing import HashSet, hash64
+from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.registry import metric_from_settings
 from trustassay.runs.lines import (
+    HashSet,
     Line,
     Step,
     StoredAssessments,
     checked_identity,
     damaged_at,
     file_lines,
+    hash64,
     is_scored,
     nothing,
     read_line,
@@ -293,7 +299,7 @@ class RunFolder:
 
         Args:
             units: the number of each sample's unit in input order, -1 for one by itself, as
-                :func:`~trustassay.runs.units.read_units` gives it.
+                :func:`~trustassay.runs.counts.read_units` gives it.
 
         Raises:
             RunFolderError: there are units, and not an assessment of each sample.
@@ -345,3 +351,104 @@ class RunFolder:
             return decode(line)
         except (ValueError, KeyError, TypeError):
             raise damaged_at(self.assessments_path, offset) from None
+
+
+def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``settings`` as they will be read back from ``run.json``."""
+    stored: dict[str, Any] = json.loads(json.dumps(settings, default=str))
+    return stored
+
+
+def check_settings(
+    folder: Path, before: Mapping[str, Any], now: Mapping[str, Any], what: str = "another run"
+) -> None:
+    """Check that a folder is reopened with the settings that it holds.
+
+    Args:
+        before: what is stored. now: what is asked for, as it would be stored.
+        what: what the folder holds if they differ.
+
+    Raises:
+        RunFolderError: they differ; the message names each setting, its old and its new value.
+    """
+    if changes := list(setting_changes(before, now)):
+        raise RunFolderError(
+            f"{folder}: holds {what}; choose another folder, or use the same settings. "
+            "Different: " + "; ".join(changes)
+        )
+
+
+def setting_changes(
+    before: Mapping[str, Any], now: Mapping[str, Any], at: str = ""
+) -> Iterator[str]:
+    """Yield what differs between the settings of a stored run and those asked for."""
+    for key in {**before, **now}:
+        old, value = before.get(key), now.get(key)
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            yield from setting_changes(old, value, f"{at}{key}.")
+        elif old != value:
+            yield f"{at}{key} was {old!r}, now {value!r}"
+
+
+ABOUT = "about"
+"""The part of ``run.json`` that holds it; runs of earlier versions have none."""
+
+
+def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricInfo]:
+    """Return, by name, the descriptions of the metrics of a run.
+
+    Raises:
+        RunFolderError: ``run.json`` is damaged.
+        UnknownNameError: the run has no description, and the metric is not installed.
+    """
+    found = {}
+    for name, settings in run["metrics"].items():
+        told = run.get(ABOUT, {}).get(name)
+        if told is None:
+            metric = metric_from_settings(name, settings).served_by(run.get("backends", {}))
+            found[name] = MetricInfo.of(metric)
+            continue
+        try:
+            found[name] = MetricInfo.from_dict(told)
+        except (KeyError, TypeError, ValueError):
+            words = f"damaged (the description of {name} cannot be read)"
+            raise RunFolderError(f"{folder.path / 'run.json'}: {words}") from None
+    return found
+
+
+def metrics_of(run: Mapping[str, Any]) -> dict[str, Metric]:
+    """Return, by name, those metrics of a run that are installed, with the run's options."""
+    found = {}
+    for name, settings in run["metrics"].items():
+        with suppress(UnknownNameError, TypeError, ValueError):
+            found[name] = metric_from_settings(name, settings).served_by(run.get("backends", {}))
+    return found
+
+
+HOME = "trustassay-runs"
+STEM = 60
+"""Characters of the input's name that are kept; a file system takes 255 bytes."""
+
+
+def default_folder(source: Path | Sequence[Path], **settings: Any) -> Path:
+    """Return the folder for these settings and this state of the input, one file or several.
+
+    The same command finds its folder again; a file that was changed since gets a new one. What
+    comes on standard input is known by its content.
+    """
+    paths = [source] if isinstance(source, Path) else source
+    state = [part for path in paths for part in _state(path)]
+    content = json.dumps([state, settings], sort_keys=True)
+    digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
+    names = ["stdin" if is_standard_input(path) else path.name.split(".")[0] for path in paths]
+    stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:STEM] or "run"
+    return Path(HOME) / f"{stem}-{digest}"
+
+
+def _state(path: Path) -> list[str]:
+    if is_standard_input(path):
+        return [kept_input().digest]
+    if not path.exists():
+        return [str(path.resolve())]
+    stat = path.stat()
+    return [str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns)]

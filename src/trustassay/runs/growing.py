@@ -18,16 +18,12 @@ from trustassay.calls.backends import Backends
 from trustassay.errors import RunFolderError
 from trustassay.files import Appender, cut_unfinished
 from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
-from trustassay.runs.ending import run_in_thread
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.hashing import HashSet, hash64
-from trustassay.runs.infos import ABOUT
-from trustassay.runs.intake import Intake
-from trustassay.runs.lines import checked_identity, encoded, encoded_sample
-from trustassay.runs.options import RunOptions
-from trustassay.runs.run import write_results
-from trustassay.runs.settings import as_stored, check_settings
-from trustassay.runs.settling import resolved
+from trustassay.runs.execute import write_results
+from trustassay.runs.folder import ABOUT, RunFolder, as_stored, check_settings
+from trustassay.runs.intake import Intake, RunOptions
+from trustassay.runs.lines import HashSet, checked_identity, encoded, encoded_sample, hash64
+from trustassay.runs.needs import resolved
+from trustassay.runs.tasks import run_in_thread
 from trustassay.sample import Problem, Sample, SampleError
 
 __all__ = ["GrowingRun"]

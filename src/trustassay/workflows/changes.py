@@ -22,8 +22,7 @@ from trustassay.statistics.paired import (
 )
 from trustassay.statistics.randomness import generator
 from trustassay.summaries import Weighted
-from trustassay.workflows.pairing import Pairing
-from trustassay.workflows.two_runs import Direction, Scored, better_of
+from trustassay.workflows.two_runs import Direction, Pairing, Scored, better_of
 
 __all__ = [
     "AnswerChange",

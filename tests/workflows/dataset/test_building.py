@@ -16,7 +16,7 @@ from trustassay.retrieval.bm25 import Bm25
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample
 from trustassay.workflows.dataset import BuildOptions, build, building
-from trustassay.workflows.unfinished import UnfinishedError
+from trustassay.workflows.resumable import UnfinishedError
 
 PASSAGES = [
     Passage("p0", "Number zero is even.", "Zero"),

@@ -12,7 +12,7 @@ import pytest
 from tests.metrics.fewl.helpers import Angles, Known
 from trustassay import score
 from trustassay.metrics.fewl import Fewl
-from trustassay.runs.options import run_options
+from trustassay.runs.intake import run_options
 from trustassay.sample import Sample
 from trustassay.workflows.experiments.measuring import Measured, Setup, measure
 from trustassay.workflows.experiments.results import shares

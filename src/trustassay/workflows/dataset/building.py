@@ -30,7 +30,7 @@ from trustassay.workflows.dataset.claims import (
     sentence_claims,
 )
 from trustassay.workflows.dataset.supports import labelled
-from trustassay.workflows.each import FileOptions, FileWork, write_each
+from trustassay.workflows.resumable import FileOptions, FileWork, write_each
 
 __all__ = ["BuildOptions", "Built", "Claims", "build"]
 
@@ -46,7 +46,7 @@ class BuildOptions(FileOptions):
     candidates: passages retrieved for a question. documents: how many of them are kept.
     threshold: probability of entailment from which a passage supports.
     seed: goes to the chat model. The others: as in
-        :class:`~trustassay.workflows.each.FileOptions`.
+        :class:`~trustassay.workflows.resumable.FileOptions`.
     """
 
     claims: Claims = "given"

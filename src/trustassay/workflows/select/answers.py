@@ -15,8 +15,7 @@ from pathlib import Path
 from trustassay.data.reading import InputError, Located, read_samples
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Assessment, MetricInfo
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.infos import metric_infos
+from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.sample import Sample, question_key
 from trustassay.workflows.select.choosing import Candidate, Question
 

@@ -19,8 +19,7 @@ from trustassay.backends.telemetry import import_training
 from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.files import Appender, whole
 from trustassay.progress import Progress
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.settings import check_settings
+from trustassay.runs.folder import RunFolder, check_settings
 from trustassay.workflows.tune.data import Encoded, encode, read_conversations
 
 __all__ = ["TuneOptions", "Tuned", "tune"]

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from trustassay.calls.spending import Prices, Tokens
+import arro3.io
+from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
+
+from trustassay.backends.chat_entailer import entailment_prompt
+from trustassay.calls.spending import CHARACTERS_PER_TOKEN, Prices, Tokens
 from trustassay.calls.store import CallStore, Usage
 from trustassay.errors import RunFolderError
+from trustassay.files import whole
+from trustassay.measured import BETTER, judge_told
 from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.runs.calibrated import (
+from trustassay.runs.calibrator import Calibrator
+from trustassay.runs.counts import DOMAIN, UNIT, Counted, read_units, silence, unread
+from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
+from trustassay.runs.intake import Intake
+from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
+from trustassay.runs.probabilities import (
     CALIBRATED,
     Calibrated,
     calibrated_run,
     store_calibrator,
 )
-from trustassay.runs.calibrator import Calibrator
-from trustassay.runs.ending import Steps, StoppedError
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.grouping import DOMAIN, Counted
-from trustassay.runs.infos import metric_infos, metrics_of
-from trustassay.runs.intake import Intake
-from trustassay.runs.larger_judge import larger_judge
-from trustassay.runs.lines import StoredAssessments
-from trustassay.runs.rated import Rated
-from trustassay.runs.run_report import counted_of, write_report
-from trustassay.runs.silence import silence, unread
-from trustassay.runs.table import write_parquet
-from trustassay.runs.units import UNIT, read_units
+from trustassay.runs.report import Rated, counted_of, write_report
+from trustassay.runs.tasks import Steps, StoppedError
+from trustassay.sample import clean
 from trustassay.tracebacks import keep_failure, words_of
 
 
@@ -209,3 +211,150 @@ def apply_calibrator(
             steps=steps,
         )
     return found
+
+
+ROWS = 4096
+BATCH_BYTES = 1 << 22
+"""About how much evidence is held at once while the table is written."""
+
+_COLUMNS: dict[str, Any] = {
+    "id": DataType.string(),
+    "metric": DataType.string(),
+    "score": DataType.float64(),
+    "verdict": DataType.string(),
+    "reason": DataType.string(),
+    "error": DataType.string(),
+    "evidence": DataType.string(),
+}
+
+
+def write_parquet(
+    folder: RunFolder,
+    parts: Sequence[str],
+    step: Step = nothing,
+    calibrated: Calibrated | None = None,
+) -> None:
+    """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
+
+    ``parts`` names all of them. With ``calibrated`` each line has the answer's ``probability`` of
+    being right, and whether it is ``accepted``.
+    """
+    types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in parts}
+    if calibrated:
+        types |= {"probability": DataType.float64(), "accepted": DataType.bool()}
+    schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
+    batches = (
+        _batch(lines, types, schema) for lines in _batches(_chances(folder, calibrated), step)
+    )
+    with whole(folder.parquet_path) as file:
+        target = _Target(file)
+        arro3.io.write_parquet(
+            RecordBatchReader.from_batches(schema, batches),
+            target,
+            compression="zstd(1)",
+            max_row_group_size=ROWS,
+        )
+        if target.error:
+            raise target.error
+
+
+class _Target(io.RawIOBase):
+    """Keeps the first error of a file, as arro3 panics at one, on standard error."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        """Say that it can be written."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write to the file, or keep the error."""
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.error = self.error or error
+        return len(data)
+
+    def flush(self) -> None:
+        """Leave it to the block that opened the file."""
+
+
+def _chances(folder: RunFolder, calibrated: Calibrated | None) -> Iterator[tuple[int, Line]]:
+    """Yield the lines, with what a calibrator says of the answer among their fields."""
+    if calibrated is None:
+        yield from folder.lines()
+        return
+    number, sample = -1, None
+    for offset, line in folder.lines():
+        if line.fields["id"] != sample:
+            number, sample = number + 1, line.fields["id"]
+        chance = calibrated.of(number)
+        told = {"probability": chance.probability, "accepted": chance.accepted}
+        yield offset, line._replace(fields={**line.fields, **told})
+
+
+def _batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
+    batch: list[Line] = []
+    held = 0
+    for _, line in lines:
+        batch.append(line)
+        held += len(line.evidence)
+        if len(batch) == ROWS or held >= BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
+        step()
+    if batch:
+        yield batch
+
+
+def _batch(lines: Sequence[Line], types: Mapping[str, Any], schema: Any) -> RecordBatch:
+    rows = [line.fields for line in lines]
+    columns: dict[str, list[Any]] = {
+        name: [_storable(row[name]) for row in rows] for name in _COLUMNS if name != "evidence"
+    }
+    columns["evidence"] = [line.evidence_text() for line in lines]
+    for name in types.keys() & {"probability", "accepted"}:
+        columns[name] = [row[name] for row in rows]
+    for name in types.keys() - columns.keys():
+        columns[name] = [row["parts"].get(name.removeprefix("parts.")) for row in rows]
+    arrays = [Array(columns[name], kind) for name, kind in types.items()]
+    return RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _storable(value: Any) -> Any:
+    return clean(value) if isinstance(value, str) else value
+
+
+LARGER_JUDGE = "larger_judge"
+"""Its key in ``summary.json``."""
+REPLY_TOKENS = 4
+"""Of one word such as CONTRADICTS."""
+
+
+def larger_judge(
+    folder: RunFolder, run: Mapping[str, Any], prices: Prices, unread: int
+) -> dict[str, Any]:
+    """Return the estimated price for ``summary.json``; nothing where it cannot be known.
+
+    The model would be asked the pairs that the run's entailer was, in its own prompt. ``unread``
+    samples, which this did not judge, count like the others.
+    """
+    entailer = str(run["backends"].get("entailer") or "")
+    if not judge_told(entailer, run["metrics"]).sets or not folder.calls_path.exists():
+        return {}
+    store = CallStore(folder.calls_path)
+    calls, characters = store.size("entailment", entailer)
+    store.close(alone=False)
+    samples = int(run["samples"]["samples"])
+    if not calls or unread >= samples:
+        return {}
+    around = len(entailment_prompt().filled(premise="", hypothesis=""))
+    more = samples / (samples - unread)
+    tokens = (characters + calls * around) / CHARACTERS_PER_TOKEN
+    usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * REPLY_TOKENS)))
+    if usd is None:
+        return {}
+    told = {"usd": round(usd, 6), "samples": samples, "prices": prices.basis(BETTER)}
+    return {LARGER_JUDGE: {"entailer": BETTER, **told}}
