@@ -387,7 +387,7 @@ def test_killed_at_ten_random_moments_and_resumed(place: Path) -> None:
 KILLED = """
 import os, pathlib, signal, sys
 from trustassay import score
-from trustassay.runs import outputs, run  # what a run imports, once for all
+from trustassay.runs import execute, results  # what a run imports, once for all
 
 replace = pathlib.Path.replace
 

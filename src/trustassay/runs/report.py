@@ -50,12 +50,13 @@ from trustassay.runs.probabilities import (
     chances_told,
     stored_calibrator,
 )
-from trustassay.runs.results import LARGER_JUDGE
 from trustassay.runs.tasks import Steps
 from trustassay.statistics.clusters import holm
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.randomness import generator
 
+LARGER_JUDGE = "larger_judge"
+"""The key in ``summary.json`` of what a larger judge would cost."""
 SHOWN = 500
 """Answers on a report page; where a run has more, the worst of each kind of problem."""
 

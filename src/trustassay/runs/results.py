@@ -29,7 +29,7 @@ from trustassay.runs.probabilities import (
     calibrated_run,
     store_calibrator,
 )
-from trustassay.runs.report import Rated, counted_of, write_report
+from trustassay.runs.report import LARGER_JUDGE, Rated, counted_of, write_report
 from trustassay.runs.tasks import Steps, StoppedError
 from trustassay.sample import clean
 from trustassay.tracebacks import keep_failure, words_of
@@ -327,8 +327,6 @@ def _storable(value: Any) -> Any:
     return clean(value) if isinstance(value, str) else value
 
 
-LARGER_JUDGE = "larger_judge"
-"""Its key in ``summary.json``."""
 REPLY_TOKENS = 4
 """Of one word such as CONTRADICTS."""
 
