@@ -21,8 +21,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.probabilities import calibrated_run, chances_told
 from trustassay.runs.report import write_report
 from trustassay.runs.results import apply_calibrator
-from trustassay.statistics.isotonic import Isotonic
-from trustassay.statistics.logistic import sigmoid
+from trustassay.statistics.regression import Isotonic, sigmoid
 from trustassay.workflows.calibrate.outputs import write_page
 
 Rows = list[dict[str, Any]]

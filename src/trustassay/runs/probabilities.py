@@ -28,8 +28,8 @@ from trustassay.runs.counts import rows
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import Step, nothing
 from trustassay.sample import question_key
-from trustassay.statistics.clusters import cluster_numbers, holm
-from trustassay.statistics.likeness import unlikeness
+from trustassay.statistics.comparison import unlikeness
+from trustassay.statistics.resampling import cluster_numbers, holm
 
 Floats = NDArray[np.float64]
 CALIBRATED = "calibrated"

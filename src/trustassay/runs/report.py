@@ -51,9 +51,8 @@ from trustassay.runs.probabilities import (
     stored_calibrator,
 )
 from trustassay.runs.tasks import Steps
-from trustassay.statistics.clusters import holm
 from trustassay.statistics.comparison import sign_flip_p
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator, holm
 
 LARGER_JUDGE = "larger_judge"
 """The key in ``summary.json`` of what a larger judge would cost."""

@@ -38,7 +38,7 @@ from trustassay.runs.needs import load_all
 from trustassay.runs.prepare import StoredPool
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.isotropy import Isotropy, isotropy
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.resumable import (
     CountedModels,
     FileOptions,

@@ -29,8 +29,8 @@ from trustassay.report.text import amount
 from trustassay.runs.folder import ABOUT, RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.sample import question_key
-from trustassay.statistics.clusters import holm
-from trustassay.statistics.paired import share_rise_p
+from trustassay.statistics.comparison import share_rise_p
+from trustassay.statistics.resampling import holm
 from trustassay.summaries import Weighted, WeightedColumns
 
 Places = NDArray[np.int64]
