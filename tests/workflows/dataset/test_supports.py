@@ -8,7 +8,8 @@ from trustassay.metric import Context
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.grounding.assessing import Assessing
 from trustassay.sample import Document, Sample
-from trustassay.workflows.dataset.supports import labelled, premise
+from trustassay.workflows.cite.support import premise
+from trustassay.workflows.dataset.supports import labelled
 
 DOCUMENTS = [
     Document("a", "The capital is Paris.", "France"),

@@ -10,8 +10,9 @@ from trustassay.metric import Inventory
 from trustassay.metrics.grounding.correctness import mentions
 from trustassay.metrics.grounding.rules import Rules
 from trustassay.sample import Document, Sample
+from trustassay.workflows.cite.support import premise
 
-__all__ = ["labelled", "premise"]
+__all__ = ["labelled"]
 
 _RULES = Rules()
 
@@ -42,11 +43,6 @@ async def labelled(
     return [
         tuple(int((d, g) in entailed) for g in range(len(golds))) for d in range(len(documents))
     ]
-
-
-def premise(document: Document) -> str:
-    """Return a passage as entailment reads it, in the default profile of the grounding metric."""
-    return f"Title: {document.title}\n{document.text}" if document.title else document.text
 
 
 def _hypothesis(question: str, passage: str, gold: Sequence[str], *, whole: bool) -> str | None:
