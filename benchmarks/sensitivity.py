@@ -24,7 +24,7 @@ from trustassay.backends.resolve import embedder, entailer
 from trustassay.capabilities import BatchLimits
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 from trustassay.metrics.harmonicity.options import PAPER
-from trustassay.statistics.bootstrap import percentile_interval
+from trustassay.statistics.resampling import percentile_interval
 
 Floats = NDArray[np.float64]
 KINDS = (

@@ -30,7 +30,7 @@ from trustassay.metric import Assessment
 from trustassay.metrics import Consistency, TrustScore
 from trustassay.metrics.consistency.options import Unparsed
 from trustassay.metrics.trustscore import maths
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.verdicts import VERDICTS
 
 COMMAND = "python -m benchmarks.unreadable"

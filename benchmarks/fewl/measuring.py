@@ -27,7 +27,7 @@ from trustassay.metrics.fewl.neighbours import nearest
 from trustassay.metrics.fewl.options import Penalty
 from trustassay.metrics.fewl.pool import LEARNT_FROM
 from trustassay.metrics.fewl.references import blank, silent
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 Floats = NDArray[np.float64]
 TOLERANCE = 1e-5

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.metrics.fewl.neighbours import nearest
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")) / "data"
 SYSTEMS = ("flan", "llama", "gpt")

@@ -25,7 +25,7 @@ from trustassay.runs.options import RunOptions
 from trustassay.runs.settling import named_models
 from trustassay.sample import Problem, Sample, clean
 from trustassay.statistics.intervals import FEWEST, binomial_interval
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay_papers.experiments.answers import Records, read_records
 from trustassay_papers.experiments.measuring import execute_run
 from trustassay_papers.experiments.results import Cell, Result, Row

@@ -26,7 +26,7 @@ from trustassay.metrics.grounding.refusal import refuses_in_words
 from trustassay.runs.folder import encoded_sample
 from trustassay.runs.intake import BadInputError, Intake
 from trustassay.sample import Problem, Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
 """A number stays one word: the groups of 1,000,000,000,000,000 repeat nothing."""

@@ -13,7 +13,7 @@ from trustassay.metric import Context, Pool
 from trustassay.metrics.consistency.options import ConsistencyOptions
 from trustassay.metrics.consistency.texts import answer_of
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 __all__ = ["OTHERS", "candidates_of", "others_of"]
 

@@ -13,7 +13,7 @@ from trustassay.metrics.consistency.maths import LETTERS, Check
 from trustassay.metrics.consistency.options import NONE_OF_THEM, ConsistencyOptions
 from trustassay.metrics.consistency.texts import answer_of, one_line
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.together import all_of
 
 __all__ = ["Done", "Offer", "Offers", "check", "offers"]

@@ -26,7 +26,7 @@ from trustassay.metrics.fewl.neighbours import (
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.references import Key, answers_of, blank, subject_of
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 __all__ = ["Neighbour", "QuestionPool", "pack", "prepared", "unpack"]
 

@@ -15,7 +15,7 @@ from trustassay.metrics.harmonicity.options import PerturbingOptions
 from trustassay.metrics.harmonicity.perturbations import NoPerturbationError, perturb, shown
 from trustassay.prompts import Prompt
 from trustassay.sample import Sample, is_blank
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 __all__ = ["Answer", "Asking", "recorded"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trustassay.metrics.harmonicity.perturbations import Family, NoPerturbationError, perturb
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 __all__ = ["Versions", "versions"]
 

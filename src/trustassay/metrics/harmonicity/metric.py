@@ -20,7 +20,7 @@ from trustassay.metrics.harmonicity.options import PerturbingOptions
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
 from trustassay.metrics.harmonicity.view import problem_in, view_of
 from trustassay.sample import Problem, Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.views import View
 
 __all__ = ["Harmonicity", "Perturbing", "SemanticHarmonicity"]

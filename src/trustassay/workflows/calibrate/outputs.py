@@ -14,7 +14,7 @@ from trustassay.report.text import amount
 from trustassay.runs.calibrated import promise_in_words
 from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.statistics.calibration import reliability_bins
-from trustassay.statistics.curves import kept_means
+from trustassay.statistics.correlation import kept_means
 from trustassay.workflows.calibrate.calibrating import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.figures import Estimate
 from trustassay.workflows.study.wording import cell, interval_text
