@@ -24,7 +24,7 @@ from trustassay.errors import UnknownNameError, UnparsedError, UsageError, did_y
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Inventory
 from trustassay.metrics.grounding.correctness import mentions
-from trustassay.metrics.grounding.rules import Rules
+from trustassay.metrics.grounding.options import Rules
 from trustassay.metrics.grounding.sentences import splitter as sentence_splitter
 from trustassay.metrics.grounding.sentences import statements
 from trustassay.prompts import Prompt

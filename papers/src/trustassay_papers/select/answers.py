@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trustassay.data.reading import InputError, Located, read_samples
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Assessment, MetricInfo
-from trustassay.metrics.fewl.neighbours import nearest
+from trustassay.metrics.fewl.pool import nearest
 from trustassay.prompts import Prompt
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.infos import metric_infos
