@@ -18,7 +18,7 @@ from trustassay.errors import UsageError
 from trustassay.runs.intake import BadInputError, Intake
 from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Problem, Sample
-from trustassay.workflows.mixedqa.drawing import Recorded, key_of
+from trustassay_papers.mixedqa.drawing import Recorded, key_of
 
 __all__ = ["Chat", "Material", "read_material"]
 
