@@ -106,8 +106,8 @@ def encode(conversations: Sequence[Conversation], tokenizer: Any) -> list[Encode
     """Return the tokens of conversations, laid out as ``hf:`` models are asked.
 
     By the tokenizer's chat template where it has one, else as
-    :func:`~trustassay.backends.chat_text.plain` says, with a space before the answer. The answer ends
-    with the tokenizer's end token.
+    :func:`~trustassay.backends.chat_text.plain` says, with a space before the answer. The answer
+    ends with the tokenizer's end token.
 
     Raises:
         BackendError: the chat template rejects a conversation.
