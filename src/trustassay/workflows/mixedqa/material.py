@@ -15,10 +15,10 @@ from trustassay.capabilities import ChatModel, LocalChatModel
 from trustassay.data.question_sets import QUESTION_SETS, QuestionFile, read_questions
 from trustassay.data.reading import Fault, InputError, read_samples
 from trustassay.errors import UsageError
-from trustassay.runs.folder import encoded_sample
 from trustassay.runs.intake import BadInputError, Intake
+from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Problem, Sample
-from trustassay.workflows.mixedqa.drawing import Recorded, key_of
+from trustassay_papers.mixedqa.drawing import Recorded, key_of
 
 __all__ = ["Chat", "Material", "read_material"]
 
