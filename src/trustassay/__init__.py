@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from trustassay.api import Run, ascore, plan, rescore, score, scorer, watch
     from trustassay.backends.resolve import embedder, entailer, similarity
     from trustassay.calls.spending import Budget, Prices
-    from trustassay.data.raw import InputError
+    from trustassay.data.records import InputError
     from trustassay.errors import (
         AssessmentError,
         BackendError,

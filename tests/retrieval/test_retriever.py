@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import jsonl
 from trustassay.capabilities import Passage
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.retrieval import retriever as retrieving
 from trustassay.retrieval.bm25 import build_index

@@ -12,7 +12,7 @@ import pytest
 from tests.support import jsonl
 from trustassay.calls.backends import Backends
 from trustassay.capabilities import Vectors
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.metrics.harmonicity.isotropy import Versions, versions
 from trustassay.metrics.harmonicity.perturbations import family
 from trustassay.runs.intake import BadInputError

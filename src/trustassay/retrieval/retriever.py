@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from trustassay.capabilities import Passage
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 from trustassay.files import DiskFullError
 from trustassay.progress import Progress

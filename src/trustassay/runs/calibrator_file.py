@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.files import whole
 from trustassay.runs.calibrator import (
     AMONG_ACCEPTED,

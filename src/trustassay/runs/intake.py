@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.calls.backends import MODEL, Backends
-from trustassay.data.faults import summarised, untold_of
-from trustassay.data.frames import ArrowStream, frame_index
-from trustassay.data.reading import Fault, InputError, Located, read_samples
+from trustassay.data.arrow import ArrowStream, frame_index
+from trustassay.data.reading import Located, read_samples
+from trustassay.data.records import Fault, InputError, summarised, untold_of
 from trustassay.errors import Portable, UsageError
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric

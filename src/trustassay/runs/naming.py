@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.standard_input import is_standard_input, kept_input
+from trustassay.data.source_files import is_standard_input, kept_input
 
 __all__ = ["default_folder"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trustassay.data.formats import InputError
 from trustassay.data.ratings import Rating, Ratings
+from trustassay.data.records import InputError
 from trustassay.report import AnswerRatings, RaterSaid, RatingsTold
 from trustassay.runs.folder import RunFolder
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.raw import InputError
+from trustassay.data.records import InputError
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.grouping import domain_of
 from trustassay.runs.hashing import hash64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from trustassay.data.messages import spoken_by
+from trustassay.data.conversations import spoken_by
 
 __all__ = ["DOCUMENT_ROLES", "answer_of", "conversation_record"]
 

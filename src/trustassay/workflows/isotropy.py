@@ -16,7 +16,8 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
-from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.data.reading import read_samples
+from trustassay.data.records import Fault, InputError
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.runs.intake import BadInputError, Intake, Source

@@ -15,7 +15,8 @@ from trustassay.calls.endpoints import samples_at_once
 from trustassay.calls.gatherers import Gatherers, check_budget
 from trustassay.calls.keys import shared_file
 from trustassay.calls.opening import open_calls
-from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.data.reading import read_samples
+from trustassay.data.records import Fault, InputError
 from trustassay.errors import UsageError
 from trustassay.files import DiskFullError
 from trustassay.metric import Assessment, Inventory, Metric

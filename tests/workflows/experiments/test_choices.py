@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.workflows.experiments.answers import Records, read_records
 from trustassay.workflows.experiments.choices import (
     Choices,

@@ -15,7 +15,7 @@ from tests.lazily import Lazily
 from tests.support import jsonl
 from trustassay.answering import Answering
 from trustassay.calls.opening import CallOptions
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.metrics.fewl import Fewl
 from trustassay.runs.options import RunOptions
 from trustassay.workflows.experiments.answers import Records

@@ -10,7 +10,7 @@ from string import ascii_uppercase
 from typing import Literal, NamedTuple
 
 from trustassay.calls.choosing import chosen
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.sample import Problem, Sample, clean
 
 __all__ = [

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.workflows.experiments.answers import Answer, Records, answers_of, read_records
 from trustassay.workflows.experiments.comparing import INTERVALS, Unit, outcome_rows, result_of
 from trustassay.workflows.experiments.measuring import Measured, Setup, measure

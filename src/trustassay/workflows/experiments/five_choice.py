@@ -17,7 +17,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar
 
 from trustassay.backends import resolve
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.files import whole
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.prompts import Prompt

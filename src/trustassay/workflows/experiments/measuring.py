@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trustassay.calls.backends import Place
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.metric import Assessment, Metric
 from trustassay.metrics.fewl import Fewl
 from trustassay.runs.folder import RunFolder

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from trustassay.data.reading import InputError, Located, read_samples
+from trustassay.data.reading import Located, read_samples
+from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.runs.folder import RunFolder

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from trustassay.backends.layout import plain
 from trustassay.capabilities import Message
-from trustassay.data.reading import Fault, InputError
+from trustassay.data.records import Fault, InputError
 from trustassay.errors import BackendError
 from trustassay.sample import Problem, clean
 
