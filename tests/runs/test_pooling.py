@@ -10,8 +10,8 @@ import pytest
 from tests.many import DOMAINS, HashedWords, many
 from trustassay import score
 from trustassay.errors import RunFolderError
-from trustassay.runs.pooling import QUESTIONS, write_pooled
-from trustassay.statistics.randomness import generator
+from trustassay.runs.report import QUESTIONS, write_pooled
+from trustassay.statistics.resampling import generator
 
 
 def run_of(folder: Path, seed: int = 0, metric: str = "harmonicity", **fields: object) -> Path:

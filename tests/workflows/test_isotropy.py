@@ -12,13 +12,12 @@ import pytest
 from tests.support import jsonl
 from trustassay.calls.backends import Backends
 from trustassay.capabilities import Vectors
-from trustassay.data.records import InputError
-from trustassay.metrics.harmonicity.isotropy import Versions, versions
-from trustassay.metrics.harmonicity.perturbations import family
+from trustassay.data.reading import InputError
+from trustassay.metrics.harmonicity.perturbations import Versions, family, versions
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample
 from trustassay.statistics.isotropy import Isotropy
-from trustassay.workflows.isotropy import TOGETHER, drawn_samples, measure_isotropy
+from trustassay.workflows.probe import TOGETHER, drawn_samples, measure_isotropy
 
 
 class Characters:

@@ -18,7 +18,7 @@ from trustassay.event_loop import run_anywhere
 from trustassay.report.text import amount
 from trustassay.service.app import Meter, Part, create_app, scoring
 from trustassay.service.service import Service, ServiceSettings
-from trustassay.workflows.scorer_doors import OpenScorer
+from trustassay.workflows.scorer import OpenScorer
 
 __all__ = ["serve"]
 

@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 from trustassay.capabilities import QuestionSimilarity, Similarity
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.hashing import hash64
-from trustassay.runs.infos import metric_infos
+from trustassay.runs.folder import RunFolder, metric_infos
+from trustassay.runs.lines import hash64
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
 from trustassay.statistics.ranking import (
     RankedModels,
     ordered_alike,
     rank_models,
     truth_of,
 )
+from trustassay.statistics.resampling import generator
 
 __all__ = ["PairsAlike", "Ranking", "rank"]
 

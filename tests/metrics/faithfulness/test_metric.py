@@ -14,9 +14,8 @@ from trustassay import score
 from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
-from trustassay.metrics.faithfulness.claims import sentences
-from trustassay.metrics.faithfulness.short_replies import stated
-from trustassay.runs.silence import remarks
+from trustassay.metrics.faithfulness.claims import sentences, stated
+from trustassay.runs.counts import remarks
 from trustassay.sample import Sample
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)

@@ -16,10 +16,10 @@ from trustassay.data.question_sets import QUESTION_SETS, QuestionFile, read_ques
 from trustassay.data.reading import read_samples
 from trustassay.data.records import Fault, InputError
 from trustassay.errors import UsageError
-from trustassay.runs.folder import encoded_sample
 from trustassay.runs.intake import BadInputError, Intake
+from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Problem, Sample
-from trustassay.workflows.mixedqa.drawing import Recorded, key_of
+from trustassay_papers.mixedqa.drawing import Recorded, key_of
 
 __all__ = ["Chat", "Material", "read_material"]
 

@@ -10,13 +10,15 @@ from typing import Any
 
 from trustassay.answering import OWN_PROMPT
 from trustassay.files import whole
-from trustassay.runs.folder import encoded_sample
-from trustassay.workflows.select.answers import SCORE, Answers, read_answers
-from trustassay.workflows.select.choosing import (
+from trustassay.runs.lines import encoded_sample
+from trustassay_papers.select.answers import (
+    SCORE,
     TEST_SHARE,
+    Answers,
     Example,
     chat_record,
     choose_targets,
+    read_answers,
     split,
     tied,
 )
@@ -54,7 +56,7 @@ def select_sft(
     questions of the latter for ``generate``, each to be asked as it was trained on, by itself.
 
     Args:
-        by: a way of choosing, as of :mod:`~trustassay.workflows.select.answers`.
+        by: a way of choosing, as of :mod:`~trustassay_papers.select.answers`.
 
     Raises:
         RunFolderError, UnknownNameError, ValueError: as :func:`read_answers` and :func:`split`.

@@ -1,0 +1,114 @@
+"""Evidence of the fact check, read into views: the statement, and what each passage says of it.
+
+Every reader is total: what has the wrong type counts as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trustassay.metric import Assessment
+from trustassay.sample import Sample
+from trustassay.views import Mark, View
+
+_DECIDES = {
+    "support": Mark("good", "✓", "supports the answer"),
+    "contradict": Mark("bad", "✕", "contradicts the answer"),
+}
+_SHOWN = Mark("none", "○", "shown to the judge")
+_FAILED = Mark("none", "○", "not judged")
+_JUDGED = Mark("none", "○", "does not decide")
+_REPLIES = {**_DECIDES, "neutral": Mark("none", "○", "leaves the answer open")}
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage; ``own`` says that its text is among the sample's documents."""
+
+    number: int
+    title: str
+    text: str
+    own: bool
+    mark: Mark
+    entailment: float | None
+    contradiction: float | None
+    error: str
+
+
+@dataclass(slots=True)
+class Facts:
+    """All evidence of a fact check; ``rest`` is evidence of any other kind."""
+
+    statement: str = ""
+    hypothesis: str = ""
+    retrieved: bool = False
+    reply: str | None = None
+    reply_mark: Mark = _REPLIES["neutral"]
+    passages: Sequence[Passage] = ()
+    rest: Sequence[Mapping[str, Any]] = ()
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any], documents: int = 0) -> Facts:
+        """Sort the evidence of a sample that has so many documents."""
+        found = cls()
+        passages: list[Passage] = []
+        rest: list[Mapping[str, Any]] = []
+        for item in evidence:
+            match item:
+                case {"kind": "statement", "text": str(text)}:
+                    found.statement, found.hypothesis = text, _text(item, "hypothesis")
+                    found.retrieved = item.get("retrieved") is True
+                case {"kind": "reply", "text": str(text)}:
+                    verdict = _text(item, "verdict")
+                    found.reply = text
+                    found.reply_mark = _REPLIES.get(verdict, _REPLIES["neutral"])
+                case {"kind": "passage", "number": int(number)}:
+                    passages.append(_passage(item, number, documents))
+                case Mapping():
+                    rest.append(item)
+                case _:
+                    rest.append({"value": item})
+        found.passages, found.rest = passages, rest
+        return found
+
+
+def problem_in(assessment: Assessment) -> str | None:
+    """Return what is wrong with an answer, in one sentence: the evidence contradicts it."""
+    if assessment.verdict == "contradict":
+        return "the evidence contradicts the answer"
+    if assessment.error is None and assessment.score is None:
+        return "there is no evidence to check the answer against"
+    return None
+
+
+def view_of(sample: Sample, assessment: Assessment) -> View:
+    """Return what the report needs to know of a fact check."""
+    return View(data=Facts.read(assessment.evidence, len(sample.documents or ())))
+
+
+def _passage(item: Mapping[str, Any], number: int, documents: int) -> Passage:
+    error = _text(item, "error")
+    entailment = _number(item, "entailment")
+    usual = _FAILED if error else _SHOWN if entailment is None else _JUDGED
+    return Passage(
+        number,
+        _text(item, "title"),
+        _text(item, "text"),
+        "text" not in item and 1 <= number <= documents,
+        _DECIDES.get(_text(item, "decides"), usual),
+        entailment,
+        _number(item, "contradiction"),
+        error,
+    )
+
+
+def _text(item: Mapping[str, Any], name: str) -> str:
+    value = item.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _number(item: Mapping[str, Any], name: str) -> float | None:
+    value = item.get(name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

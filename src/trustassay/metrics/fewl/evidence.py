@@ -1,0 +1,96 @@
+"""Evidence of FEWL, read into views: the references, and what they make of the answer.
+
+Every reader is total: what has the wrong type counts as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trustassay.metric import Assessment
+from trustassay.views import View
+
+DISAGREES = 0.2
+"""Weighted similarity below which the references do not agree with the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One reference; numbers that are not there are ``None``."""
+
+    name: str
+    answer: str
+    similarity: float | None
+    expertise: float | None
+    weight: float | None
+    penalty: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the evidence of one answer says; ``rest`` is evidence of any other kind."""
+
+    form: str = ""
+    weights: str = ""
+    rows: Sequence[Row] = ()
+    absent: Sequence[tuple[str, str]] = ()
+    neighbours: Sequence[tuple[str, float | None]] = ()
+    rest: Sequence[Mapping[str, Any]] = ()
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any]) -> Weighed:
+        """Sort the evidence; references by weight, the heaviest first."""
+        form = weights = ""
+        rows: list[Row] = []
+        absent: list[tuple[str, str]] = []
+        neighbours: list[tuple[str, float | None]] = []
+        rest: list[Mapping[str, Any]] = []
+        for item in evidence:
+            match item:
+                case {"form": str(form), "weights": str(weights)}:
+                    pass
+                case {"reference": str(name), "answer": str(answer)}:
+                    numbers = (
+                        _number(item, key)
+                        for key in ("similarity", "expertise", "weight", "penalty")
+                    )
+                    rows.append(Row(name, answer, *numbers))
+                case {"absent": str(name), "why": str(why)}:
+                    absent.append((name, why))
+                case {"neighbour": str(question)}:
+                    neighbours.append((question, _number(item, "likeness")))
+                case Mapping():
+                    rest.append(item)
+                case _:
+                    rest.append({"value": item})
+        rows.sort(key=lambda row: -(row.weight or 0.0))
+        return cls(form, weights, rows, absent, neighbours, rest)
+
+    @property
+    def penalised(self) -> bool:
+        """Whether any reference has a penalty."""
+        return any(row.penalty is not None for row in self.rows)
+
+
+def _number(item: Mapping[str, Any], key: str) -> float | None:
+    value = item.get(key)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def problem_in(assessment: Assessment) -> str | None:
+    """Return what is wrong with an answer, in one sentence: the references say something else."""
+    if assessment.score is None:
+        return None
+    agreement, penalty = (assessment.parts.get(name) for name in ("agreement", "penalty"))
+    if agreement is None:
+        return None
+    if penalty is not None and agreement <= penalty:
+        return "the references say as much of it of other questions"
+    return "the references say something else" if agreement < DISAGREES else None
+
+
+def view_of(assessment: Assessment) -> View:
+    """Return what the report needs to know of the references."""
+    return View(data=Weighed.read(assessment.evidence))

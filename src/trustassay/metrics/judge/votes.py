@@ -1,0 +1,360 @@
+"""The votes of judges on one answer, and the numbers that are made of them.
+
+A vote is asked for, read, and asked for once more where it cannot be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from importlib.resources import as_file, files
+from typing import Any
+
+import numpy as np
+
+from trustassay.capabilities import Message, Models, Reply, TokenLogprob, repair_turns
+from trustassay.errors import CallError
+from trustassay.metrics.judge import maths
+from trustassay.metrics.judge.maths import expected_value
+from trustassay.metrics.judge.options import JudgeOptions
+from trustassay.metrics.judge.replies import read_reply
+from trustassay.metrics.judge.rubric import Rubric
+from trustassay.prompts import Prompt, fence
+from trustassay.sample import Sample
+
+ALTERNATIVES = 20
+"""Likeliest tokens that are asked for; no public endpoint gives more."""
+PLACES = 20
+"""Tokens of a reply that are looked at as its level: a list of more is no reply."""
+PROBLEMS = {
+    "none": "Your reply names no score.",
+    "several": "Your reply names more than one score.",
+    "outside": "Your reply names a score that is not on the scale.",
+    "empty": "Your reply was empty.",
+}
+ORDERS = ("gold-first", "answer-first")
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One judge's reply to one question: the label of a level, or the fault of the reply.
+
+    number: of the repeat. tries: replies that were asked for, 2 where the first was unreadable.
+    expected, told: the mean level by log-probabilities, and the probability that those sum up to.
+    cut: the reply ended at ``max_tokens``.
+    """
+
+    judge: str
+    order: str
+    number: int
+    label: str | None
+    fault: str | None = None
+    reason: str = ""
+    reply: str = ""
+    tries: int = 1
+    expected: float | None = None
+    told: float = 0.0
+    cut: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row of evidence; the reply itself only where it could not be read at once."""
+        row: dict[str, Any] = {
+            "judge": self.judge,
+            "order": self.order,
+            "repeat": self.number,
+            "level": self.label,
+            "reason": self.reason,
+        }
+        if self.expected is not None:
+            row |= {"expected": self.expected, "told": self.told}
+        if self.tries > 1:
+            row["repaired"] = self.label is not None
+        if self.fault:
+            row |= {"fault": self.fault, "reply": self.reply}
+        return row
+
+
+@dataclass
+class Asking:
+    """Asks all judges about one sample, a round at a time: each judge once in each order."""
+
+    options: JudgeOptions
+    sample: Sample
+    models: Models
+    votes: list[Vote] = field(default_factory=list)
+
+    @cached_property
+    def judges(self) -> tuple[str, ...]:
+        """The names of the judges."""
+        return self.models.names("judge")
+
+    @cached_property
+    def orders(self) -> tuple[str, ...]:
+        """The orders of gold answer and answer."""
+        if self.options.order != "both":
+            return (self.options.order,)
+        return ORDERS if self.sample.answers or self.sample.claims else ORDERS[:1]
+
+    @property
+    def a_round(self) -> int:
+        """The votes of one round."""
+        return len(self.judges) * len(self.orders)
+
+    async def rounds(self, first: int, last: int) -> None:
+        """Ask the rounds from ``first`` to before ``last``, all at once.
+
+        Raises:
+            BackendError: a call failed; an empty reply is an unreadable vote instead.
+        """
+        calls = [
+            self._vote(judge, order, number)
+            for number in range(first, last)
+            for judge in self.judges
+            for order in self.orders
+        ]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one
+            self.votes.append(one)
+
+    async def _vote(self, judge: str, order: str, number: int) -> Vote:
+        prompt = self._prompt(order)
+        told = Vote(judge, order, number, None)
+        first = await self._reply([Message("user", prompt.text)], prompt.name, told)
+        vote = self._read(told, first)
+        if vote.label is not None:
+            return vote
+        problem = PROBLEMS[vote.fault or "none"]
+        choices = self.options.scale.choices
+        repair = _shipped("repair")
+        asked = repair.filled(problem=problem, rubric=self.options.scale, choices=choices)
+        turns = repair_turns(prompt.text, first.text if first else "", asked)
+        again = self._read(told, await self._reply(turns, f"judge-{repair.name}", told))
+        if again.label is None:  # the first reply says more of what is wrong
+            return replace(vote, tries=2)
+        return replace(again, tries=2, reason=again.reason or vote.reason)
+
+    async def _reply(self, turns: Sequence[Message], name: str, vote: Vote) -> Reply | None:
+        """Return the reply; ``None`` for an empty one."""
+        options, scale = self.options, self.options.scale
+        ends = sorted(scale.values, key=scale.values.__getitem__)
+        # Two of three pass, which leaves a verdict open for longest: a plan says what may be asked.
+        stand_in = f"{scale.label}: {ends[0 if vote.number % 3 == 2 else -1]}\nReason: a stand-in"
+        try:
+            return await self.models.chat(
+                turns,
+                role="judge",
+                name=vote.judge,
+                temperature=options.temperature,
+                max_tokens=options.max_tokens,
+                logprobs=ALTERNATIVES if options.logprobs else None,
+                schema=_schema(scale) if options.constrained else "",
+                repeat=vote.number,
+                prompt=name,
+                stand_in=stand_in,
+            )
+        except CallError as error:
+            if error.kind != "empty":
+                raise
+            return None
+
+    def _read(self, vote: Vote, reply: Reply | None) -> Vote:
+        if reply is None:
+            return replace(vote, fault="empty")
+        found = read_reply(reply.text, self.options.scale)
+        vote = replace(
+            vote,
+            label=found.label,
+            fault=found.fault,
+            reason=found.reason,
+            reply=reply.text,
+            cut=reply.finish == "length",
+        )
+        if found.label is None or not reply.logprobs:
+            return vote
+        logprobs = level_logprobs(reply.logprobs, self.options.scale, found.label)
+        told = expected_value(logprobs, self.options.scale.values)
+        return replace(vote, expected=told[0], told=told[1]) if told else vote
+
+    def _prompt(self, order: str) -> _Filled:
+        scale = self.options.scale
+        template = self.options.template or _shipped("judge")
+        name = template.name
+        if self.options.template is None:
+            name = f"{name}+{scale.name}/{scale.version}"
+        return _Filled(filled_prompt(scale, self.sample, order, template), name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    text: str
+    name: str
+
+
+def filled_prompt(
+    scale: Rubric, sample: Sample, order: str = ORDERS[0], template: Prompt | None = None
+) -> str:
+    """Return the prompt that a judge is asked with; raises as :meth:`Prompt.filled`."""
+    shown = {
+        "question": ("Question", sample.question),
+        "documents": ("Passages", _documents(sample)),
+        "gold": ("Gold answer", gold_text(sample)),
+        "answer": ("Answer to rate", sample.response or ""),
+    }
+    names = [name for name in shown if name in (*scale.shows, *scale.shows_if_there)]
+    if order == "answer-first" and "gold" in names:
+        names.remove("answer")
+        names.insert(names.index("gold"), "answer")
+    texts = [shown[name] for name in names if name == "answer" or shown[name][1]]
+    return (template or _shipped("judge")).filled(
+        rubric=scale,
+        texts=texts,
+        choices=scale.choices,
+        fence=fence(text for _, text in texts),
+        sample=sample,
+    )
+
+
+def gold_text(sample: Sample) -> str:
+    """Return the gold answers as a judge reads them, or the gold claims where there are none."""
+    golds = [" / ".join(aliases) for aliases in sample.answers] or list(sample.claims)
+    return golds[0] if len(golds) == 1 else "\n".join(f"- {gold}" for gold in golds)
+
+
+def _documents(sample: Sample) -> str:
+    return "\n\n".join(
+        f"[{number}] {document.title}\n{document.text}".strip()
+        for number, document in enumerate(sample.documents or (), 1)
+    )
+
+
+def level_logprobs(
+    tokens: Sequence[TokenLogprob], scale: Rubric, label: str
+) -> Mapping[str, float]:
+    """Return the log-probability of each label at the token that names ``label`` as the score.
+
+    That is the first token which is the label itself, and with which, and the token behind it, the
+    reply is read as that label. Of a label with and without a space the likelier one counts. Empty
+    where no token is a label.
+    """
+    known = {name.lower(): name for name in scale.values}
+    before, places = "", 0
+    for token, following in zip(tokens, (*tokens[1:], None), strict=True):
+        named = token.token.strip().lower() == label.lower()
+        places += named
+        if places > PLACES:
+            break
+        so_far = before + token.token + (following.token if following else "")
+        if named and read_reply(so_far, scale).label == label:
+            told: dict[str, float] = {}
+            for text, logprob in ((token.token, token.logprob), *token.alternatives):
+                name = known.get(text.strip().lower())
+                if name is not None:
+                    told[name] = max(logprob, told.get(name, logprob))
+            return told
+        before += token.token
+    return {}
+
+
+def _schema(scale: Rubric) -> str:
+    """Return the JSON schema of a reply: the score, one of the levels, and the reason."""
+    key = scale.label.lower()
+    labels: list[Any] = [int(label) if scale.numeric else label for label in scale.values]
+    kind = "integer" if scale.numeric else "string"
+    return json.dumps(
+        {
+            "type": "object",
+            "properties": {key: {"type": kind, "enum": labels}, "reason": {"type": "string"}},
+            "required": [key, "reason"],
+            "additionalProperties": False,
+        }
+    )
+
+
+@cache
+def _shipped(name: str) -> Prompt:
+    with as_file(files(__package__) / "prompts" / f"{name}.jinja") as path:
+        return Prompt.read(path)
+
+
+FAULTS = ("none", "several", "outside", "empty")
+
+
+def values_of(options: JudgeOptions, votes: Sequence[Vote]) -> list[float]:
+    """Return the values of the levels that votes give; unreadable ones have none."""
+    return [options.scale.values[vote.label] for vote in votes if vote.label is not None]
+
+
+def level_of(options: JudgeOptions, votes: Sequence[Vote]) -> str:
+    """Return the level that most votes give, of which at least one can be read."""
+    labels = [vote.label for vote in votes if vote.label is not None]
+    return maths.majority(labels, options.scale.values)
+
+
+def parts_of(
+    options: JudgeOptions, asking: Asking, votes: Sequence[Vote], passing: maths.Passing
+) -> dict[str, float]:
+    """Return the parts; ``votes`` are those that can be read, 1 or more."""
+    values = values_of(options, votes)
+    parts: dict[str, float] = {
+        "votes": len(votes),
+        "unreadable": len(asking.votes) - len(votes),
+        "repairs": sum(vote.tries > 1 for vote in asking.votes),
+        "cut": sum(vote.cut for vote in asking.votes),
+        "mean": _mean(values),
+        "median": float(np.median(values)),
+        "level_place": _place(options, votes),
+        "passing": passing.share,
+        "passing_low": passing.interval[0],
+        "passing_high": passing.interval[1],
+    }
+    for label in options.scale.values:
+        if count := sum(vote.label == label for vote in votes):
+            parts[f"votes:{label}"] = count
+    for fault in FAULTS:
+        if count := sum(vote.fault == fault for vote in asking.votes):
+            parts[f"unreadable_{fault}"] = count
+    if len(votes) > 1:
+        parts["flip_rate"] = maths.flip_rate(passing)
+    if told := [vote.expected for vote in votes if vote.expected is not None]:
+        parts["expected_score"] = _mean(told)
+    parts |= _by_judge(options, asking, votes)
+    if spreads := list(_spreads(options, asking, votes)):
+        parts["sd"] = _mean(spreads)
+        parts["steady"] = int(max(spreads) == 0)
+    sides = [values_of(options, [v for v in votes if v.order == o]) for o in asking.orders]
+    if len(sides) > 1 and all(sides):
+        parts["order_difference"] = _mean(sides[0]) - _mean(sides[1])
+    return parts
+
+
+def _by_judge(options: JudgeOptions, asking: Asking, votes: Sequence[Vote]) -> dict[str, float]:
+    """Return each judge's mean and level, where there are several judges."""
+    parts: dict[str, float] = {}
+    for judge in asking.judges if len(asking.judges) > 1 else ():
+        if own := [vote for vote in votes if vote.judge == judge]:
+            parts[f"mean:{judge}"] = _mean(values_of(options, own))
+            parts[f"place:{judge}"] = _place(options, own)
+    return parts
+
+
+def _spreads(options: JudgeOptions, asking: Asking, votes: Sequence[Vote]) -> Iterator[float]:
+    """Yield the deviation of each judge in each order; single votes have none."""
+    for judge in asking.judges:
+        for order in asking.orders:
+            own = [vote for vote in votes if (vote.judge, vote.order) == (judge, order)]
+            if (spread := maths.spread(values_of(options, own))) is not None:
+                yield spread
+
+
+def _place(options: JudgeOptions, votes: Sequence[Vote]) -> int:
+    return list(options.scale.values).index(level_of(options, votes))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
