@@ -24,7 +24,8 @@ from trustassay.calls.limits import Endpoint
 from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
-from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.data.reading import read_samples
+from trustassay.data.records import Fault, InputError
 from trustassay.distractors import SOURCES, Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.finding import LLM
 from trustassay.errors import UsageError
