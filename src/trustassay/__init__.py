@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.api import Run, ascore, plan, rescore, score, scorer, watch
     from trustassay.backends.resolve import embedder, entailer, similarity
-    from trustassay.calls.prices import Budget, Prices
+    from trustassay.calls.budget import Budget
+    from trustassay.calls.prices import Prices
     from trustassay.data.records import InputError
     from trustassay.errors import (
         AssessmentError,
@@ -89,7 +90,7 @@ _HOMES = {
     "CallError": "errors",
     "Document": "sample",
     "FaultsError": "errors",
-    "InputError": "data.raw",
+    "InputError": "data.records",
     "Metric": "metric",
     "Prices": "calls.spending",
     "Run": "api",
