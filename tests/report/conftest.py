@@ -11,18 +11,10 @@ import pytest
 from trustassay.measured import judge_told
 from trustassay.metric import Assessment, Figure, Summary
 from trustassay.metrics.grounding import Grounding
-from trustassay.report import (
-    Histogram,
-    Looked,
-    ReportMetric,
-    ReportRun,
-    ReportSample,
-    Selection,
-    lines_of,
-    problem_of,
-    write_page,
-)
-from trustassay.report.choice import Kind, KindCount, Level
+from trustassay.report.choice import Kind, KindCount, Level, Selection
+from trustassay.report.figures import Histogram
+from trustassay.report.look import Looked, lines_of, problem_of
+from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.sample import Sample
 
 Evidence = dict[str, Any]

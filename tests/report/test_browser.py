@@ -16,8 +16,8 @@ from trustassay import score
 from trustassay.cli.compare import write_comparison
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.metrics.harmonicity.ascent import Point
-from trustassay.report import ReportRun, ReportSample, write_page
 from trustassay.report.ascent import AscentPage, write_ascent_page
+from trustassay.report.page import ReportRun, ReportSample, write_page
 from trustassay.report.variance import Bar, VariancePage, write_variance_page
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import write_report

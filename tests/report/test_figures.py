@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trustassay.report import Histogram
-from trustassay.report.figures import Series, histogram_svg, histogram_text, interval_svg
+from trustassay.report.figures import Histogram, Series, histogram_svg, histogram_text, interval_svg
 
 
 def test_histogram_counts_bins_and_verdicts() -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from tests.many import HashedWords, many
 from trustassay import score
-from trustassay.report import Groups, Name
-from trustassay.report.groups import FINE, MOST_KEPT, MOST_SHOWN
+from trustassay.report.groups import FINE, MOST_KEPT, MOST_SHOWN, Groups, Name
 from trustassay.report.plots import (
     beyond,
     line_text,

@@ -17,9 +17,10 @@ from trustassay.capabilities import Models
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.metrics import Faithfulness, Grounding, Judge, Reference
 from trustassay.registry import metric_class, metric_names
-from trustassay.report import Looked, ReportRun, ReportSample, lines_of, problem_of, write_page
 from trustassay.report.choice import finding_of, need_of
+from trustassay.report.look import Looked, lines_of, problem_of
 from trustassay.report.marking import MOST, excerpt_of
+from trustassay.report.page import ReportRun, ReportSample, write_page
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import write_report
 from trustassay.sample import Sample

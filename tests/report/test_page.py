@@ -14,7 +14,8 @@ import pytest
 
 from tests.report.conftest import selection
 from trustassay.metric import Figure, Summary
-from trustassay.report import Histogram, ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.report.figures import Histogram
+from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.report.text import HIDDEN
 
 MakeRun = Callable[..., ReportRun]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trustassay.metric import Assessment, Metric
-from trustassay.report import problem_of
+from trustassay.report.look import problem_of
 from trustassay.runs.looks import one_line, reason_of
 from trustassay.workflows.scorer import Assay
 

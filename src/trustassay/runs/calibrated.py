@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trustassay.data.formats import InputError
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
-from trustassay.report import AnswerChance, ChancesTold
+from trustassay.report.chances import AnswerChance, ChancesTold
 from trustassay.report.text import amount
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
 from trustassay.runs.calibrator_file import read_calibrator, write_calibrator

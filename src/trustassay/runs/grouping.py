@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.report import Choice, Groups, Histogram, Looked, finding_of, problem_of
+from trustassay.report.choice import Choice, finding_of
+from trustassay.report.figures import Histogram
+from trustassay.report.groups import Groups
+from trustassay.report.look import Looked, problem_of
 from trustassay.runs.folder import RunFolder, Step, nothing
 from trustassay.runs.lines import decoded
 

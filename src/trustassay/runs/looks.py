@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.report import Looked, problem_of
 from trustassay.report.choice import NO_SCORE, Level, finding_of, need_of, worst_of
+from trustassay.report.look import Looked, problem_of
 from trustassay.report.notebook import BINS
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.grouping import rows

@@ -12,7 +12,8 @@ from trustassay.calls.store import CallStore, Usage
 from trustassay.errors import RunFolderError
 from trustassay.measured import JudgeTold, judge_told
 from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.report import ReportMetric, ReportRun, ReportSample, lines_of, write_page
+from trustassay.report.look import lines_of
+from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.runs.calibrated import (
     CALIBRATED,
     Calibrated,

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from trustassay.errors import RunFolderError
 from trustassay.measured import JudgeTold
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.report import Groups, Looked, lines_of, problem_of
 from trustassay.report.answers import Column, answer_of, template_of
-from trustassay.report.groups import LONGEST_NAME
+from trustassay.report.groups import LONGEST_NAME, Groups
+from trustassay.report.look import Looked, lines_of, problem_of
 from trustassay.report.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
 from trustassay.runs.ending import Steps
 from trustassay.runs.folder import RunFolder

@@ -7,7 +7,7 @@ from typing import Any
 
 from trustassay.data.formats import InputError
 from trustassay.data.ratings import Rating, Ratings
-from trustassay.report import AnswerRatings, RaterSaid, RatingsTold
+from trustassay.report.ratings import AnswerRatings, RaterSaid, RatingsTold
 from trustassay.runs.folder import RunFolder
 
 __all__ = ["Rated"]

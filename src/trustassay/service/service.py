@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trustassay.metric import Assessment, Metric
-from trustassay.report import problem_of
+from trustassay.report.look import problem_of
 from trustassay.runs.looks import one_line, reason_of
 from trustassay.sample import Sample, SampleError
 from trustassay.service.settings import ServiceSettings
