@@ -42,7 +42,6 @@ from trustassay.keywords import (
 from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
 from trustassay.registry import metric_class, metric_from_text
-from trustassay.report.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
 from trustassay.runs.calibrated import CALIBRATED
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.calibrator_file import read_calibrator
@@ -60,6 +59,7 @@ from trustassay.runs.run import RunOutcome, execute
 from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
 from trustassay.runs.shards import Shards, split
 from trustassay.runs.units import UNIT
+from trustassay.show.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
 from trustassay.workflows.choosing import Chosen, choose_metric, naming, some_unanswered
 from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
 from trustassay.workflows.scorer import Scorer, open_scorer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from trustassay.cli.streams import say
+from trustassay.show.terminal import say
 
 if TYPE_CHECKING:
     from trustassay.workflows.changes import AnswerChanges

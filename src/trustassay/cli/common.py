@@ -15,10 +15,9 @@ import typer
 
 from trustassay.cli.internal import internal_error
 from trustassay.cli.interrupting import INTERRUPTED, at_work
-from trustassay.cli.streams import complain, one_line, print_json, say
-from trustassay.cli.tables import show_table
 from trustassay.cli.worst import show_worst
 from trustassay.errors import UsageError
+from trustassay.show.terminal import complain, one_line, print_json, say, show_table
 from trustassay.tracebacks import TRACEBACKS
 
 if TYPE_CHECKING:

@@ -12,12 +12,11 @@ from trustassay.cli import judged
 from trustassay.cli.changes import show_worse
 from trustassay.cli.common import Json, Seed, errors_for_people
 from trustassay.cli.options import Records, Spending, with_options
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
-    from trustassay.report.pages import AnswerLists, Row
+    from trustassay.show.document import AnswerLists, Row
     from trustassay.statistics.comparison import Difference
     from trustassay.workflows.compare import Comparison, Side
 
@@ -176,7 +175,7 @@ def rows(found: Comparison) -> list[Row]:
     """Return the table of figures."""
     import numpy as np
 
-    from trustassay.report.pages import Row
+    from trustassay.show.document import Row
 
     def row(name: str, of: list[float], change: Difference, digits: int, why: str) -> Row:
         cells = [f"{value:.{digits}f}" for value in of]
@@ -224,7 +223,7 @@ def _p(value: float) -> str:
 def figure_rows(found: Comparison) -> list[Row]:
     """Return the table of headline figures over the pairs."""
     from trustassay.cli.common import amount
-    from trustassay.report.pages import Row
+    from trustassay.show.document import Row
 
     table = []
     for key, one in found.figures.items():
@@ -238,7 +237,7 @@ def figure_rows(found: Comparison) -> list[Row]:
 
 def outcome_rows(found: Comparison) -> list[Row]:
     """Return the table of what became of the answers: scored, refused, failed, missing, ..."""
-    from trustassay.report.pages import Row
+    from trustassay.show.document import Row
 
     table = []
     for one in found.outcomes:
@@ -280,7 +279,7 @@ def _show(found: Comparison) -> None:
 
 def answer_lists(found: Comparison) -> AnswerLists | None:
     """Return the changed answers as the page shows them."""
-    from trustassay.report.pages import AnswerLists, ChangedAnswer
+    from trustassay.show.document import AnswerLists, ChangedAnswer
 
     if not len(found.pairing.first):
         return None
@@ -298,7 +297,7 @@ def answer_lists(found: Comparison) -> AnswerLists | None:
 
 def write_comparison(found: Comparison, path: Path) -> None:
     """Write the page of a comparison."""
-    from trustassay.report.pages import ComparisonPage, write_comparison_page
+    from trustassay.show.document import ComparisonPage, write_comparison_page
 
     names = [side.path.name or str(side.path) for side in (found.first, found.second)]
     page = ComparisonPage(

@@ -11,8 +11,8 @@ from typer.core import TyperGroup
 from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common, mixedqa
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import say
 from trustassay.errors import UsageError
+from trustassay.show.terminal import say
 
 __all__ = ["app"]
 

@@ -10,7 +10,7 @@ import typer
 
 from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli.common import Entailer, Json, errors_for_people, show
-from trustassay.cli.streams import say
+from trustassay.show.terminal import say
 
 
 def demo(

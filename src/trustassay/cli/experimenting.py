@@ -13,8 +13,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.options import Records, Spending
 from trustassay.cli.references import References
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.runs.options import RunOptions

@@ -9,9 +9,8 @@ import typer
 
 from trustassay.cli.changes import show_worse
 from trustassay.cli.common import Json, Seed, errors_for_people
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.workflows.gate_rules import Gate

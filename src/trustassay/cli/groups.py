@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trustassay.cli.streams import one_line, say
-from trustassay.cli.tables import show_table
+from trustassay.show.terminal import one_line, say, show_table
 
 __all__ = ["show_groups"]
 
@@ -19,7 +18,7 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
     ``found`` is a metric's block of ``groups`` in ``summary.json``. A single group is not printed,
     since it would repeat the figures above.
     """
-    from trustassay.report.text import with_error
+    from trustassay.show.text import with_error
 
     groups = found["groups"]
     if len(groups) < 2:

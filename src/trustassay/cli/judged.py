@@ -11,7 +11,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.options import Records, Spending
 from trustassay.cli.plan import show_plan
-from trustassay.cli.streams import one_line, print_json, say
+from trustassay.show.terminal import one_line, print_json, say
 
 if TYPE_CHECKING:
     from trustassay.workflows.winrate import WinRate

@@ -11,9 +11,8 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.plan import show_plan
-from trustassay.cli.streams import one_line, say
-from trustassay.cli.tables import show_table
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.workflows.mixedqa import Mixed

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from trustassay.cli.streams import print_json, say
-from trustassay.cli.tables import show_table
+from trustassay.show.terminal import print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.runs.plan import Plan, Planned
@@ -16,7 +15,7 @@ COLUMNS = ("metric", "asks", "calls", "cached", "prompt tokens", "reply tokens",
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
     """Print the calls that a run would make, and the basis of the estimate."""
-    from trustassay.report.text import amount
+    from trustassay.show.text import amount
 
     show_table(COLUMNS, [tuple(_cells(part)) for part in plan.parts], {"asks"}, wide=True)
     for part in plan.parts:

@@ -17,7 +17,7 @@ from trustassay.cli.common import (
     show,
 )
 from trustassay.cli.options import AtOnce, Backends, with_options
-from trustassay.cli.streams import say
+from trustassay.show.terminal import say
 from trustassay.texts import LONGEST_ANSWER
 
 

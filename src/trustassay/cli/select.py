@@ -11,8 +11,8 @@ from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Backends, Records, with_options
 from trustassay.cli.scored import scored_run
-from trustassay.cli.streams import one_line, print_json, say
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, print_json, say
 
 if TYPE_CHECKING:
     from trustassay.workflows.select import Answers
@@ -116,7 +116,7 @@ def icl(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.backends import DEFAULT_EMBEDDER
-        from trustassay.report.text import amount
+        from trustassay.show.text import amount
         from trustassay.workflows import select as selecting
 
         named = _for_scoring(source, metric, backends, records, run)

@@ -6,7 +6,7 @@ import shutil
 import textwrap
 from pathlib import Path
 
-from trustassay.cli.streams import one_line, say
+from trustassay.show.terminal import one_line, say
 
 __all__ = ["show_sureness"]
 

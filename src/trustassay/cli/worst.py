@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trustassay.cli.streams import one_line, say
+from trustassay.show.terminal import one_line, say
 
 if TYPE_CHECKING:
     from trustassay.api import Run

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from trustassay.data.formats import InputError
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
-from trustassay.report.chances import AnswerChance, ChancesTold
-from trustassay.report.text import amount
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
 from trustassay.runs.calibrator_file import read_calibrator, write_calibrator
 from trustassay.runs.folder import RunFolder, Step, nothing
 from trustassay.runs.grouping import rows
 from trustassay.runs.infos import metric_infos
 from trustassay.sample import question_key
+from trustassay.show.answers import AnswerChance, ChancesTold
+from trustassay.show.text import amount
 from trustassay.statistics.clusters import cluster_numbers, holm
 from trustassay.statistics.likeness import unlikeness
 

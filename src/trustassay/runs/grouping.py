@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.report.choice import Choice, finding_of
-from trustassay.report.figures import Histogram
-from trustassay.report.groups import Groups
-from trustassay.report.look import Looked, problem_of
 from trustassay.runs.folder import RunFolder, Step, nothing
 from trustassay.runs.lines import decoded
+from trustassay.show.choice import Choice, finding_of
+from trustassay.show.distributions import Groups, Histogram
+from trustassay.show.first_card import Looked, problem_of
 
 __all__ = ["DOMAIN", "Counted", "Place", "count", "domain_of", "groups_of", "rows"]
 

@@ -12,8 +12,6 @@ from trustassay.calls.store import CallStore, Usage
 from trustassay.errors import RunFolderError
 from trustassay.measured import JudgeTold, judge_told
 from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.report.look import lines_of
-from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.runs.calibrated import (
     CALIBRATED,
     Calibrated,
@@ -34,6 +32,8 @@ from trustassay.runs.rated import Rated
 from trustassay.runs.silence import remarks, silence, unread
 from trustassay.runs.table import write_parquet
 from trustassay.runs.units import UNIT, read_units
+from trustassay.show.first_card import lines_of
+from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.tracebacks import keep_failure, words_of
 
 __all__ = ["apply_calibrator", "judge_of", "write_outputs", "write_report"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from trustassay.data.formats import InputError
 from trustassay.data.ratings import Rating, Ratings
-from trustassay.report.ratings import AnswerRatings, RaterSaid, RatingsTold
 from trustassay.runs.folder import RunFolder
+from trustassay.show.answers import AnswerRatings, RaterSaid, RatingsTold
 
 __all__ = ["Rated"]
 

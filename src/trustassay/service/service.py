@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trustassay.metric import Assessment, Metric
-from trustassay.report.look import problem_of
 from trustassay.runs.looks import one_line, reason_of
 from trustassay.sample import Sample, SampleError
 from trustassay.service.settings import ServiceSettings
+from trustassay.show.first_card import problem_of
 from trustassay.texts import SHORT_PASSAGES, TextWork
 from trustassay.workflows.scorer import Assay, Scorer
 

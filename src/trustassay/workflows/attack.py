@@ -15,9 +15,9 @@ from trustassay.calls.limits import Endpoint
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
 from trustassay.metrics.harmonicity.ascent import Ascent, Point, best_seen, climb
-from trustassay.report.ascent import AscentPage, write_ascent_page
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.settling import load_all
+from trustassay.show.ascent import AscentPage, write_ascent_page
 from trustassay.workflows.session import CountedModels, SessionOptions, in_session
 
 __all__ = ["Attacked", "attack", "open_backends"]

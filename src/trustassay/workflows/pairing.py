@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.errors import RunFolderError
-from trustassay.report.text import amount
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.hashing import hash64
 from trustassay.sample import question_key
+from trustassay.show.text import amount
 
 __all__ = ["Pairing", "SampleKeys", "pair", "read_keys"]
 

@@ -16,7 +16,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from trustassay.report.text import visible
+from trustassay.show.text import visible
 
 __all__ = ["shown"]
 

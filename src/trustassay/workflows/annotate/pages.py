@@ -9,8 +9,8 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from trustassay.report import text
 from trustassay.sample import Document, is_blank
+from trustassay.show import text
 from trustassay.workflows.annotate import markdown
 from trustassay.workflows.annotate.plan import Step
 from trustassay.workflows.annotate.project import Project
@@ -19,7 +19,7 @@ from trustassay.workflows.annotate.session import LONGEST_NOTE, RaterState
 
 __all__ = ["asset", "list_page", "page"]
 
-STYLES = (("trustassay.report", "report.css"), (__package__, "annotate.css"))
+STYLES = (("trustassay.show", "report.css"), (__package__, "annotate.css"))
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

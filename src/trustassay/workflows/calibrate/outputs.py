@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.report.pages import Row
-from trustassay.report.study import Line, Plot, StudyPage, StudySection, write_calibration_page
-from trustassay.report.text import amount
 from trustassay.runs.calibrated import promise_in_words
 from trustassay.runs.calibrator import Calibrator, Promise
+from trustassay.show.document import Row
+from trustassay.show.plots import Line, Plot, StudyPage, StudySection, write_calibration_page
+from trustassay.show.text import amount
 from trustassay.statistics.calibration import reliability_bins
 from trustassay.statistics.curves import kept_means
 from trustassay.workflows.calibrate.calibrating import CALIBRATED, CHANCE, FIGURES, Calibration

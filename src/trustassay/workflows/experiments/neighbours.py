@@ -22,9 +22,9 @@ from trustassay.metric import Assessment, Context, Metric, Need, Pool
 from trustassay.metrics.fewl import Fewl
 from trustassay.metrics.fewl.pool import QuestionPool, prepared
 from trustassay.metrics.judge import Judge
-from trustassay.report.experiments import Drawings, bars
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
+from trustassay.show.document import Drawings, bars
 from trustassay.words import plain_words
 from trustassay.workflows.experiments.answers import Records, best_answer, read_records
 from trustassay.workflows.experiments.measuring import FAULTY, Setup, execute_run, load_models

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.files import whole
-from trustassay.report.experiments import Drawings, ExperimentPage, write_experiment_page
-from trustassay.report.pages import Row as TableRow
+from trustassay.show.document import Drawings, ExperimentPage, write_experiment_page
+from trustassay.show.document import Row as TableRow
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, mean_interval, unit_mean
 
 __all__ = ["Cell", "Result", "Row", "shares"]

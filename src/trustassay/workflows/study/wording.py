@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trustassay.report.text import amount, number
+from trustassay.show.text import amount, number
 from trustassay.workflows.study.answers import Cost
 from trustassay.workflows.study.figures import ASSOCIATIONS, HEADLINE, Estimate, Test
 from trustassay.workflows.study.studying import CHANCE_ROW, LabelStudy

@@ -12,7 +12,7 @@ from trustassay.differences import MOST_WORDS, Piece
 from trustassay.metric import Summary
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 from trustassay.metrics.harmonicity.view import Perturbed
-from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
 
 METRICS = [
     ReportMetric(metric.name, metric.title, Summary({}, 0, 0), {}, metric=metric)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trustassay.report.figures import Histogram, Series, histogram_svg, histogram_text, interval_svg
+from trustassay.show.charts import histogram_svg, histogram_text, percent_svg
+from trustassay.show.distributions import Histogram, Series
 
 
 def test_histogram_counts_bins_and_verdicts() -> None:
@@ -56,7 +57,7 @@ def test_histogram_drawing_has_a_text_alternative() -> None:
 
 
 def test_interval_drawing_stays_on_its_scale() -> None:
-    drawing = interval_svg(-3.0, (-10.0, 120.0))
+    drawing = percent_svg(-3.0, (-10.0, 120.0))
     assert 'x="0.00" y="3" width="100.00"' in drawing
     assert "-3.0 on a scale from 0 to 100, interval -10.0 to 120.0" in drawing
 

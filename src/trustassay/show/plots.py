@@ -1,4 +1,4 @@
-"""The page of a study: scores held against labels, drawn and in numbers."""
+"""Curves and matrices of a study."""
 
 from __future__ import annotations
 
@@ -9,25 +9,10 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from trustassay.report.page import write_template
-from trustassay.report.pages import Row
-from trustassay.report.plots import box_svg, interval_svg, ticks
-from trustassay.report.text import finalized, number
-
-__all__ = [
-    "MOST_CURVES",
-    "Example",
-    "Line",
-    "Parting",
-    "Plot",
-    "Spread",
-    "StudyPage",
-    "StudySection",
-    "heat_svg",
-    "plot_svg",
-    "write_calibration_page",
-    "write_study_page",
-]
+from trustassay.show.charts import box_svg, interval_svg, ticks
+from trustassay.show.document import Row
+from trustassay.show.page import write_template
+from trustassay.show.text import finalized, number
 
 Points = Sequence[tuple[float, float]]
 MOST_CURVES = 6

@@ -11,11 +11,11 @@ import pytest
 from trustassay.measured import judge_told
 from trustassay.metric import Assessment, Figure, Summary
 from trustassay.metrics.grounding import Grounding
-from trustassay.report.choice import Kind, KindCount, Level, Selection
-from trustassay.report.figures import Histogram
-from trustassay.report.look import Looked, lines_of, problem_of
-from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.sample import Sample
+from trustassay.show.choice import Kind, KindCount, Level, Selection
+from trustassay.show.distributions import Histogram
+from trustassay.show.first_card import Looked, lines_of, problem_of
+from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
 
 Evidence = dict[str, Any]
 

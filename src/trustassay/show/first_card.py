@@ -1,14 +1,14 @@
-"""Which answers of a run need a look, and the sentences that say so."""
+"""The first card: which answers of a run need a look, why, and what is bad in them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric
-from trustassay.report.text import amount, cut
-
-__all__ = ["Line", "Looked", "lines_of", "problem_of"]
+from trustassay.show.text import amount, cut
+from trustassay.views import Judged
 
 
 def problem_of(metric: Metric | None, assessment: Assessment) -> str | None:
@@ -28,7 +28,7 @@ def problem_of(metric: Metric | None, assessment: Assessment) -> str | None:
 
 LONGEST_WHY = 40
 MOST_WHYS = 5
-OTHER = "for other reasons"
+OTHER_WHYS = "for other reasons"
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Looked:
         if not failed and assessments and all(one.score is None for one in assessments):
             first = assessments[0]
             why = cut(first.verdict or first.reason.partition(":")[0], LONGEST_WHY) or "no reason"
-            name = why if len(self.unscored) < MOST_WHYS or why in self.unscored else OTHER
+            name = why if len(self.unscored) < MOST_WHYS or why in self.unscored else OTHER_WHYS
             self.unscored[name] = self.unscored.get(name, 0) + 1
 
     @property
@@ -111,3 +111,88 @@ def lines_of(titles: Mapping[str, str], metrics: Mapping[str, Metric]) -> list[L
         Line(title, metrics[name].line if name in metrics else "", name in metrics)
         for name, title in titles.items()
     ]
+
+
+MOST = 420
+"""Characters of the response that an excerpt shows; a bad piece is shown up to this length."""
+AROUND = 110
+"""Characters shown before and after a bad piece of a longer response."""
+LEFT_OUT = " … "
+
+
+class Piece(NamedTuple):
+    """A piece of the response; ``word`` says what is wrong with it, empty if nothing is."""
+
+    text: str
+    word: str = ""
+
+
+class Excerpt(NamedTuple):
+    """Pieces in the order of the response; ``marked`` tells whether any is bad."""
+
+    pieces: Sequence[Piece]
+    marked: bool
+
+
+def excerpt_of(response: str, judged: Sequence[Judged]) -> Excerpt:
+    """Return the response with its bad pieces; of a long one what stands around these alone.
+
+    A judged text that is not in the response word for word, as a claim that a model splits off, is
+    not marked.
+    """
+    pieces = list(_pieces(response, judged))
+    marked = any(piece.word for piece in pieces)
+    if len(response) <= MOST:
+        return Excerpt(pieces, marked)
+    if not marked:
+        return Excerpt([Piece(_head(response, MOST))], marked=False)
+    return Excerpt(list(_shortened(pieces)), marked)
+
+
+def _pieces(response: str, judged: Sequence[Judged]) -> Iterator[Piece]:
+    at = 0
+    for one in judged:
+        text = one.text.strip()
+        start = response.find(text, at) if text else -1
+        if one.mark.tone != "bad" or start < 0:
+            continue
+        if start > at:
+            yield Piece(response[at:start])
+        at = start + len(text)
+        yield Piece(text, one.mark.word)
+    if at < len(response):
+        yield Piece(response[at:])
+
+
+def _shortened(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Cut what is between bad pieces, and end when enough is shown."""
+    shown = 0
+    for place, piece in enumerate(pieces):
+        if shown >= MOST:
+            yield Piece(LEFT_OUT)
+            return
+        text = piece.text
+        if piece.word:
+            text = _head(text, MOST)
+        else:
+            first, last = place == 0, place == len(pieces) - 1
+            text = _middle(text, 0 if first else AROUND, 0 if last else AROUND)
+        shown += len(text)
+        yield Piece(text, piece.word)
+
+
+def _middle(text: str, head: int, tail: int) -> str:
+    """Leave ``head`` characters at the beginning and ``tail`` at the end."""
+    if len(text) <= head + tail + len(LEFT_OUT):
+        return text
+    before = _head(text, head)[:-1] if head else ""
+    after = text[-tail:].partition(" ")[2] or text[-tail:] if tail else ""
+    return f"{before}{LEFT_OUT}{after}"
+
+
+def _head(text: str, most: int) -> str:
+    """Return the beginning of a text, cut between words, with an ellipsis if anything is left."""
+    if len(text) <= most:
+        return text
+    cut = text[:most]
+    return f"{cut.rpartition(' ')[0] or cut}…"

@@ -1,39 +1,121 @@
-"""Drawings of many scores at once: rows of histograms, ratings with their line, curves.
-
-As in ``figures.py`` a drawing stretches to the width it is given and holds shapes only. Ratings
-are the exception: their dots must stay round, so they keep their proportions and carry their
-numbers along.
-"""
+"""Drawings of scores as SVG."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
-from trustassay.report.figures import LEAST_HEIGHT
-from trustassay.report.groups import SHOWN_BINS, Group, Groups, RatedBin
-from trustassay.report.text import amount, finalized, number, score_text, with_error
+from trustassay.show.distributions import (
+    BINS,
+    SHOWN_BINS,
+    Group,
+    Groups,
+    Histogram,
+    RatedBin,
+    Series,
+)
+from trustassay.show.text import NO_BREAK, amount, finalized, number, score_text, with_error
 from trustassay.statistics.regression import Line
 
-__all__ = [
-    "Curve",
-    "Mark",
-    "Ratings",
-    "bars_svg",
-    "box_svg",
-    "curves_svg",
-    "interval_svg",
-    "line_text",
-    "rating_svg",
-    "ratings_of",
-    "ridge_svg",
-    "ridges_of",
-    "ticks",
-]
+HEIGHT = 100.0
+LEAST_HEIGHT = 1.5  # one answer among a million stays visible
+
+
+def histogram_svg(histogram: Histogram) -> Markup:
+    """Draw the distribution as stacked bars, one colour a verdict."""
+    return Markup(
+        '<svg class="histogram" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}">{}</svg>'
+    ).format(
+        10 * BINS,
+        f"{HEIGHT:g}",
+        finalized(histogram_text(histogram)),
+        Markup("").join(_bars(histogram)),
+    )
+
+
+def _bars(histogram: Histogram) -> Iterator[Markup]:
+    series = Series.all_of(histogram)
+    tallest = max(histogram.counts, default=0)
+    for index, total in enumerate(histogram.counts):
+        if not total:
+            continue
+        title = Markup("<title>{}</title>").format(finalized(_bin_text(histogram, series, index)))
+        yield Markup("<g>{}{}</g>").format(
+            title, Markup("").join(_stack(series, index, total, tallest))
+        )
+
+
+def _stack(series: Sequence[Series], index: int, total: int, tallest: int) -> Iterator[Markup]:
+    top = HEIGHT
+    scale = max(HEIGHT * total / tallest, LEAST_HEIGHT) / total
+    for place, one in enumerate(series):
+        height = one.counts[index] * scale
+        if height:
+            top -= height
+            yield Markup('<rect class="v{}" x="{}" y="{:.2f}" width="9" height="{:.2f}"/>').format(
+                place, 10 * index + 0.5, top, height
+            )
+
+
+def _bin_text(histogram: Histogram, series: Sequence[Series], index: int) -> str:
+    low, high = histogram.edges(index)
+    parts = ", ".join(f"{one.name} {one.counts[index]:,}" for one in series if one.counts[index])
+    return f"{score_text(low)} to {score_text(high)}: {histogram.counts[index]:,} ({parts})"
+
+
+def histogram_text(histogram: Histogram) -> str:
+    """Return a sentence on what the drawing shows."""
+    scope = f"{score_text(histogram.low)} to {score_text(histogram.high)}"
+    if not histogram.n:
+        return f"No scores in the range {scope}."
+    counts = histogram.counts
+    fullest = max(range(BINS), key=counts.__getitem__)
+    low, high = histogram.edges(fullest)
+    verdicts = ", ".join(f"{one.name} {one.total:,}" for one in Series.all_of(histogram))
+    return (
+        f"Distribution of {amount(histogram.n, 'score')} from {scope}: the largest of {BINS} bins "
+        f"is {score_text(low)} to {score_text(high)} with {counts[fullest]:,}. By verdict: "
+        f"{verdicts}."
+    )
+
+
+def percent_svg(value: float, interval: tuple[float, float] | None) -> Markup:
+    """Draw a value and its interval on the scale from 0 to 100."""
+    label = f"{number(float(value))} on a scale from 0 to 100"
+    band = Markup("")
+    if interval is not None:
+        low, high = (min(100.0, max(0.0, bound)) for bound in interval)
+        band = Markup('<rect class="band" x="{:.2f}" y="3" width="{:.2f}" height="6"/>').format(
+            low, max(high - low, 0.5)
+        )
+        label += f", interval {number(float(interval[0]))} to {number(float(interval[1]))}"
+    tick = min(99.0, max(0.0, value - 0.5))
+    return Markup(
+        '<svg class="interval" viewBox="0 0 100 12" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}"><rect class="track" y="5.5" width="100" height="1"/>{}'
+        '<rect class="tick" x="{:.2f}" width="1" height="12"/></svg>'
+    ).format(label, band, tick)
+
+
+def meter_svg(score: float, low: float, high: float) -> Markup:
+    """Draw one score as a short bar; the number is next to it."""
+    share = min(1.0, max(0.0, (score - low) / (high - low)))
+    return Markup(
+        '<svg class="meter" viewBox="0 0 40 6" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect width="{:.1f}" height="6"/></svg>'
+    ).format(40 * share)
+
+
+def interval_text(interval: tuple[float, float], digits: int = 1) -> str:
+    """Write an interval: ``55.2 – 66.9``."""
+    low, high = (number(float(bound), digits) for bound in interval)
+    return f"{low}{NO_BREAK}–{NO_BREAK}{high}"
+
 
 WIDTH, HEIGHT = 400.0, 100.0
 FEW = 1500

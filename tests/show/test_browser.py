@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.many import HashedWords, many
-from tests.report.conftest import HOSTILE, sentence
+from tests.show.conftest import HOSTILE, sentence
 from trustassay import score
 from trustassay.cli.compare import write_comparison
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.metrics.harmonicity.ascent import Point
-from trustassay.report.ascent import AscentPage, write_ascent_page
-from trustassay.report.page import ReportRun, ReportSample, write_page
-from trustassay.report.variance import Bar, VariancePage, write_variance_page
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import write_report
 from trustassay.runs.pooling import write_pooled
 from trustassay.runs.rated import Rated
+from trustassay.show.ascent import AscentPage, write_ascent_page
+from trustassay.show.document import Bar, VariancePage, write_variance_page
+from trustassay.show.page import ReportRun, ReportSample, write_page
 from trustassay.workflows.compare import compare
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import pytest
 
 from tests.many import HashedWords, many
 from trustassay import score
-from trustassay.report.groups import FINE, MOST_KEPT, MOST_SHOWN, Groups, Name
-from trustassay.report.plots import (
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.outputs import write_report
+from trustassay.show.charts import (
     beyond,
     line_text,
     rating_svg,
@@ -21,9 +22,8 @@ from trustassay.report.plots import (
     ridges_of,
     ticks,
 )
-from trustassay.report.text import figure, with_error
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import write_report
+from trustassay.show.distributions import FINE, MOST_KEPT, MOST_SHOWN, Groups, Name
+from trustassay.show.text import figure, with_error
 from trustassay.statistics.regression import Line
 
 

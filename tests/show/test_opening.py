@@ -10,20 +10,19 @@ from typing import ClassVar
 
 import pytest
 
-from tests.report.conftest import HOSTILE, sentence
+from tests.show.conftest import HOSTILE, sentence
 from tests.support import Probe
 from trustassay import score
 from trustassay.capabilities import Models
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.metrics import Faithfulness, Grounding, Judge, Reference
 from trustassay.registry import metric_class, metric_names
-from trustassay.report.choice import finding_of, need_of
-from trustassay.report.look import Looked, lines_of, problem_of
-from trustassay.report.marking import MOST, excerpt_of
-from trustassay.report.page import ReportRun, ReportSample, write_page
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import write_report
 from trustassay.sample import Sample
+from trustassay.show.choice import finding_of, need_of
+from trustassay.show.first_card import MOST, Looked, excerpt_of, lines_of, problem_of
+from trustassay.show.page import ReportRun, ReportSample, write_page
 from trustassay.views import Judged, Mark
 
 RED = "The lamp in the hall is red."

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.conftest import selection
+from tests.show.conftest import selection
 from trustassay.metric import Figure, Summary
-from trustassay.report.figures import Histogram
-from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
-from trustassay.report.text import HIDDEN
+from trustassay.show.distributions import Histogram
+from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.show.text import HIDDEN
 
 MakeRun = Callable[..., ReportRun]
 MakeSample = Callable[..., ReportSample]

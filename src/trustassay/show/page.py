@@ -25,24 +25,23 @@ from markupsafe import Markup
 from trustassay.files import whole
 from trustassay.measured import JudgeTold
 from trustassay.metric import Assessment, Figure, Metric, Summary
-from trustassay.report import figures, plots, text
-from trustassay.report.answers import (
+from trustassay.sample import Sample
+from trustassay.show import charts, text
+from trustassay.show.answers import (
     OF_METRICS,
     Answer,
+    AnswerChance,
+    AnswerRatings,
+    ChancesTold,
     Column,
+    RatingsTold,
     answer_of,
     beside,
     template_of,
 )
-from trustassay.report.chances import AnswerChance, ChancesTold
-from trustassay.report.choice import Selection
-from trustassay.report.figures import Histogram
-from trustassay.report.groups import Groups
-from trustassay.report.look import Line, Looked
-from trustassay.report.ratings import AnswerRatings, RatingsTold
-from trustassay.sample import Sample
-
-__all__ = ["ReportMetric", "ReportRun", "ReportSample", "write_page", "write_template"]
+from trustassay.show.choice import Selection
+from trustassay.show.distributions import Groups, Histogram, Series
+from trustassay.show.first_card import Line, Looked
 
 PIECES_AT_ONCE = 200
 WORST = 5
@@ -206,7 +205,7 @@ def _environment() -> Environment:
     environment = _Environment(
         loader=ChoiceLoader(
             [
-                PackageLoader(__package__ or "trustassay.report", "templates"),
+                PackageLoader(__package__ or "trustassay.show", "templates"),
                 FunctionLoader(_of_metric),
             ]
         ),
@@ -230,22 +229,22 @@ def _environment() -> Environment:
     }
     environment.globals |= {
         "split_long": text.split_long,
-        "series": figures.Series.all_of,
-        "histogram_svg": figures.histogram_svg,
-        "interval_svg": figures.interval_svg,
-        "interval_text": figures.interval_text,
-        "meter_svg": figures.meter_svg,
+        "series": Series.all_of,
+        "histogram_svg": charts.histogram_svg,
+        "interval_svg": charts.percent_svg,
+        "interval_text": charts.interval_text,
+        "meter_svg": charts.meter_svg,
         "figure_groups": figure_groups,
         "summary_template": summary_template,
-        "bars_svg": plots.bars_svg,
-        "beyond": plots.beyond,
-        "curves_svg": plots.curves_svg,
-        "line_text": plots.line_text,
-        "rating_svg": plots.rating_svg,
-        "ratings_of": plots.ratings_of,
-        "ridge_svg": plots.ridge_svg,
-        "ridges_of": plots.ridges_of,
-        "too_few": plots.TOO_FEW,
+        "bars_svg": charts.bars_svg,
+        "beyond": charts.beyond,
+        "curves_svg": charts.curves_svg,
+        "line_text": charts.line_text,
+        "rating_svg": charts.rating_svg,
+        "ratings_of": charts.ratings_of,
+        "ridge_svg": charts.ridge_svg,
+        "ridges_of": charts.ridges_of,
+        "too_few": charts.TOO_FEW,
     }
     return environment
 

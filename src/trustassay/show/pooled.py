@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trustassay.measured import JudgeTold
-from trustassay.report.answers import Answer
-from trustassay.report.groups import Groups
-from trustassay.report.look import Line, Looked
-from trustassay.report.page import write_template
-from trustassay.report.text import amount, with_error
-
-__all__ = ["AskedQuestion", "PooledMetric", "PooledPage", "write_pooled_page"]
+from trustassay.show.answers import Answer
+from trustassay.show.distributions import Groups
+from trustassay.show.first_card import Line, Looked
+from trustassay.show.page import write_template
+from trustassay.show.text import amount, with_error
 
 
 class AskedQuestion(NamedTuple):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trustassay.report.experiments import (
+from trustassay.show.document import (
     Drawings,
     ExperimentPage,
+    Row,
     bars,
     boxes,
     write_experiment_page,
 )
-from trustassay.report.pages import Row
 
 
 def test_a_box_holds_the_quartiles() -> None:

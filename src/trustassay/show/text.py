@@ -14,19 +14,6 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-__all__ = [
-    "amount",
-    "cut",
-    "figure",
-    "finalized",
-    "measure",
-    "number",
-    "score_text",
-    "split_long",
-    "visible",
-    "with_error",
-]
-
 # Controls, bidirectional marks, embeddings and isolates, invisible separators, lone surrogates,
 # and the tag characters that carry text nobody sees. The joiners U+200C and U+200D stay: scripts
 # and emoji are spelled with them.

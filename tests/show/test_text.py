@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.report.text import (
+from trustassay.show.text import (
     HIDDEN,
     cut,
     finalized,

@@ -17,18 +17,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 from trustassay.metric import Assessment, MetricInfo, badness_of
 
-__all__ = [
-    "Choice",
-    "Finding",
-    "Kind",
-    "KindCount",
-    "Level",
-    "Selection",
-    "finding_of",
-    "need_of",
-    "worst_of",
-]
-
 Where = TypeVar("Where")
 
 MOST_VERDICTS = 20

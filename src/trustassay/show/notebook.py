@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from trustassay.metric import Metric, Summary
-from trustassay.report.text import visible
-
-__all__ = ["BINS", "MetricShown", "RunShown", "WorstShown", "as_html", "as_text"]
+from trustassay.show.text import visible
 
 BINS = 20
 """Bars of the picture of scores."""

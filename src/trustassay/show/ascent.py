@@ -13,11 +13,9 @@ from typing import Protocol
 from markupsafe import Markup
 
 from trustassay.differences import Piece, compared
-from trustassay.report.page import write_template
-from trustassay.report.plots import LEFT, RIGHT, Scale, ticks
-from trustassay.report.text import HIDDEN, amount, cut, finalized, score_text
-
-__all__ = ["AscentPage", "Tried", "write_ascent_page"]
+from trustassay.show.charts import LEFT, RIGHT, Scale, ticks
+from trustassay.show.page import write_template
+from trustassay.show.text import HIDDEN, amount, cut, finalized, score_text
 
 SIZE = (640.0, 290.0)
 TOP, BOTTOM = 28.0, 46.0

@@ -1,35 +1,135 @@
-"""One answer of the list: the sample, the metrics' results, and the links between them."""
+"""The card of one answer: the metrics' results, passages, ratings by people, its probability."""
 
 from __future__ import annotations
 
 import inspect
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import NamedTuple
 from urllib.parse import quote
 
 from trustassay.metric import Assessment, Metric
-from trustassay.report.chances import AnswerChance
-from trustassay.report.look import problem_of
-from trustassay.report.marking import Excerpt, excerpt_of
-from trustassay.report.ratings import AnswerRatings
-from trustassay.report.text import cut
 from trustassay.sample import Document, Sample
+from trustassay.show.first_card import Excerpt, excerpt_of, problem_of
+from trustassay.show.text import amount, cut, number
 from trustassay.views import Mark, PassageNote, Tie, View
 
-__all__ = [
-    "OF_METRICS",
-    "Answer",
-    "Column",
-    "Gold",
-    "Passage",
-    "Result",
-    "answer_of",
-    "beside",
-    "link_of",
-    "template_of",
-]
+UNKNOWN_TOLD = 5
+"""Ids that no answer has which are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaterSaid:
+    """All ratings of one answer by one rater, as they are shown, with the rater's notes.
+
+    values: the same as numbers; none where ratings are words.
+    """
+
+    name: str
+    words: Sequence[str]
+    values: Sequence[float] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def said(self) -> str:
+        """The ratings in the order of the repeats."""
+        return ", ".join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRatings:
+    """The ratings of one answer; each rater counts once, with the mean of their own."""
+
+    raters: Sequence[RaterSaid]
+
+    @property
+    def means(self) -> list[float]:
+        """The mean of each rater's numbers."""
+        return [fmean(one.values) for one in self.raters if one.values]
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over raters; ``None`` of words, and of numbers too large to be added up."""
+        found = fmean(self.means) if self.means else None
+        return found if found is None or math.isfinite(found) else None
+
+    @property
+    def sd(self) -> float | None:
+        """The standard deviation between raters, n - 1; ``None`` of fewer than two."""
+        return None if self.mean is None or len(self.means) < 2 else stdev(self.means)
+
+    @property
+    def short(self) -> str:
+        """The mean, or how often each word was said."""
+        if self.mean is not None:
+            return number(self.mean, 2)
+        counts = Counter(word for one in self.raters for word in one.words)
+        return ", ".join(f"{word} {times}" for word, times in counts.most_common())
+
+
+@dataclass(frozen=True, slots=True)
+class RatingsTold:
+    """What was joined to the answers of a run.
+
+    source: the name of the file. numbers: whether ratings have means. answers: of the run, of which
+    ``rated`` have ratings. unknown: ids of ratings that belong to no answer, with their numbers.
+    """
+
+    source: str
+    numbers: bool
+    raters: int
+    ratings: int
+    rated: int
+    answers: int
+    unknown: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def in_words(self) -> str:
+        """Say what was joined, and what was not."""
+        words = (
+            f"{amount(self.ratings, 'rating')} by {amount(self.raters, 'rater')} of "
+            f"{self.rated:,} of {amount(self.answers, 'answer')}; "
+            f"{amount(self.answers - self.rated, 'answer')} without a rating"
+        )
+        if not self.unknown:
+            return f"{words}."
+        ids = ", ".join(one[:40] for one in list(self.unknown)[:UNKNOWN_TOLD])
+        more = len(self.unknown) - UNKNOWN_TOLD
+        ids += f" and {more:,} more" if more > 0 else ""
+        left = amount(sum(self.unknown.values()), "rating")
+        return f"{words}. {left} of no answer in the run, by id and model: {ids}."
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChance:
+    """The probability that an answer is right, ``None`` where there is none; ``accepted``: whether
+    the first promise that has a threshold accepts it, ``None`` where none has."""
+
+    probability: float | None
+    accepted: bool | None
+
+    @property
+    def in_words(self) -> str:
+        """Say it in short."""
+        if self.probability is None:
+            return "no probability"
+        words = f"right with probability {self.probability:.2f}"
+        if self.accepted is None:
+            return words
+        return f"{words}, {'accepted' if self.accepted else 'not accepted'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChancesTold:
+    """What a calibrator says of a run: sentences, and warnings that it may not be for this run."""
+
+    sentences: Sequence[str]
+    warnings: Sequence[str] = ()
+
 
 LONGEST_QUESTION = 180
 GENERIC = "evidence.html.jinja"
@@ -184,8 +284,8 @@ def answer_of(
 ) -> Answer:
     """Bring a sample and its assessments into the form that the template shows."""
     results: list[Result] = []
-    for number, assessment in enumerate(assessments):
-        results.append(_result(number, sample, assessment, columns.get(assessment.metric), results))
+    for at, assessment in enumerate(assessments):
+        results.append(_result(at, sample, assessment, columns.get(assessment.metric), results))
     return Answer(
         position=position,
         place=place,
@@ -267,14 +367,14 @@ def _shown_above(view: View, before: Sequence[Result]) -> str:
 
 def _passages(sample: Sample, results: Sequence[Result]) -> list[Passage]:
     passages = []
-    for number, document in enumerate(sample.documents or (), start=1):
-        notes = [(result.place, result.view.passages.get(number)) for result in results]
+    for index, document in enumerate(sample.documents or (), start=1):
+        notes = [(result.place, result.view.passages.get(index)) for result in results]
         known = [(place, note) for place, note in notes if note is not None]
         told = [note for _, note in known if note.supports is not None]
         last = told[-1] if told else PassageNote(_supported(sample, document))
         passages.append(
             Passage(
-                number=number,
+                number=index,
                 document=document,
                 supports=last.supports or (),
                 supports_known=last.supports is not None,

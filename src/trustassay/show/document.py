@@ -1,4 +1,4 @@
-"""The pages next to the report: two runs compared, and the isotropy of a perturbation."""
+"""The pages of results other than a run's answers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import ArrayLike
 
 from trustassay.differences import Piece, compared
-from trustassay.report.groups import Groups
-from trustassay.report.page import write_template
-from trustassay.report.plots import Curve, Mark, bars_svg, curves_svg, interval_svg, ticks
-from trustassay.report.text import amount, number
+from trustassay.show.charts import Curve, Mark, bars_svg, box_svg, curves_svg, interval_svg, ticks
+from trustassay.show.distributions import Groups
+from trustassay.show.page import write_template
+from trustassay.show.text import amount, number
 from trustassay.statistics.isotropy import Isotropy
-
-__all__ = [
-    "AnswerLists",
-    "ChangedAnswer",
-    "ComparisonPage",
-    "IsotropyPage",
-    "PerturbationSection",
-    "RankedRow",
-    "RankingPage",
-    "Row",
-    "write_comparison_page",
-    "write_isotropy_page",
-    "write_ranking_page",
-]
 
 ANGLE_BINS = 40
 PAPERS_CONE = 11.0
@@ -254,3 +241,148 @@ def write_comparison_page(page: ComparisonPage, path: Path) -> None:
 def write_isotropy_page(page: IsotropyPage, path: Path) -> None:
     """Write the page of an isotropy, whole or not at all."""
     write_template("isotropy.html.jinja", path, page=page)
+
+
+class Drawing(NamedTuple):
+    """One row of a figure: whose it is, a number beside it, and what is drawn."""
+
+    name: str
+    number: str
+    picture: Markup
+
+
+class Drawings(NamedTuple):
+    """A figure: rows on one axis. ``note`` says what is drawn, ``axis`` holds the ends' labels."""
+
+    title: str
+    note: str
+    rows: Sequence[Drawing]
+    axis: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class ExperimentPage:
+    """What the page shows; the cells of ``rows`` stand as ``columns``."""
+
+    title: str
+    experiment: str
+    facts: Mapping[str, str]
+    headline: str
+    warnings: Sequence[str]
+    notes: Sequence[str]
+    figures: Sequence[Drawings]
+    columns: Sequence[str]
+    rows: Sequence[Row]
+
+
+def boxes(name: str, values: ArrayLike, most: float) -> Drawing:
+    """Return the least, the quartiles and the largest of values from 0 to ``most``, drawn.
+
+    There is at least one value.
+    """
+    found = np.quantile(np.asarray(values, dtype=float), (0, 0.25, 0.5, 0.75, 1)).tolist()
+    words = [number(one, 2) for one in found]
+    label = f"least {words[0]}, quartiles {', '.join(words[1:4])}, largest {words[4]}"
+    return Drawing(name, f"median {words[2]}", box_svg([one / most for one in found], label))
+
+
+def bars(name: str, counts: Sequence[int], labels: Sequence[str], beside: str) -> Drawing:
+    """Return counts as bars; ``labels`` name them, ``beside`` is the number beside the drawing."""
+    titles = [f"{label}: {count:,}" for label, count in zip(labels, counts, strict=True)]
+    label = f"{amount(sum(counts), 'value')}: {'; '.join(titles)}"
+    return Drawing(
+        name, beside, bars_svg([float(c) for c in counts], max(*counts, 1), label, titles=titles)
+    )
+
+
+def write_experiment_page(page: ExperimentPage, path: Path) -> None:
+    """Write the page of an experiment, whole or not at all."""
+    write_template("experiment.html.jinja", path, page=page)
+
+
+WIDTH, HEIGHT = 400.0, 100.0
+
+
+class Part(NamedTuple):
+    """One component's share of the variance, in %, and its interval, where they are known."""
+
+    name: str
+    share: float | None
+    interval: tuple[float, float] | None
+
+
+class Bar(NamedTuple):
+    """The components of one group of raters."""
+
+    group: str
+    parts: Sequence[tuple[str, float | None, tuple[float, float] | None]]
+
+
+@dataclass(frozen=True)
+class VariancePage:
+    """What the page shows; every cell of ``rows`` is text already, the row's name first."""
+
+    title: str
+    facts: Mapping[str, str]
+    headline: str
+    warnings: Sequence[str]
+    columns: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    bars: Sequence[Bar]
+
+    @property
+    def rows(self) -> list[Row]:
+        """The table."""
+        return [Row(name, cells) for name, *cells in self.cells]
+
+    @property
+    def names(self) -> list[str]:
+        """The components of all groups; each keeps its colour."""
+        return list(dict.fromkeys(name for bar in self.bars for name, *_ in bar.parts))
+
+    @property
+    def drawn(self) -> list[tuple[str, Markup]]:
+        """Each group that can be drawn, as a stacked bar."""
+        return [
+            (bar.group, stacked_svg([Part(*part) for part in bar.parts], self.names, bar.group))
+            for bar in self.bars
+            if any(share is not None for _, share, _ in bar.parts)
+        ]
+
+    @property
+    def intervals(self) -> list[tuple[str, list[tuple[str, str, Markup]]]]:
+        """For each component the groups with an interval: name, figures, drawing."""
+        found: dict[str, list[tuple[str, str, Markup]]] = {}
+        for bar in self.bars:
+            for name, share, interval in bar.parts:
+                if share is not None and interval is not None:
+                    low, high = interval
+                    words = f"{number(share, 1)} % ({number(low, 1)} to {number(high, 1)})"
+                    label = f"{bar.group}, {name}: {words}"
+                    drawing = interval_svg((low / 100, high / 100), share / 100, label)
+                    found.setdefault(name, []).append((bar.group, words, drawing))
+        return list(found.items())
+
+
+def stacked_svg(parts: Sequence[Part], names: Sequence[str], label: str) -> Markup:
+    """Draw shares, in %, as pieces of one bar; a component's colour is its place in ``names``."""
+    at, content = 0.0, []
+    for name, share, _ in parts:
+        width = WIDTH * (share or 0.0) / 100
+        content.append(
+            Markup(
+                '<rect class="v{}" x="{:.2f}" y="0" width="{:.2f}" height="{:g}">'
+                "<title>{}</title></rect>"
+            ).format(names.index(name), at, width, HEIGHT, f"{name}: {number(share or 0.0, 1)} %")
+        )
+        at += width
+    said = ", ".join(f"{name} {number(share or 0.0, 1)} %" for name, share, _ in parts)
+    return Markup(
+        '<svg class="stack" viewBox="0 0 {:g} {:g}" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}">{}</svg>'
+    ).format(WIDTH, HEIGHT, f"{label}: {said}", Markup("").join(content))
+
+
+def write_variance_page(page: VariancePage, path: Path) -> None:
+    """Write the page, whole or not at all."""
+    write_template("variance.html.jinja", path, page=page)

@@ -1,4 +1,4 @@
-"""Scores by model and domain, and human ratings by score: counted in one pass, memory bounded."""
+"""How scores are distributed: by verdict, model and domain, with ratings; memory is bounded."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from trustassay.statistics.regression import Line, LineSums, Moments
 
-__all__ = ["Column", "Group", "Groups", "Name", "RatedBin", "Row"]
-
+BINS = 20
+MOST_VERDICTS = 50
+MOST_SERIES = 6
+NO_VERDICT = "no verdict"
+OTHER = "other"
 FINE = 400
 """Bins that are counted; a drawing gathers them as it needs."""
 MOST_KEPT = 200
@@ -26,6 +29,85 @@ LARGEST_RATING = 1e100
 SHOWN_BINS = 40
 RATED_BINS = 10
 KEPT_ON_AXIS = 0.99
+
+
+class Histogram:
+    """Counts of per-sample scores in 20 equal bins, each split by verdict.
+
+    Memory does not grow with the number of scores: of more than 50 different verdicts, later ones
+    count as ``other``. A score outside the range counts in the bin at that end. ``verdicts`` come
+    first, in their order, even without scores, so that each keeps its colour.
+    """
+
+    def __init__(self, low: float = 0.0, high: float = 1.0, verdicts: Sequence[str] = ()) -> None:
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"a score range runs from low to high, got {low} to {high}")
+        self.low = low
+        self.high = high
+        self.without_score = 0
+        self.rows: dict[str, list[int]] = {name: [0] * BINS for name in verdicts}
+        self._declared = tuple(verdicts)
+
+    def add(self, score: float | None, verdict: str | None) -> None:
+        """Count one assessment, failed ones and others without a score apart."""
+        if score is None:
+            self.without_score += 1
+            return
+        if not math.isfinite(score):
+            raise ValueError(f"a score is a finite number, got {score}")
+        name = verdict or NO_VERDICT
+        if name not in self.rows and len(self.rows) >= MOST_VERDICTS:
+            name = OTHER
+        self.rows.setdefault(name, [0] * BINS)[self._bin(score)] += 1
+
+    def _bin(self, score: float) -> int:
+        share = (score - self.low) / (self.high - self.low)
+        return min(BINS - 1, max(0, math.floor(share * BINS)))
+
+    @property
+    def counts(self) -> list[int]:
+        """The number of scores in each bin."""
+        return [sum(column) for column in zip([0] * BINS, *self.rows.values(), strict=True)]
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """The number of scores under each verdict: the declared ones, then by frequency."""
+        totals = {name: sum(row) for name, row in self.rows.items()}
+        others = [item for item in totals.items() if item[0] not in self._declared]
+        declared = {name: totals[name] for name in self._declared}
+        return declared | dict(sorted(others, key=lambda item: -item[1]))
+
+    @property
+    def n(self) -> int:
+        """The number of scores."""
+        return sum(map(sum, self.rows.values()))
+
+    def edges(self, index: int) -> tuple[float, float]:
+        """Return the lower and upper bound of a bin."""
+        width = (self.high - self.low) / BINS
+        return self.low + index * width, self.low + (index + 1) * width
+
+
+class Series(NamedTuple):
+    """One colour of a stacked histogram."""
+
+    name: str
+    counts: Sequence[int]
+    total: int
+
+    @classmethod
+    def all_of(cls, histogram: Histogram) -> list[Series]:
+        """Return the verdicts as series, the rarest ones of more than six gathered as one."""
+        names = list(histogram.verdicts)
+        if len(names) > MOST_SERIES:
+            names = [name for name in names if name != OTHER]
+        own = names if len(names) <= MOST_SERIES else names[: MOST_SERIES - 1]
+        rest = [row for name, row in histogram.rows.items() if name not in own]
+        series = [cls(name, histogram.rows[name], sum(histogram.rows[name])) for name in own]
+        if rest:
+            counts = [sum(column) for column in zip(*rest, strict=True)]
+            series.append(cls(OTHER, counts, sum(counts)))
+        return series
 
 
 class Name(NamedTuple):

@@ -1,2 +1,0 @@
-"""The report: one HTML file that shows a run's figures and the evidence behind every answer."""
-
