@@ -9,7 +9,8 @@ from typing import Annotated, Optional
 import typer
 
 from trustassay.backends import DEFAULT_ENTAILER
-from trustassay.cli.common import Entailer, Json, errors_for_people, show
+from trustassay.cli.common import Entailer, Json, errors_for_people
+from trustassay.cli.results import show
 from trustassay.show.terminal import say
 
 

@@ -10,7 +10,7 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.plan import show_plan
+from trustassay.cli.results import show_plan
 from trustassay.errors import UsageError
 from trustassay.show.terminal import one_line, say, show_table
 

@@ -10,7 +10,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Backends, Records, with_options
-from trustassay.cli.scored import scored_run
+from trustassay.cli.results import scored_run
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:

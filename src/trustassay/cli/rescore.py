@@ -14,9 +14,9 @@ from trustassay.cli.common import (
     Metrics,
     Unit,
     errors_for_people,
-    show,
 )
 from trustassay.cli.options import AtOnce, Backends, with_options
+from trustassay.cli.results import show
 from trustassay.show.terminal import say
 from trustassay.texts import LONGEST_ANSWER
 

@@ -10,7 +10,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Backends, Records, with_options
-from trustassay.cli.scored import scored_run
+from trustassay.cli.results import scored_run
 from trustassay.errors import UsageError
 from trustassay.show.terminal import one_line, print_json, say
 
@@ -215,7 +215,7 @@ def _for_scoring(
         InputError: no question of a file has two answers; nothing is asked then.
         UnknownNameError: no such metric.
     """
-    from trustassay.cli.scored import METRIC
+    from trustassay.cli.results import METRIC
     from trustassay.registry import metric_from_text
     from trustassay.workflows.select import refuse_single_answers
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from trustassay.metric import Metric, Summary
-from trustassay.show.text import visible
+from trustassay.show.text import rounded, visible
 
 BINS = 20
 """Bars of the picture of scores."""
@@ -103,8 +103,8 @@ def _figures(shown: MetricShown) -> list[tuple[str, str, str, str, str]]:
         found.append(
             (
                 key,
-                "n/a" if value is None else f"{_number(value, figure.unit)} {figure.unit}".strip(),
-                "{} to {}".format(*(_number(end, figure.unit) for end in interval))
+                "n/a" if value is None else f"{rounded(value, figure.unit)} {figure.unit}".strip(),
+                "{} to {}".format(*(rounded(end, figure.unit) for end in interval))
                 if interval
                 else "",
                 f"{shown.summary.support.get(key, shown.summary.n):,}"
@@ -113,12 +113,6 @@ def _figures(shown: MetricShown) -> list[tuple[str, str, str, str, str]]:
             )
         )
     return found
-
-
-def _number(value: float, unit: str) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.1f}" if unit in ("%", "°") else f"{value:.3f}"
 
 
 HEAD = ("figure", "value", "95 % interval", "n", "meaning")

@@ -91,6 +91,13 @@ def figure(value: float, unit: str, digits: int = 1) -> str:
     return measure(value, unit, digits)
 
 
+def rounded(value: float, unit: str) -> str:
+    """Write a figure: percentages and degrees with one decimal, plain numbers with three."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.1f}" if unit in ("%", "°") else f"{value:.3f}"
+
+
 def measure(value: float, unit: str, digits: int = 1) -> str:
     """Write a number with its unit, kept on one line."""
     return f"{number(value, digits)}{NO_BREAK}{unit}" if unit else number(value, digits)
