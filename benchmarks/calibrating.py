@@ -24,13 +24,11 @@ from numpy.typing import NDArray
 
 from trustassay.runs.calibrated import FALSE_ALARMS
 from trustassay.runs.calibrator import Promise
-from trustassay.statistics.calibration import calibration_error
-from trustassay.statistics.calibrators import fit_combination, mean_log_loss
-from trustassay.statistics.clusters import holm
+from trustassay.statistics.calibration import calibration_error, fit_combination, mean_log_loss
+from trustassay.statistics.comparison import Spread, spread_of, unlikeness
 from trustassay.statistics.conformal import accepted_and_wrong_threshold, selective_threshold
-from trustassay.statistics.isotonic import Isotonic
-from trustassay.statistics.likeness import Spread, spread_of, unlikeness
-from trustassay.statistics.logistic import sigmoid
+from trustassay.statistics.regression import Isotonic, sigmoid
+from trustassay.statistics.resampling import holm
 from trustassay.workflows.calibrate.fitting import Rows, fit, promises
 from trustassay.workflows.study.answers import read_answers
 from trustassay.workflows.study.labelling import LabelOptions, labelled

@@ -35,7 +35,7 @@ from trustassay.distractors import Distractor, find_distractors, same_kind_answe
 from trustassay.distractors.matching import normalised, words_of
 from trustassay.distractors.questions import likely_types
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.distractors import POOL, loaded
 
 SYSTEMS = ("flan", "llama", "gpt")

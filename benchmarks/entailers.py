@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from trustassay.backends import lexical
 from trustassay.backends.resolve import entailer
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 Floats = NDArray[np.float64]
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")) / "data" / "attribution"

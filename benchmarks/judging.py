@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from trustassay import entailer
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 REPLICATES = 500
 GOLDS = 4

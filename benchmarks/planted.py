@@ -18,7 +18,7 @@ import sentencex
 
 from benchmarks.faithfulness import cut
 from benchmarks.which_metric.sets import lines, shared
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 __all__ = ["EDITS", "SOURCES", "Answer", "planted"]
 

@@ -23,7 +23,7 @@ from trustassay import score
 from trustassay.data import Located, read_samples
 from trustassay.metrics import Reference
 from trustassay.statistics.correlation import MEASURES, bootstrap_interval, pearson, pearson_p
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Mapping[str, Floats]]

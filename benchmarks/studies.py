@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.statistics.auroc import auroc_difference, auroc_interval
-from trustassay.statistics.clusters import cluster_weights, holm, interval_of
-from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, value_of
+from trustassay.statistics.correlation import BIASED, BY_CLASS, WEIGHTED_MEASURES, value_of
+from trustassay.statistics.resampling import cluster_weights, holm, interval_of
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -98,7 +98,7 @@ def intervals(
     """Return the interval of each measure, or why there is none, as ``study`` does."""
     questions = np.repeat(np.arange(len(made.scores)), made.scores.shape[1])
     x, y = made.scores.ravel(), made.labels.ravel()
-    figures = {name: MEASURES[name](x, y) for name in measures if name != "auroc"}
+    figures = {name: WEIGHTED_MEASURES[name](x, y) for name in measures if name != "auroc"}
     drawn: dict[str, list[Floats]] = {name: [] for name in figures}
     for weights in cluster_weights(questions, rng, REPLICATES):
         for name, figure in figures.items():
@@ -123,7 +123,7 @@ def coverage(part: float) -> None:
     header = " | ".join(f"n = {n}" for n in SIZES)
     print(f"| population | figure | true | {header} |\n| --- | --- | --- |{' --- |' * len(SIZES)}")
     for name, population in {**BINARY, **GRADED}.items():
-        measures = list(MEASURES) if name in BINARY else list(OF_ANY_LABEL)
+        measures = list(WEIGHTED_MEASURES) if name in BINARY else list(OF_ANY_LABEL)
         whole = population(np.random.default_rng(1), POPULATION)
         truth = {m: true_value(m, whole) for m in measures}
         cells: dict[str, list[str]] = {m: [] for m in measures}
@@ -148,7 +148,7 @@ def coverage(part: float) -> None:
 
 def true_value(measure: str, whole: Made) -> float:
     """Return a figure of the whole population."""
-    value = value_of(MEASURES[measure], whole.scores.ravel(), whole.labels.ravel())
+    value = value_of(WEIGHTED_MEASURES[measure], whole.scores.ravel(), whole.labels.ravel())
     assert value is not None
     return value
 
@@ -242,7 +242,7 @@ def speed(n: int = 1000, replicates: int = 10_000) -> None:
         f"| figure | at once, s | loop, s | times |  <!-- {replicates:,} resamples, n = {n:,} -->"
     )
     print("| --- | --- | --- | --- |")
-    for name, measure in MEASURES.items():
+    for name, measure in WEIGHTED_MEASURES.items():
         began = time.process_time()
         figure = measure(x, y)
         for weights in cluster_weights(np.arange(n), np.random.default_rng(0), replicates):

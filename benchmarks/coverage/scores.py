@@ -14,12 +14,10 @@ from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
 from benchmarks.labelling import POPULATIONS as LABELLED
 from benchmarks.labelling import chosen
 from trustassay.statistics.auroc import auroc_difference, auroc_interval
-from trustassay.statistics.clusters import FEWEST_OF_CLASS
-from trustassay.statistics.correlation import auroc
+from trustassay.statistics.correlation import WEIGHTED_MEASURES, auroc, value_of, weighted_log_loss
 from trustassay.statistics.intervals import FEWEST
-from trustassay.statistics.isotonic import Isotonic
-from trustassay.statistics.logistic import sigmoid
-from trustassay.statistics.weighted import MEASURES, log_loss, value_of
+from trustassay.statistics.regression import Isotonic, sigmoid
+from trustassay.statistics.resampling import FEWEST_OF_CLASS
 from trustassay.workflows.calibrate.fitting import Rows, fit
 from trustassay.workflows.study.answers import Column
 from trustassay.workflows.study.figures import Resampling, estimates
@@ -29,7 +27,9 @@ __all__ = ["CALIBRATED", "LABELLED", "SCORED", "calibrated", "labelled", "separa
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
 RESAMPLES = 500
-FIGURES = {"log_loss": log_loss} | {name: MEASURES[name] for name in ("auroc", "brier")}
+FIGURES = {"log_loss": weighted_log_loss} | {
+    name: WEIGHTED_MEASURES[name] for name in ("auroc", "brier")
+}
 
 
 class Scored(NamedTuple):

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.fewl.sets import SYSTEMS, Record
-from trustassay.statistics.bootstrap import percentile_interval
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator, percentile_interval
 
 REPLICATES = 1000
 Floats = NDArray[np.float64]

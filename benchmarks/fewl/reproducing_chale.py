@@ -20,7 +20,7 @@ from benchmarks.fewl.cosines import (
 )
 from benchmarks.fewl.sets import CHALE_KINDS, MIXED, PAIRS, Places, chale_columns, shown
 from trustassay.metrics.fewl import maths
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 DRAWS = 10
 

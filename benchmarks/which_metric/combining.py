@@ -14,12 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.statistics.calibrators import fit_combination
-from trustassay.statistics.clusters import cluster_weights, interval_of, paired_test
-from trustassay.statistics.folds import fold_numbers
+from trustassay.statistics.calibration import fit_combination, fold_numbers
+from trustassay.statistics.correlation import Figure, auroc, weighted_auroc
 from trustassay.statistics.intervals import Interval
-from trustassay.statistics.randomness import generator
-from trustassay.statistics.weighted import Figure, auroc, value_of
+from trustassay.statistics.resampling import cluster_weights, generator, interval_of, paired_test
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -62,7 +60,7 @@ def auroc_with_interval(
     scores: Floats, labels: Floats, questions: Places, resamples: int = RESAMPLES
 ) -> tuple[float, Interval | str]:
     """Return an AUROC, and its interval or why there is none."""
-    figure = auroc(scores, labels)
+    figure = weighted_auroc(scores, labels)
     _, clusters = np.unique(questions, return_inverse=True)
     rng = generator(0, "which-metric", "alone")
     drawn = [figure(weights) for weights in cluster_weights(clusters, rng, resamples)]
@@ -73,14 +71,14 @@ def auroc_with_interval(
 
 def best_column(table: Floats, labels: Floats) -> int:
     """Return the column of the largest AUROC, of equal ones the first."""
-    found = [value_of(auroc, column, labels) or 0.0 for column in table.T]
+    found = [auroc(column, labels) or 0.0 for column in table.T]
     return int(np.argmax(found))
 
 
 def compared(of: Scores, first: str, second: str, resamples: int = RESAMPLES) -> Difference:
     """Compare two columns of a set."""
     both = of.only([first, second])
-    sides = [auroc(column, both.labels) for column in both.table.T]
+    sides = [weighted_auroc(column, both.labels) for column in both.table.T]
     return _difference(both, sides[:1], sides[1:], {second: 1}, f"{first} {second}", resamples)
 
 
@@ -112,20 +110,23 @@ def left_out_gain(of: Scores, others: Sequence[Scores], resamples: int = RESAMPL
     of its AUROC over them. Answers of all other sets count alike in the fit.
     """
     means = [
-        np.mean([value_of(auroc, one.table[:, place], one.labels) or 0.0 for one in others])
+        np.mean([auroc(one.table[:, place], one.labels) or 0.0 for one in others])
         for place in range(len(of.columns))
     ]
     best = int(np.argmax(means))
     table = np.concatenate([one.table for one in others])
     fit = fit_combination(table, np.concatenate([one.labels for one in others]))
-    sides = [auroc(fit.log_odds(of.table), of.labels), auroc(of.table[:, best], of.labels)]
+    sides = [
+        weighted_auroc(fit.log_odds(of.table), of.labels),
+        weighted_auroc(of.table[:, best], of.labels),
+    ]
     return _difference(of, sides[:1], sides[1:], {of.columns[best]: 1}, "left out", resamples)
 
 
 def within_folds(scores: Floats, labels: Floats, folds: Places) -> Figure:
     """Return the AUROC over pairs of answers of the same fold."""
     parts = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
-    figures = [auroc(scores[places], labels[places]) for places in parts]
+    figures = [weighted_auroc(scores[places], labels[places]) for places in parts]
 
     def figure(weights: Floats) -> Floats:
         wins, pairs = np.zeros(len(weights)), np.zeros(len(weights))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.faithfulness import cut
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 Record = dict[str, Any]
 TRUE = ("true", "mostly true")

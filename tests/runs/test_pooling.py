@@ -11,7 +11,7 @@ from tests.many import DOMAINS, HashedWords, many
 from trustassay import score
 from trustassay.errors import RunFolderError
 from trustassay.runs.pooling import QUESTIONS, write_pooled
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 
 def run_of(folder: Path, seed: int = 0, metric: str = "harmonicity", **fields: object) -> Path:

@@ -22,8 +22,8 @@ from trustassay.statistics.active import (
     explored_with,
     mean_target,
 )
+from trustassay.statistics.correlation import auroc
 from trustassay.statistics.intervals import mean_interval
-from trustassay.statistics.weighted import auroc, value_of
 
 Floats = NDArray[np.float64]
 
@@ -208,7 +208,7 @@ def test_auroc_is_that_of_the_labels_and_its_slope_the_derivative() -> None:
     there = ~np.isnan(scores)
     found = auroc_target(labels, scores)
     assert found is not None
-    assert found.value == pytest.approx(value_of(auroc, scores[there], labels[there]))
+    assert found.value == pytest.approx(auroc(scores[there], labels[there]))
     assert found.slope @ labels + found.beside.sum() == pytest.approx(0, abs=1e-12)
     soft = rng.random(60)
     at = auroc_target(soft, scores)

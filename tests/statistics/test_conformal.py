@@ -22,7 +22,7 @@ from trustassay.statistics.conformal import (
     selective_threshold,
 )
 from trustassay.statistics.conformal import tested_counts as counts_of
-from trustassay.statistics.logistic import sigmoid
+from trustassay.statistics.regression import sigmoid
 
 NAN = np.nan
 stats = needed("scipy.stats")

@@ -1,4 +1,4 @@
-"""Correlations against scipy, against their definitions, and worked by hand."""
+"""Measures against scipy and scikit-learn, their definitions, and worked by hand."""
 
 from __future__ import annotations
 
@@ -8,19 +8,33 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lazily import needed
+from trustassay.statistics import calibration
+from trustassay.statistics.calibration import calibration_error, reliability_bins
 from trustassay.statistics.correlation import (
     MEASURES,
+    WEIGHTED_MEASURES,
     auroc,
     bootstrap_interval,
     kendall_tau_b,
+    kept_means,
     pearson,
     pearson_p,
     ranks,
+    roc_curve,
     spearman,
+    value_of,
+    weighted_auroc,
+    weighted_average_precision,
+    weighted_brier_score,
+    weighted_calibration_error,
+    weighted_kendall_tau_b,
+    weighted_pearson,
+    weighted_prediction_rejection_ratio,
+    weighted_spearman,
 )
 
 stats = needed("scipy.stats")
@@ -131,3 +145,154 @@ def test_a_bootstrap_interval_holds_the_value_and_follows_its_seed() -> None:
     assert high == pytest.approx(math.tanh(math.atanh(r) + half), abs=0.02)
     assert bootstrap_interval(pearson, [1, 1], [0, 1], rng, 10) is None
     assert bootstrap_interval(pearson, [], [], rng, 10) is None
+
+
+metrics = needed("sklearn.metrics")
+
+GRADED_CASES = [
+    (seed, n, levels) for seed in range(3) for n, levels in ((9, 3), (60, 5), (150, 10**6))
+]
+
+
+def made(seed: int, n: int, levels: int) -> tuple[Any, Any, Any]:
+    """Return scores from 0 to 1 with ties, labels of two classes, and graded labels."""
+    rng = np.random.default_rng([seed, n])
+    scores = rng.integers(0, levels, n) / levels
+    right = (scores + rng.random(n) > 1).astype(float)
+    right[:2] = 0, 1
+    return scores, right, np.round(3 * scores + 3 * rng.random(n))
+
+
+@pytest.mark.parametrize(("seed", "n", "levels"), GRADED_CASES)
+def test_figures_are_those_of_scipy_and_scikit_learn(seed: int, n: int, levels: int) -> None:
+    x, y, z = made(seed, n, levels)
+    expected = {
+        weighted_auroc: metrics.roc_auc_score(y, x),
+        weighted_average_precision: metrics.average_precision_score(y, x),
+        weighted_brier_score: metrics.brier_score_loss(y, x),
+        weighted_kendall_tau_b: stats.kendalltau(x, y).statistic,
+        weighted_spearman: stats.spearmanr(x, y).statistic,
+        weighted_pearson: stats.pearsonr(x, y).statistic,
+        weighted_calibration_error: calibration.calibration_error(x, y),
+    }
+    for measure, value in expected.items():
+        assert value_of(measure, x, y) == pytest.approx(value, abs=1e-12)
+    assert value_of(weighted_kendall_tau_b, x, z) == pytest.approx(stats.kendalltau(x, z).statistic)
+    assert value_of(weighted_spearman, x, z) == pytest.approx(stats.spearmanr(x, z).statistic)
+
+
+@pytest.mark.parametrize(("seed", "n", "levels"), GRADED_CASES)
+@pytest.mark.parametrize("name", WEIGHTED_MEASURES)
+def test_a_weight_counts_an_answer_so_many_times(name: str, seed: int, n: int, levels: int) -> None:
+    x, right, graded = made(seed, n, levels)
+    weights = np.random.default_rng(1).integers(0, 4, (8, n)).astype(float)
+    weights[0] = 0
+    weights[1, 1:] = 0
+    for y in (right,) if name in ("auroc", "auprc", "brier", "ece") else (right, graded):
+        found = WEIGHTED_MEASURES[name](x, y)(weights)
+        for row, value in zip(weights, found, strict=True):
+            repeated = np.repeat(np.arange(n), row.astype(int))
+            alone = (
+                value_of(WEIGHTED_MEASURES[name], x[repeated], y[repeated])
+                if len(repeated)
+                else None
+            )
+            expected = math.nan if alone is None else pytest.approx(alone, abs=1e-10)
+            assert (math.isnan(value) and alone is None) or value == expected
+
+
+def test_tau_b_by_the_matrix_is_tau_b_by_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 30, 80).astype(float), rng.integers(0, 30, 80).astype(float)
+    weights = rng.integers(0, 3, (20, 80)).astype(float)
+    by_matrix = weighted_kendall_tau_b(x, y)(weights)
+    monkeypatch.setattr("trustassay.statistics.correlation.MOST_FOR_MATRIX", 0)
+    assert weighted_kendall_tau_b(x, y)(weights) == pytest.approx(by_matrix, abs=1e-12)
+    assert by_matrix[0] != by_matrix[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0.0, 1.0, 2.5])), min_size=2, max_size=6)
+)
+def test_prr_is_its_definition_by_enumeration(rows: list[tuple[int, float]]) -> None:
+    """All orders of the answers that no higher score follows, each as likely."""
+    scores, labels = [float(score) for score, _ in rows], [label for _, label in rows]
+
+    def area(keys: list[float]) -> float:
+        """The mean over orders of the sum of the mean labels of what is kept."""
+        areas = []
+        for order in itertools.permutations(range(len(rows))):
+            if all(keys[a] >= keys[b] for a, b in itertools.pairwise(order)):
+                kept = [labels[place] for place in order]
+                areas.append(sum(sum(kept[:k]) / k for k in range(1, len(kept) + 1)))
+        return sum(areas) / len(areas)
+
+    found = value_of(weighted_prediction_rejection_ratio, scores, labels)
+    random = area([0.0] * len(rows))
+    if len(set(labels)) == 1:
+        assert found is None
+    else:
+        expected = (area(scores) - random) / (area(labels) - random)
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_prr_by_hand() -> None:
+    # Kept from the highest score on: 1, 1/2, 2/3; at random 2/3 each; at best 1, 1, 2/3.
+    # (1 + 1/2 + 2/3 - 2) / (1 + 1 + 2/3 - 2) = (1/6) / (2/3)
+    assert value_of(weighted_prediction_rejection_ratio, [3, 2, 1], [1, 0, 1]) == pytest.approx(
+        0.25
+    )
+    assert value_of(weighted_prediction_rejection_ratio, [3, 2, 1], [1, 1, 0]) == pytest.approx(1)
+    assert value_of(weighted_prediction_rejection_ratio, [1, 1, 1], [1, 1, 0]) == pytest.approx(0)
+
+
+def test_average_precision_by_hand() -> None:
+    # Of three thresholds: recall 1/2 at precision 1, the same at 1/2, 1 at 2/3.
+    assert value_of(weighted_average_precision, [3, 2, 1], [1, 0, 1]) == pytest.approx(
+        0.5 + 0.5 * 2 / 3
+    )
+
+
+@pytest.mark.parametrize("name", WEIGHTED_MEASURES)
+def test_what_is_not_defined_is_nothing(name: str) -> None:
+    measure = WEIGHTED_MEASURES[name]
+    one_class = value_of(measure, [0.1, 0.2, 0.3], [1.0, 1.0, 1.0])
+    assert one_class is None if name not in ("brier", "ece") else one_class is not None
+    assert value_of(measure, [], []) is None
+    assert np.isnan(measure([0.1, 0.2], [0.0, 1.0])(np.zeros((1, 2)))).all()
+    with pytest.raises(ValueError, match="two samples of one length"):
+        measure([1.0, 2.0], [1.0, 2.0, 3.0])
+
+
+def test_a_constant_score_has_no_correlation() -> None:
+    for measure in (weighted_pearson, weighted_spearman, weighted_kendall_tau_b):
+        assert value_of(measure, [0.3] * 5, [0, 1, 0, 1, 1]) is None
+    assert value_of(weighted_auroc, [0.3] * 5, [0, 1, 0, 1, 1]) == 0.5
+
+
+def test_roc_is_scikit_learns() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 6, 80).astype(float)
+    labels = (scores + rng.normal(0, 3, 80) > 3).astype(float)
+    found = roc_curve(scores, labels)
+    expected = metrics.roc_curve(labels, scores, drop_intermediate=False)
+    assert found[0] == pytest.approx(expected[0])
+    assert found[1] == pytest.approx(expected[1])
+    with pytest.raises(ValueError, match="both classes"):
+        roc_curve([1, 2], [1, 1])
+
+
+def test_kept_means_by_hand() -> None:
+    # The first alone, then two that tie with a mean of 1/2, one by one.
+    assert kept_means([3, 2, 2], [1, 0, 1]).tolist() == pytest.approx([1, 0.75, 2 / 3])
+
+
+def test_reliability_bins_make_up_the_calibration_error() -> None:
+    rng = np.random.default_rng(0)
+    chances = np.append(rng.random(60), 1.0)
+    truth = rng.random(61) < chances
+    bins = reliability_bins(chances, truth)
+    assert sum(one.n for one in bins) == 61
+    error = sum(one.n * abs(one.chance - one.true) for one in bins) / 61
+    assert error == pytest.approx(calibration_error(chances, truth))

@@ -21,8 +21,7 @@ from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.calibrator_file import read_calibrator, write_calibrator
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.outputs import apply_calibrator, write_report
-from trustassay.statistics.isotonic import Isotonic
-from trustassay.statistics.logistic import sigmoid
+from trustassay.statistics.regression import Isotonic, sigmoid
 from trustassay.workflows.calibrate.outputs import write_page
 
 Rows = list[dict[str, Any]]

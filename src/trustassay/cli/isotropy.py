@@ -15,7 +15,7 @@ from trustassay.errors import UsageError
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
-    from trustassay.metrics.harmonicity.isotropy import Versions
+    from trustassay.metrics.harmonicity.perturbations import Versions
     from trustassay.show.document import Row
     from trustassay.statistics.isotropy import Cosines, Estimate, Isotropy, Shape
 
@@ -78,8 +78,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     with errors_for_people():
         from trustassay.backends import resolve
         from trustassay.calls.backends import Backends
-        from trustassay.metrics.harmonicity.isotropy import versions
-        from trustassay.metrics.harmonicity.perturbations import FAMILIES, families
+        from trustassay.metrics.harmonicity.perturbations import FAMILIES, families, versions
         from trustassay.workflows.isotropy import drawn_samples, measure_isotropy
 
         if "paraphrase" in perturbation:

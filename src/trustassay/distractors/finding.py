@@ -19,7 +19,7 @@ from trustassay.distractors.slots import entity_words, slots_of, type_sets
 from trustassay.distractors.substituting import agreeing, substituted
 from trustassay.distractors.values import Distractor, Slot
 from trustassay.errors import BackendError, UsageError
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.texts import SHORT_ANSWER, TextWork
 from trustassay.together import all_of
 

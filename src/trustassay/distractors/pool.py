@@ -11,7 +11,7 @@ from trustassay.distractors.slots import slots_of
 from trustassay.distractors.tagging import tagged
 from trustassay.distractors.values import Slot
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 __all__ = ["fitting", "same_kind_answers"]
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.calibrators import Combination
-from trustassay.statistics.isotonic import Isotonic
-from trustassay.statistics.likeness import Spread
+from trustassay.statistics.calibration import Combination
+from trustassay.statistics.comparison import Spread
+from trustassay.statistics.regression import Isotonic
 
 __all__ = [
     "AMONG_ACCEPTED",

@@ -23,9 +23,9 @@ from trustassay.runs.calibrator import (
     Input,
     Promise,
 )
-from trustassay.statistics.calibrators import Combination, Term
-from trustassay.statistics.isotonic import Isotonic
-from trustassay.statistics.likeness import Spread
+from trustassay.statistics.calibration import Combination, LogOddsTerm
+from trustassay.statistics.comparison import Spread
+from trustassay.statistics.regression import Isotonic
 
 __all__ = ["read_calibrator", "write_calibrator"]
 
@@ -212,8 +212,8 @@ class _Fields:
             self.refuse(self._at("terms"), f"one for each of {inputs} inputs", len(terms))
         return Combination(self.number("intercept"), terms)
 
-    def term(self) -> Term:
-        return Term(
+    def term(self) -> LogOddsTerm:
+        return LogOddsTerm(
             self.number("centre"),
             self.number("scale", 1e-100),
             self.number("coefficient"),

@@ -26,19 +26,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "EXPLORED",
-    "Draw",
-    "Estimate",
-    "Labels",
-    "Target",
-    "auroc_target",
-    "chances",
-    "draw_units",
-    "explored_with",
-    "mean_target",
-]
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 

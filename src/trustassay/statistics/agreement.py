@@ -20,25 +20,10 @@ from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
     Interval,
+    effective_size,
     jackknife_interval,
     too_few_units,
-    unit_mean,
 )
-
-__all__ = [
-    "Intraclass",
-    "Scale",
-    "Weights",
-    "cohen_kappa",
-    "counts_of",
-    "fleiss_kappa",
-    "gwet_ac",
-    "intraclass",
-    "item_interval",
-    "krippendorff_alpha",
-    "mean_absolute_difference",
-    "percent_agreement",
-]
 
 Floats = NDArray[np.float64]
 Weights = Literal["none", "linear", "quadratic"]
@@ -330,7 +315,7 @@ def item_interval(
     own = np.full(n, -1) if units is None else np.asarray(units)
     own = np.where(own < 0, own.max(initial=-1) + 1 + np.arange(n), own)
     _, own = np.unique(own, return_inverse=True)
-    count, worth = int(own.max(initial=-1)) + 1, unit_mean(np.zeros(n), own).units if n else 0.0
+    count, worth = int(own.max(initial=-1)) + 1, effective_size(own)
     # Where distances are squared, few ratings far from the others decide.
     fewest = max(fewest, FEWEST_FOR_MEANS) if scale == "interval" else fewest
     if reason := too_few_units(n, count, worth, fewest, "items"):

@@ -13,12 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.clusters import Tested
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.distributions import normal_quantile
 from trustassay.statistics.intervals import Interval, Term, sum_interval, too_few
-
-__all__ = ["FEWEST_OF_CLASS", "auroc_difference", "auroc_interval", "mean_auroc_interval"]
+from trustassay.statistics.resampling import Tested
 
 Floats = NDArray[np.float64]
 

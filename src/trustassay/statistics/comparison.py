@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trustassay.statistics.distributions import incomplete_beta
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
     Interval,
     Term,
     bounded_interval,
+    effective_size,
     sum_interval,
     too_few,
     unit_mean,
     unit_quantile_interval,
 )
-
-__all__ = [
-    "Difference",
-    "KolmogorovSmirnov",
-    "difference_of_means",
-    "difference_of_medians",
-    "difference_of_shares",
-    "kolmogorov_smirnov",
-    "mean_of_differences",
-    "sign_flip_p",
-    "sign_flip_ps",
-]
+from trustassay.statistics.resampling import expanded_interval
 
 Floats = NDArray[np.float64]
 SampleUnits = tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]
@@ -269,3 +262,151 @@ def sign_flip_ps(
         signs = 2.0 * rng.integers(0, 2, size=size, dtype=np.int8) - 1.0
         reached += (np.abs(rows[:, some] @ signs.T) >= (observed - slack)[:, None]).sum(axis=1)
     return np.asarray((1 + reached) / (1 + permutations))
+
+
+FEWEST_CHANGED = 6
+"""Questions with a change below which no difference is told from 0: if rises and falls are equally
+likely, five of five go the same way one time in sixteen, six of six one time in 32."""
+
+
+def paired_difference(
+    value: float, drawn: Floats, units: int, changed: int, fewest: int = FEWEST
+) -> Difference:
+    """Return a difference, second less first, with its interval from paired resamples.
+
+    Args:
+        value: the difference over all units. drawn: the same over units drawn with replacement,
+            both runs' together, shape (B,); NaN where one of the figures is undefined.
+        units: that were drawn from. changed: those in which what the figure is made of changed.
+        fewest: units below which there is no interval.
+
+    The interval is the expanded percentile interval (Hesterberg 2015). Without any change it is
+    (0, 0); with fewer than :data:`FEWEST_CHANGED` changes it is made wide enough to hold 0.
+    """
+    if reason := too_few("questions", units, fewest):
+        return Difference(value, None, reason)
+    defined = drawn[~np.isnan(drawn)]
+    if changed and len(defined) < 0.9 * len(drawn):
+        return Difference(value, None, "too few answers make up the figure")
+    interval = expanded_interval(defined, units) if changed else (0.0, 0.0)
+    return with_few_changes(Difference(value, interval), changed)
+
+
+def with_few_changes(difference: Difference, changed: int) -> Difference:
+    """Return a difference without change as 0 to 0; of fewer than :data:`FEWEST_CHANGED` changes
+    with an interval wide enough to hold 0.
+    """
+    if difference.interval is None or changed >= FEWEST_CHANGED:
+        return difference
+    low, high = difference.interval if changed else (0.0, 0.0)
+    return Difference(difference.value, (min(low, 0.0), max(high, 0.0)))
+
+
+def share_rise_p(risen: int, fallen: int, n: int, margin: float = 0.0) -> float:
+    """Return the one-sided p-value that a share did not rise, in n pairs, by more than a margin.
+
+    Args:
+        risen: pairs that have the property in the second run alone. fallen: in the first alone.
+        margin: from 0 to 1. Below 0 it asks whether the share fell by less than so much.
+
+    Without a margin this is the exact test of McNemar (1947): of all pairs that changed, risen is
+    binomial with 1/2. With one it is the score test of Tango (1998): of the difference
+    d = (risen - fallen) / n about the margin m, over its standard error at the shares that are
+    likeliest where the difference is m.
+
+    Raises:
+        ValueError: the counts are no counts of n pairs.
+    """
+    if risen < 0 or fallen < 0 or risen + fallen > n or n < 1:
+        raise ValueError(f"expected counts among n pairs, got {risen} and {fallen} of {n}")
+    if not margin:
+        changed = risen + fallen
+        return incomplete_beta(risen, changed - risen + 1, 0.5) if risen else 1.0
+    if margin < 0:  # the same with rises and falls exchanged
+        return 1 - share_rise_p(fallen, risen, n, -margin)
+    a, c = 2 * n, -fallen * margin * (1 - margin)
+    b = (2 * n - risen + fallen) * margin - (risen + fallen)
+    fall = (math.sqrt(b * b - 4 * a * c) - b) / (2 * a)  # the likeliest share of falls
+    error = math.sqrt(n * (2 * fall + margin * (1 - margin)))
+    return 1 - NormalDist().cdf((risen - fallen - n * margin) / error)
+
+
+POINTS = 51
+"""Points at which a distribution is kept."""
+DIGITS = 6
+TERMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A distribution in short.
+
+    size: how many independent values it is worth. missing: the share without a value. points:
+    values, rising; shares: of all values there are, those at or below each point.
+    """
+
+    size: float
+    missing: float
+    points: tuple[float, ...]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """How far two distributions are apart at most, 0 to 1, and how likely as much is by chance."""
+
+    distance: float
+    p: float
+
+
+def spread_of(values: ArrayLike, clusters: ArrayLike) -> Spread:
+    """Return the distribution of values, shape (n,), NaN where there is none, in 51 quantiles.
+
+    Raises:
+        ValueError: there are no values at all, or one is infinite.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if not len(x) or np.isinf(x).any():
+        raise ValueError("expected finite values, or NaN where there is none; at least one")
+    there = x[~np.isnan(x)]
+    points: list[float] = []
+    if len(there):
+        found = np.quantile(there, np.linspace(0, 1, POINTS), method="inverted_cdf")
+        points = sorted({float(f"{point:.{DIGITS}g}") for point in found.tolist()})
+    shares = [float((there <= point).mean()) for point in points]
+    return Spread(effective_size(clusters), float(np.isnan(x).mean()), tuple(points), tuple(shares))
+
+
+def unlikeness(kept: Spread, values: ArrayLike, clusters: ArrayLike) -> Unlike:
+    """Compare values with a distribution by the two-sample test of Kolmogorov and Smirnov.
+
+    A missing value counts as below all others. The distance is the largest at the kept points, so
+    it is at most that of all values, and the test raises no more false alarms than it says.
+
+    Args:
+        values, clusters: shape (n,), NaN where there is no value; n = 0 is like everything.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if not len(x):
+        return Unlike(0.0, 1.0)
+    ranked = np.sort(np.where(np.isnan(x), -np.inf, x))
+    at = np.array([-np.inf, *kept.points])
+    here = np.searchsorted(ranked, at, side="right") / len(x)
+    there = kept.missing + (1 - kept.missing) * np.array([0.0, *kept.shares])
+    distance = float(np.abs(here - there).max())
+    return Unlike(distance, kolmogorov_p_value(distance, kept.size, effective_size(clusters)))
+
+
+def kolmogorov_p_value(distance: float, first: float, second: float) -> float:
+    """Return the chance of a distance as large between two samples of these sizes of one
+    distribution: 2 sum_j (-1)^(j-1) exp(-2 j^2 l^2), l = (r + 0.12 + 0.11 / r) D and r the root of
+    the sizes' product over their sum (Stephens 1970).
+    """
+    if first <= 0 or second <= 0:
+        return 1.0
+    root = math.sqrt(first * second / (first + second))
+    scaled = (root + 0.12 + 0.11 / root) * distance
+    if scaled < 0.2:  # the sum is 1 to many digits, and its terms hardly fall
+        return 1.0
+    terms = ((-1) ** (j - 1) * math.exp(-2 * j**2 * scaled**2) for j in range(1, TERMS))
+    return min(1.0, max(0.0, 2 * math.fsum(terms)))

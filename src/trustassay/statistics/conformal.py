@@ -23,17 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from trustassay.statistics.distributions import incomplete_beta
 
-__all__ = [
-    "Threshold",
-    "accepted_and_wrong_threshold",
-    "binomial_p_value",
-    "fewest_questions",
-    "fewest_questions_of_expected",
-    "questions_needed",
-    "selective_threshold",
-    "tested_counts",
-]
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 MOST_TESTS = 20

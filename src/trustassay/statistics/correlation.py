@@ -1,7 +1,13 @@
-"""How far scores agree with labels: Pearson, Spearman, Kendall's tau-b, AUROC, their intervals.
+"""How well scores agree with labels: AUROC, correlations and others, of one sample or of resamples.
 
-Everywhere two samples of equal length n stand side by side, and a measure that is not defined,
-as where all values of one are equal, is ``None``.
+Everywhere two samples of equal length n stand side by side. A measure of them (:func:`pearson`) is
+``None`` where it is not defined: one class only, a constant score, nothing there.
+
+A weighted measure (:func:`weighted_pearson`) returns a figure of weights: of how often each answer
+counts, whole numbers of shape (B, n), to the measure of each row, shape (B,), NaN where the row
+does not define it. A row counts an answer as if it stood there so many times, so a row of ones
+gives the measure of the answers as they are, and rows of :mod:`trustassay.statistics.resampling`
+give resamples. What depends on the scores alone, as their order, is computed once.
 """
 
 from __future__ import annotations
@@ -12,22 +18,28 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import percentile_interval
+from trustassay.statistics.calibration import BINS, places_in_bins
 from trustassay.statistics.distributions import incomplete_beta
-
-__all__ = [
-    "MEASURES",
-    "auroc",
-    "bootstrap_interval",
-    "kendall_tau_b",
-    "pearson",
-    "pearson_p",
-    "ranks",
-    "spearman",
-]
+from trustassay.statistics.resampling import percentile_interval
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 Measure = Callable[[ArrayLike, ArrayLike], float | None]
+Figure = Callable[[Floats], Floats]
+WeightedMeasure = Callable[[ArrayLike, ArrayLike], Figure]
+
+FEW_LABELS = 8
+MOST_FOR_MATRIX = 4000
+"""Different labels above which, and answers up to which, tau-b takes a matrix of all pairs."""
+NOTHING = 1e-12
+"""Share of a sum of squares below which a variance is rounding."""
+
+
+def value_of(measure: WeightedMeasure, scores: ArrayLike, labels: ArrayLike) -> float | None:
+    """Return a measure of the answers as they are; ``None`` where it is not defined."""
+    x, _ = _pair(scores, labels)
+    value = float(measure(scores, labels)(np.ones((1, len(x))))[0])
+    return None if math.isnan(value) else value
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float | None:
@@ -36,12 +48,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float | None:
     Raises:
         ValueError: the samples differ in length.
     """
-    a, b = _pair(x, y)
-    if len(a) < 2 or _constant(a) or _constant(b):
-        return None
-    a, b = (one - one.mean() for one in map(_scaled, (a, b)))
-    r = float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
-    return min(max(r, -1.0), 1.0)
+    return value_of(weighted_pearson, x, y)
 
 
 def pearson_p(r: float, n: int) -> float:
@@ -54,8 +61,7 @@ def pearson_p(r: float, n: int) -> float:
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float | None:
     """Return Spearman's rho: Pearson's r of the ranks, ties having the mean of theirs."""
-    a, b = _pair(x, y)
-    return pearson(ranks(a), ranks(b))
+    return value_of(weighted_spearman, x, y)
 
 
 def ranks(values: ArrayLike) -> Floats:
@@ -69,40 +75,16 @@ def ranks(values: ArrayLike) -> Floats:
 def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float | None:
     """Return Kendall's tau-b: (concordant - discordant pairs) over the root of the product of
     the pairs that differ in x and those that differ in y (Kendall 1945).
-
-    Counted in a table of both samples' different values: time and memory grow with their product.
     """
-    a, b = _pair(x, y)
-    (_, rows), (_, columns) = (np.unique(one, return_inverse=True) for one in (a, b))
-    if len(a) < 2 or _constant(a) or _constant(b):
-        return None
-    table = np.zeros((rows.max() + 1, columns.max() + 1), dtype=np.int64)
-    np.add.at(table, (rows, columns), 1)
-    # Of each cell, the pairs of one further on in x and further on, or back, in y.
-    below = table[::-1].cumsum(axis=0)[::-1]
-    below = np.vstack([below[1:], np.zeros((1, table.shape[1]), dtype=np.int64)])
-    left = np.cumsum(below, axis=1) - below
-    right = below.sum(axis=1, keepdims=True) - left - below
-    pairs = len(a) * (len(a) - 1) // 2
-    tied_x, tied_y = (
-        int((counts * (counts - 1) // 2).sum()) for counts in (table.sum(axis=1), table.sum(axis=0))
-    )
-    difference = int((table * (right - left)).sum())
-    return difference / math.sqrt((pairs - tied_x) * (pairs - tied_y))
+    return value_of(weighted_kendall_tau_b, x, y)
 
 
 def auroc(scores: ArrayLike, labels: ArrayLike) -> float | None:
     """Return the share of pairs of a positive and a negative in which the positive scores higher.
 
-    Ties count half (Mann-Whitney's U over its largest value). Labels above 0 are positive;
-    ``None`` where one of both kinds is missing.
+    Ties count half (Mann-Whitney's U over its largest value). Labels above 0 are positive.
     """
-    a, b = _pair(scores, labels)
-    positive = b > 0
-    m, n = int(positive.sum()), int((~positive).sum())
-    if not m or not n:
-        return None
-    return (float(ranks(a)[positive].sum()) - m * (m + 1) / 2) / (m * n)
+    return value_of(weighted_auroc, scores, labels)
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -127,12 +109,335 @@ def bootstrap_interval(
     Resamples in which the measure is not defined are left out; ``None`` where it never is.
     """
     a, b = _pair(x, y)
-    found = []
+    drawn = []
     for _ in range(replicates if len(a) else 0):
         picks = rng.integers(0, len(a), len(a))
         value = measure(a[picks], b[picks])
-        found.append(math.nan if value is None else value)
-    return percentile_interval(found, level)
+        drawn.append(math.nan if value is None else value)
+    return percentile_interval(drawn, level)
+
+
+# of two classes
+
+
+def weighted_auroc(scores: ArrayLike, labels: ArrayLike) -> Figure:
+    """The share of pairs of a positive and a negative in which the positive scores higher, ties
+    counting half; labels above 0 are positive.
+    """
+    x, y = _pair(scores, labels)
+    ties = _Ties(x)
+    positive = (y > 0)[ties.order]
+
+    def figure(weights: Floats) -> Floats:
+        w = weights[:, ties.order]
+        of_positives = ties.totals(w * positive)
+        of_negatives = ties.totals(w * ~positive)
+        below = np.cumsum(of_negatives, axis=1) - of_negatives / 2
+        p, n = of_positives.sum(axis=1), of_negatives.sum(axis=1)
+        return _over((of_positives * below).sum(axis=1), p * n)
+
+    return figure
+
+
+def weighted_average_precision(scores: ArrayLike, labels: ArrayLike) -> Figure:
+    """The area under the curve of precision by recall, as steps: sum (R_k - R_{k-1}) P_k over the
+    different scores from the highest, R_k and P_k being recall and precision of all from there up
+    (Davis and Goadrich 2006; without interpolation). Labels above 0 are positive.
+    """
+    x, y = _pair(scores, labels)
+    ties = _Ties(-x)
+    positive = (y > 0)[ties.order]
+
+    def figure(weights: Floats) -> Floats:
+        w = weights[:, ties.order]
+        of_positives, of_all = ties.totals(w * positive), ties.totals(w)
+        found = np.cumsum(of_positives, axis=1)
+        precision = _over(found, np.cumsum(of_all, axis=1), 0.0)
+        p, every = found[:, -1:].sum(axis=1), of_all.sum(axis=1)
+        return _over((of_positives * precision).sum(axis=1), np.where(p < every, p, 0.0))
+
+    return figure
+
+
+# of labels of any kind
+
+
+def weighted_prediction_rejection_ratio(scores: ArrayLike, labels: ArrayLike) -> Figure:
+    """The prediction rejection ratio: how much of what the best order of rejection gives, the
+    scores give; at most 1, and 0 for a random order (Malinin and Gales 2021; in the form of
+    Vashurin et al. 2025).
+
+    Answers are rejected from the lowest score on. With Q(k) the mean label of the k answers that
+    are kept, the area of an order is the sum of Q(k) - Q(n) over k = 1 ... n, and the ratio is that
+    of the order by scores over that of the order by the labels themselves. Of equal scores all
+    orders count, with their mean. Not defined where all labels are the same.
+    """
+    x, y = _pair(scores, labels)
+    centred = y - y.mean() if len(y) else y
+    by_scores, best = _Kept(-x, centred), _Kept(-y, centred)
+
+    def figure(weights: Floats) -> Floats:
+        n = weights.sum(axis=1)
+        harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, n.max(initial=0) + 1))])
+        mean = _over(weights @ centred, n)
+        total = by_scores.area(weights, harmonic) - n * mean
+        most = best.area(weights, harmonic) - n * mean
+        scale = weights @ np.abs(centred)
+        return _over(total, np.where(most > NOTHING * scale, most, 0.0))
+
+    return figure
+
+
+def weighted_pearson(scores: ArrayLike, labels: ArrayLike) -> Figure:
+    """Pearson's r, the covariance of two samples over both standard deviations."""
+    x, y = (_centred(one) for one in _pair(scores, labels))
+    table = np.stack([np.ones(len(x)), x, y, x * x, y * y, x * y], axis=1)
+
+    def figure(weights: Floats) -> Floats:
+        n, sx, sy, sxx, syy, sxy = (weights @ table).T
+        return _correlation(n, (sx, sy), (sxx, syy), sxy)
+
+    return figure
+
+
+def weighted_spearman(scores: ArrayLike, labels: ArrayLike) -> Figure:
+    """Spearman's rho: Pearson's r of the ranks, ties having the mean of theirs."""
+    x, y = _pair(scores, labels)
+    of_x, of_y = _Ties(x), _Ties(y)
+
+    def figure(weights: Floats) -> Floats:
+        n = weights.sum(axis=1)
+        a, b = of_x.ranks(weights, n), of_y.ranks(weights, n)
+        counted_a, counted_b = weights * a, weights * b
+        below = _products(counted_a, a) * _products(counted_b, b)
+        return _bounded(_over(_products(counted_a, b), np.sqrt(below)))
+
+    return figure
+
+
+def weighted_kendall_tau_b(scores: ArrayLike, labels: ArrayLike) -> Figure:
+    """Kendall's tau-b: concordant less discordant pairs, over the root of the product of the pairs
+    that differ in one and those that differ in the other (Kendall 1945).
+
+    Of few different labels, or many answers, pairs are counted as a sort counts inversions, in
+    n log2 of the number of labels steps; else by one product with the matrix of all pairs.
+    """
+    x, y = _pair(scores, labels)
+    of_x, of_y = _Ties(x), _Ties(y)
+    by_matrix = len(of_y.starts) > FEW_LABELS and len(x) <= MOST_FOR_MATRIX
+    surplus = _surplus_by_matrix(x, y) if by_matrix else _surplus_by_sorting(x, y)
+
+    def figure(weights: Floats) -> Floats:
+        n = weights.sum(axis=1)
+        pairs = n * (n - 1) / 2
+        differ = (pairs - of_x.tied_pairs(weights)) * (pairs - of_y.tied_pairs(weights))
+        return _over(surplus(weights), np.sqrt(differ))
+
+    return figure
+
+
+def _surplus_by_matrix(x: Floats, y: Floats) -> Figure:
+    """Return what counts concordant less discordant pairs, by the sign of every pair."""
+    signs = np.sign(x[:, None] - x) * np.sign(y[:, None] - y)
+    signs = signs.astype(np.float32)  # sums of fewer than 2^24 signs are exact
+
+    def figure(weights: Floats) -> Floats:
+        return _products((weights.astype(np.float32) @ signs).astype(np.float64), weights) / 2
+
+    return figure
+
+
+def _surplus_by_sorting(x: Floats, y: Floats) -> Figure:
+    """Return the same: all pairs less ties, less twice the inversions of the labels in the order of
+    the scores (Knight 1966), one binary digit of the labels' ranks at a time.
+    """
+    ranks = _codes(y)
+    order = np.lexsort((ranks, x))
+    of_x, of_y = _Ties(x), _Ties(y)
+    of_both = _Ties((_codes(x) * (len(y) + 1) + ranks).astype(np.float64))
+    levels = _inversion_levels(ranks[order])
+
+    def figure(weights: Floats) -> Floats:
+        n = weights.sum(axis=1)
+        tied = of_x.tied_pairs(weights) + of_y.tied_pairs(weights) - of_both.tied_pairs(weights)
+        w = weights[:, order]
+        surplus = n * (n - 1) / 2 - tied
+        for level in levels:
+            surplus -= 2 * level(w)
+        return np.asarray(surplus)
+
+    return figure
+
+
+# of probabilities
+
+
+def weighted_brier_score(scores: ArrayLike, labels: ArrayLike) -> Figure:
+    """The mean squared distance of probabilities from labels of 0 and 1 (Brier 1950)."""
+    x, y = _pair(scores, labels)
+    squares = (x - y) ** 2
+    return lambda weights: _over(weights @ squares, weights.sum(axis=1))
+
+
+def weighted_log_loss(scores: ArrayLike, labels: ArrayLike) -> Figure:
+    """The mean of -log p of what is true, in nats; infinite where a sure probability is wrong."""
+    x, y = _pair(scores, labels)
+    with np.errstate(divide="ignore"):
+        losses = -np.log(np.where(y > 0, x, 1 - x))
+    return lambda weights: _over(weights @ losses, weights.sum(axis=1))
+
+
+def weighted_calibration_error(scores: ArrayLike, labels: ArrayLike) -> Figure:
+    """The expected calibration error of probabilities, as
+    :func:`~trustassay.statistics.calibration.calibration_error`.
+    """
+    x, y = _pair(scores, labels)
+    gaps = np.zeros((len(x), BINS))
+    gaps[np.arange(len(x)), places_in_bins(x, BINS)] = x - y
+    return lambda weights: _over(np.abs(weights @ gaps).sum(axis=1), weights.sum(axis=1))
+
+
+WEIGHTED_MEASURES: Mapping[str, WeightedMeasure] = {
+    "auroc": weighted_auroc,
+    "auprc": weighted_average_precision,
+    "prr": weighted_prediction_rejection_ratio,
+    "kendall": weighted_kendall_tau_b,
+    "spearman": weighted_spearman,
+    "pearson": weighted_pearson,
+    "brier": weighted_brier_score,
+    "ece": weighted_calibration_error,
+}
+"""The measures by their short names."""
+BIASED = frozenset({"ece"})
+"""Those that are too large in small samples: what is chance adds to them."""
+BY_CLASS = frozenset({"auroc", "auprc", "prr"})
+"""Those that are as uncertain as the rarer of two classes is rare."""
+
+
+class _Ties:
+    """Values in order, equal ones together."""
+
+    def __init__(self, values: Floats) -> None:
+        self.order = np.argsort(values, kind="stable")
+        in_order = values[self.order]
+        starts = np.append(True, in_order[1:] != in_order[:-1]) if len(values) else np.array([])
+        self.starts = np.flatnonzero(starts)
+        self.group = np.empty(len(values), dtype=np.int64)
+        self.group[self.order] = np.cumsum(starts).astype(np.int64) - 1
+
+    def totals(self, in_order: Floats) -> Floats:
+        """Return the sums over each group of columns that are in this order, shape (B, groups)."""
+        if len(self.starts) == in_order.shape[1]:
+            return in_order
+        return np.asarray(np.add.reduceat(in_order, self.starts, axis=1))
+
+    def tied_pairs(self, weights: Floats) -> Floats:
+        """Return the pairs of answers of one group, the same answer drawn twice included."""
+        size = self.totals(weights[:, self.order])
+        return np.asarray((size * (size - 1)).sum(axis=1) / 2)
+
+    def ranks(self, weights: Floats, n: Floats) -> Floats:
+        """Return the ranks of all answers less their mean, shape (B, n)."""
+        size = self.totals(weights[:, self.order])
+        rank = np.cumsum(size, axis=1) - (size - 1) / 2 - (n[:, None] + 1) / 2
+        return np.asarray(rank[:, self.group])
+
+
+class _Kept:
+    """Answers in an order of keeping, the first of which is kept longest."""
+
+    def __init__(self, keys: Floats, labels: Floats) -> None:
+        self._ties = _Ties(keys)
+        self._labels = labels[self._ties.order]
+        first = self._labels[self._ties.starts]
+        groups = self._ties.group[self._ties.order]
+        alike = len(labels) > 0 and bool((self._labels == first[groups]).all())
+        self._means = first if alike else None
+
+    def area(self, weights: Floats, harmonic: Floats) -> Floats:
+        """Return the sum over k of the mean label of the first k answers, shape (B,).
+
+        In a group of m equal keys, after K answers with the sum S, the mean of the first K + j is
+        expected to be (S + j u) / (K + j) with u the group's mean, and summed over j that is
+        m u + (S - K u) (H(K + m) - H(K)) with the harmonic numbers H.
+        """
+        w = weights[:, self._ties.order]
+        size, label = self._ties.totals(w), self._ties.totals(w * self._labels)
+        after = np.cumsum(size, axis=1)
+        mean = _over(label, size, 0.0) if self._means is None else self._means
+        steps = np.diff(harmonic[after.astype(np.int64)], axis=1, prepend=0.0)
+        left = np.cumsum(label, axis=1) - label - (after - size) * mean
+        return np.asarray(label.sum(axis=1) + _products(left, steps))
+
+
+def _codes(values: Floats) -> Places:
+    return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.int64)
+
+
+def _inversion_levels(ranks: Places) -> list[Figure]:
+    """Return, for each binary digit of the ranks, what counts the inversions that it decides.
+
+    Two answers whose ranks share all higher digits and differ in this one are inverted where the
+    one with the digit 1 stands first. So of all answers with the same higher digits, each with the
+    digit 0 is inverted with those before it that have the digit 1.
+    """
+    levels: list[Figure] = []
+    largest = int(ranks.max(initial=0))
+    for digit in range(largest.bit_length()):
+        order = np.argsort(ranks >> (digit + 1), kind="stable")
+        block = (ranks >> (digit + 1))[order]
+        one = ((ranks >> digit) & 1)[order].astype(bool)
+        first = np.searchsorted(block, block, side="left")
+        levels.append(_level(order, one, first))
+    return levels
+
+
+def _level(order: Places, one: NDArray[np.bool_], first: Places) -> Figure:
+    zeros = np.flatnonzero(~one)
+    before_block = first[zeros]
+
+    def figure(weights: Floats) -> Floats:
+        w = weights[:, order]
+        ones = np.cumsum(w * one, axis=1)
+        # Those before the block are subtracted; a column of zeros stands before the first.
+        padded = np.concatenate([np.zeros((len(w), 1)), ones], axis=1)
+        return _products(w[:, zeros], ones[:, zeros] - padded[:, before_block])
+
+    return figure
+
+
+def _correlation(
+    n: Floats, sums: tuple[Floats, Floats], squares: tuple[Floats, Floats], products: Floats
+) -> Floats:
+    left = []
+    for total, square in zip(sums, squares, strict=True):
+        about_mean = square - _over(total**2, n, 0.0)
+        left.append(np.where(about_mean > NOTHING * square, about_mean, 0.0))
+    return _bounded(_over(products - _over(sums[0] * sums[1], n, 0.0), np.sqrt(left[0] * left[1])))
+
+
+def _products(a: Floats, b: Floats) -> Floats:
+    """Return the scalar products of the rows."""
+    return np.asarray(np.einsum("bi,bi->b", a, b))
+
+
+def _bounded(values: Floats) -> Floats:
+    return np.asarray(np.clip(values, -1.0, 1.0))
+
+
+def _centred(values: Floats) -> Floats:
+    """Return the values less their mean, over a power of 2, so that squares keep the range."""
+    if not len(values):
+        return values
+    exponent = np.frexp(np.abs(values).max())[1]
+    scaled = np.ldexp(values, -exponent)
+    return np.asarray(scaled - scaled.mean())
+
+
+def _over(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
+    """Return a ratio, and ``otherwise`` where nothing is below."""
+    out = np.full(np.broadcast_shapes(above.shape, below.shape), otherwise)
+    return np.asarray(np.divide(above, below, out=out, where=below > 0))
 
 
 def _pair(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
@@ -142,11 +447,36 @@ def _pair(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     return a, b
 
 
-def _scaled(values: Floats) -> Floats:
-    """Return the values over a power of 2, so that neither sums nor squares leave the range."""
-    exponent = np.frexp(np.abs(values).max())[1]
-    return np.asarray(np.ldexp(values, -exponent))
+def roc_curve(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
+    """Return false and true positive rates as the threshold falls, each from 0 to 1.
+
+    One point for each different score, after (0, 0). Labels above 0 are positive; both classes
+    must be there.
+
+    Raises:
+        ValueError: one of the classes is missing.
+    """
+    x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64) > 0
+    if not y.any() or y.all():
+        raise ValueError("expected labels of both classes")
+    order = np.argsort(-x, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(x[order])), len(x) - 1)
+    found = []
+    for of_class in (~y[order], y[order]):
+        reached = np.cumsum(of_class)[ends] / of_class.sum()
+        found.append(np.concatenate([[0.0], reached]))
+    return found[0], found[1]
 
 
-def _constant(values: Floats) -> bool:
-    return bool((values == values[0]).all())
+def kept_means(scores: ArrayLike, labels: ArrayLike) -> Floats:
+    """Return the mean label of the k answers with the highest scores, for k = 1 ... n, shape (n,).
+
+    Where the k-th has the score of others, the mean is that expected of a random choice among
+    them. With labels of 0 and 1, one less it is the risk at a coverage of k / n (El-Yaniv and
+    Wiener 2010).
+    """
+    x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    order = np.argsort(-x, kind="stable")
+    _, places, counts = np.unique(-x[order], return_inverse=True, return_counts=True)
+    of_ties = np.bincount(places, y[order], len(counts)) / np.maximum(counts, 1)
+    return np.asarray(np.cumsum(of_ties[places]) / np.arange(1, len(x) + 1))

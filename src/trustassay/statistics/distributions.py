@@ -6,8 +6,6 @@ import math
 from functools import cache
 from statistics import NormalDist
 
-__all__ = ["f_quantile", "incomplete_beta", "normal_quantile", "student_t_quantile"]
-
 STEPS = 20_000
 """Terms of the continued fraction at most; it takes about the root of the larger parameter."""
 

@@ -20,28 +20,6 @@ from trustassay.statistics.distributions import (
     student_t_quantile,
 )
 
-__all__ = [
-    "FEWEST",
-    "FEWEST_FOR_MEANS",
-    "Interval",
-    "RowSums",
-    "Term",
-    "UnitMean",
-    "binomial_interval",
-    "bounded_interval",
-    "fewest_for_quantile",
-    "jackknife_interval",
-    "mean_interval",
-    "quantile_interval",
-    "sum_interval",
-    "t_interval",
-    "too_few",
-    "too_few_units",
-    "unit_mean",
-    "unit_quantile_interval",
-    "wilson_interval",
-]
-
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 
@@ -191,6 +169,15 @@ def unit_mean(values: Floats, units: NDArray[np.int64] | None = None) -> UnitMea
     n = len(values)
     worth = n**2 / float(alone.sum() + (sizes.astype(np.float64) ** 2).sum())
     return UnitMean(mean, squares / n**2, worth)
+
+
+def effective_size(clusters: ArrayLike) -> float:
+    """Return how many clusters of one size n samples are worth: n^2 over the sum of the squares of
+    the clusters' sizes (Kish 1965); 0 for none. Samples of a cluster count as one, however little
+    they have in common.
+    """
+    sizes = np.unique(np.asarray(clusters), return_counts=True)[1].astype(np.float64)
+    return float(sizes.sum() ** 2 / (sizes**2).sum()) if len(sizes) else 0.0
 
 
 def wilson_interval(successes: float, n: float, level: float = 0.95) -> Interval:

@@ -14,17 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from trustassay.statistics.intervals import FEWEST_FOR_MEANS, bounded_interval, unit_mean
 
-__all__ = [
-    "Cosines",
-    "Estimate",
-    "Isotropy",
-    "Shape",
-    "Spectrum",
-    "angles_degrees",
-    "isotropy",
-    "spectrum",
-]
-
 Floats = NDArray[np.float64]
 
 SAME = 1e-5

@@ -12,8 +12,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import resampled_means
-from trustassay.statistics.clusters import holm
 from trustassay.statistics.comparison import mean_of_differences, sign_flip_ps
 from trustassay.statistics.correlation import kendall_tau_b, spearman
 from trustassay.statistics.intervals import (
@@ -24,18 +22,9 @@ from trustassay.statistics.intervals import (
     too_few,
     unit_mean,
 )
-
-__all__ = [
-    "Agreement",
-    "PairDifference",
-    "RankedModels",
-    "ordered_alike",
-    "rank_models",
-    "truth_of",
-]
+from trustassay.statistics.resampling import REPLICATES, drawn_counts, holm
 
 Floats = NDArray[np.float64]
-REPLICATES = 2000
 FLIPS = 9_999
 FLIPS_A_PAIR = 100
 """Sign flips for each pair of models, where there are more than a hundred: with too few, no p-value
@@ -133,7 +122,7 @@ def rank_models(
     without = too_few("questions", n, FEWEST_FOR_MEANS)
     probabilities = None
     if n >= FEWEST:
-        drawn = np.concatenate(list(resampled_means(s, rng, REPLICATES)))
+        drawn = np.concatenate([counts @ s.T / n for counts in drawn_counts(n, rng, REPLICATES)])
         probabilities = _rank_probabilities(sign * drawn)
     means = s.mean(axis=1)
     true_means = None if t is None else t[order].mean(axis=1)

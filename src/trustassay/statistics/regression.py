@@ -1,17 +1,15 @@
-"""Means and least-squares lines in one pass, with their standard errors and intervals.
-
-Everything is held as sums about running means (Welford 1962; Chan, Golub and LeVeque 1979), so a
-million values take no memory, pieces can be added together, and nothing cancels out.
-"""
+"""Regression: least-squares lines, logistic curves, and rising functions (isotonic regression)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from trustassay.statistics.distributions import student_t_quantile
-
-__all__ = ["Line", "LineSums", "Moments", "student_t_quantile"]
 
 
 @dataclass(slots=True)
@@ -119,3 +117,166 @@ class LineSums:
             (slope - by_slope, slope + by_slope),
             (intercept - by_intercept, intercept + by_intercept),
         )
+
+
+Floats = NDArray[np.float64]
+NEWTON_STEPS = 100
+HALVINGS = 60
+EXACT = 1e-10
+"""The largest derivative, over the sum of weights, at which the fit is taken to be found."""
+
+
+class LogisticFit(NamedTuple):
+    """The log odds: ``intercept + table @ coefficients``."""
+
+    intercept: float
+    coefficients: Floats
+
+
+def sigmoid(log_odds: ArrayLike) -> Floats:
+    """Return probabilities of log odds, 1 / (1 + exp(-z)), of the same shape; nothing overflows."""
+    z = np.asarray(log_odds, dtype=np.float64)
+    small = np.exp(-np.abs(z))
+    return np.asarray(np.where(z >= 0, 1.0, small) / (1 + small))
+
+
+def logistic_regression(
+    table: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    penalty: float = 1.0,
+) -> LogisticFit:
+    """Return the coefficients b and the intercept a of the least
+
+        sum_i w_i (log(1 + exp(z_i)) - y_i z_i) + penalty / 2 |b|^2,   z_i = a + table_i b.
+
+    The intercept has no penalty. With a penalty above 0 there is exactly one minimum, also where
+    the classes can be separated. Newton's steps (iteratively reweighted least squares; Hastie,
+    Tibshirani and Friedman 2009, section 4.4.1) are halved until the sum falls.
+
+    Args:
+        table: shape (n, d), finite; its columns should be of similar size, since all have the same
+            penalty.
+        labels: 0 or 1, shape (n,), both of them.
+        weights: above 0, shape (n,); ones if not given.
+
+    Raises:
+        ValueError: shapes do not fit, a number is not finite, labels are of one class only, or the
+            penalty is not above 0.
+    """
+    x, y = np.asarray(table, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+    _check(x, y, w, penalty)
+    design = np.column_stack([np.ones(len(y)), x])
+    penalties = np.full(design.shape[1], float(penalty))
+    penalties[0] = 0.0
+    share = float(w @ y / w.sum())
+    b = np.zeros(design.shape[1])
+    b[0] = np.log(share / (1 - share))
+    loss = _loss(design, y, w, penalties, b)
+    for _ in range(NEWTON_STEPS):
+        chance = sigmoid(design @ b)
+        slope = design.T @ (w * (chance - y)) + penalties * b
+        if np.abs(slope).max() <= EXACT * w.sum():
+            break
+        curvature = (design * (w * chance * (1 - chance))[:, None]).T @ design
+        step = np.linalg.lstsq(curvature + np.diag(penalties), slope, rcond=None)[0]
+        for _ in range(HALVINGS):
+            lower = _loss(design, y, w, penalties, b - step)
+            if lower <= loss:
+                break
+            step = step / 2
+        else:
+            break  # nothing is lower: the rest is rounding
+        b, loss = b - step, lower
+    return LogisticFit(float(b[0]), b[1:])
+
+
+def _loss(design: Floats, y: Floats, w: Floats, penalties: Floats, b: Floats) -> float:
+    z = design @ b
+    return float(w @ (np.logaddexp(0.0, z) - y * z) + penalties @ b**2 / 2)
+
+
+def _check(x: Floats, y: Floats, w: Floats, penalty: float) -> None:
+    if x.ndim != 2 or y.ndim != 1 or not len(x) == len(y) == len(w):
+        raise ValueError(
+            f"expected a table of n rows, n labels and n weights, got shapes {x.shape}, {y.shape} "
+            f"and {w.shape}"
+        )
+    if not (np.isfinite(x).all() and np.isfinite(w).all()) or not (w > 0).all():
+        raise ValueError("expected finite numbers, and weights above 0")
+    if not np.isin(y, (0.0, 1.0)).all():
+        raise ValueError("expected labels of 0 and 1")
+    if len(set(y.tolist())) < 2:
+        raise ValueError("expected labels of both classes")
+    if not (np.isfinite(penalty) and penalty > 0):
+        raise ValueError(f"penalty: expected a number above 0, got {penalty}")
+
+
+@dataclass(frozen=True, slots=True)
+class Isotonic:
+    """A function that never falls: straight lines between knots, and constant outside them.
+
+    knots: scores, rising, shape (k,), k >= 1. values: the function there, never falling.
+    """
+
+    knots: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def at(self, scores: ArrayLike) -> Floats:
+        """Return the function at each score, of the same shape; NaN stays NaN."""
+        x = np.asarray(scores, dtype=np.float64)
+        found = np.interp(x, self.knots, self.values)
+        return np.asarray(np.where(np.isnan(x), np.nan, found))
+
+
+def isotonic_regression(
+    scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
+) -> Isotonic:
+    """Return the rising function with the least sum of weighted squared distances from labels.
+
+    Found exactly by pooling adjacent violators (Ayer et al. 1955): equal scores first become one
+    point with their mean label, then neighbours that fall are pooled into their mean until none
+    does. Between the last score of one pool and the first of the next lies a straight line.
+
+    Args:
+        scores, labels: shape (n,), n >= 1, finite.
+        weights: above 0, shape (n,); ones if not given.
+
+    Raises:
+        ValueError: shapes differ, nothing is given, a number is not finite, or a weight is not
+            above 0.
+    """
+    x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if x.ndim != 1 or not x.shape == y.shape == w.shape or not len(x):
+        raise ValueError(
+            f"expected scores, labels and weights of one length, 1 or more, got shapes {x.shape}, "
+            f"{y.shape} and {w.shape}"
+        )
+    if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(w).all()):
+        raise ValueError("expected finite scores, labels and weights")
+    if (w <= 0).any():
+        raise ValueError("expected weights above 0")
+    points, place = np.unique(x, return_inverse=True)
+    weight: Floats = np.bincount(place, w).astype(np.float64)
+    mean = np.bincount(place, w * y) / weight
+    values = np.repeat(*_pooled(mean, weight))
+    # Within a pool only its ends matter for the straight lines.
+    inside = np.zeros(len(points), dtype=bool)
+    inside[1:-1] = (values[1:-1] == values[:-2]) & (values[1:-1] == values[2:])
+    return Isotonic(tuple(points[~inside].tolist()), tuple(values[~inside].tolist()))
+
+
+def _pooled(means: Floats, weights: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the means of the pools, and how many points each holds."""
+    pools: list[tuple[float, float, int]] = []  # mean, weight, points
+    for mean, weight in zip(means.tolist(), weights.tolist(), strict=True):
+        pool = (mean, weight, 1)
+        while pools and pools[-1][0] >= pool[0]:
+            before, more, count = pools.pop()
+            total = more + pool[1]
+            pool = ((before * more + pool[0] * pool[1]) / total, total, count + pool[2])
+        pools.append(pool)
+    return np.array([pool[0] for pool in pools]), np.array([pool[2] for pool in pools])

@@ -19,20 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "ANSWER",
-    "BOTH",
-    "COMPONENTS",
-    "RATER",
-    "REPEAT",
-    "REST",
-    "Cells",
-    "NotEstimableError",
-    "cells",
-    "shares",
-    "weights_without",
-]
-
 Floats = NDArray[np.float64]
 
 ANSWER, RATER, BOTH, REPEAT = COMPONENTS = ("answer", "rater", "answer x rater", "repeat")

@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from trustassay.metric import Figure, Mean, Share
 from trustassay.runs.folder import RunFolder
-from trustassay.show.text import amount
-from trustassay.statistics.comparison import Difference, mean_of_differences
-from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
-from trustassay.statistics.paired import (
-    drawn_counts,
+from trustassay.statistics.comparison import (
+    Difference,
+    mean_of_differences,
     paired_difference,
     share_rise_p,
     with_few_changes,
 )
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
+from trustassay.statistics.resampling import drawn_counts, generator
 from trustassay.summaries import Weighted
 from trustassay.workflows.pairing import Pairing
 from trustassay.workflows.two_runs import Direction, Scored, better_of
@@ -59,7 +58,7 @@ class VerdictChange:
 
     def worse_p(self, margin: float = 0.0) -> float:
         """Return the one-sided p-value that not more of the questions got worse than better, by
-        more than a margin, from 0 to 1 (:func:`~trustassay.statistics.paired.share_rise_p`).
+        more than a margin, from 0 to 1 (:func:`~trustassay.statistics.comparison.share_rise_p`).
         """
         return share_rise_p(self.worse, self.better, self.questions, margin)
 

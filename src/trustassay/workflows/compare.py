@@ -26,7 +26,7 @@ from trustassay.statistics.comparison import (
     mean_of_differences,
     sign_flip_p,
 )
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.changes import (
     AnswerChanges,
     FigureChange,

@@ -18,7 +18,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Source
 from trustassay.runs.pool import StoredPool
 from trustassay.sample import Problem, Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.each import FileOptions, FileWork, Work, write_each
 
 __all__ = ["DistractorOptions", "Found", "find_in_file", "loaded"]

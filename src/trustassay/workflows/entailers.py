@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.models import SampleModels
@@ -19,16 +19,19 @@ from trustassay.capabilities import Entailer, Models
 from trustassay.data.labelled import LabelledPair
 from trustassay.errors import BackendError
 from trustassay.event_loop import run_anywhere
-from trustassay.statistics import weighted
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.calibration import (
     balanced_accuracy,
     balanced_accuracy_interval,
     calibration_error,
 )
-from trustassay.statistics.clusters import cluster_numbers, cluster_weights, interval_of
-from trustassay.statistics.correlation import auroc, bootstrap_interval
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.correlation import auroc, weighted_calibration_error
+from trustassay.statistics.resampling import (
+    cluster_numbers,
+    cluster_weights,
+    generator,
+    interval_of,
+)
 
 __all__ = ["Contradictions", "Estimate", "MeasuredEntailer", "Passed", "measure_entailers"]
 
@@ -221,18 +224,6 @@ def _auc(given: Floats, true: Bools, units: NDArray[np.int64]) -> Estimate:
     return Estimate(auroc(given, true), None if isinstance(interval, str) else interval)
 
 
-def _estimate(
-    measure: Callable[[ArrayLike, ArrayLike], float | None],
-    given: Floats,
-    true: Bools,
-    what: str,
-    resampling: tuple[int, int],
-) -> Estimate:
-    seed, replicates = resampling
-    rng = generator(seed, "entailers", what)
-    return Estimate(measure(given, true), bootstrap_interval(measure, given, true, rng, replicates))
-
-
 def _calibration_error(
     given: Floats, true: Bools, premises: Places, what: str, resampling: tuple[int, int]
 ) -> Estimate:
@@ -243,7 +234,7 @@ def _calibration_error(
     count = int(clusters.max(initial=-1)) + 1
     if value is None or isinstance(interval_of([0.0, 1.0], count, biased=value), str):
         return Estimate(value, None)
-    figure = weighted.calibration_error(given, true)
+    figure = weighted_calibration_error(given, true)
     rows = cluster_weights(clusters, generator(seed, "entailers", what), replicates)
     drawn = np.concatenate([figure(weights) for weights in rows])
     found = interval_of(drawn, count, biased=value)

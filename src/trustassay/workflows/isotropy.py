@@ -22,7 +22,7 @@ from trustassay.event_loop import run_anywhere
 from trustassay.runs.intake import BadInputError, Intake, Source
 from trustassay.sample import Sample
 from trustassay.statistics.isotropy import Isotropy, isotropy
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 __all__ = ["drawn_samples", "measure_isotropy"]
 

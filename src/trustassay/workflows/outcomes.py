@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.statistics.clusters import holm
-from trustassay.statistics.paired import share_rise_p
+from trustassay.statistics.comparison import share_rise_p
+from trustassay.statistics.resampling import holm
 from trustassay.workflows.pairing import Pairing
 
 __all__ = [

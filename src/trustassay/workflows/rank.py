@@ -19,13 +19,13 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.hashing import hash64
 from trustassay.runs.infos import metric_infos
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
 from trustassay.statistics.ranking import (
     RankedModels,
     ordered_alike,
     rank_models,
     truth_of,
 )
+from trustassay.statistics.resampling import generator
 
 __all__ = ["PairsAlike", "Ranking", "rank"]
 

@@ -21,7 +21,7 @@ from trustassay import score
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 
 def given(**options: Any) -> Consistency:

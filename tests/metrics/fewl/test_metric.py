@@ -19,7 +19,7 @@ from trustassay.metric import Assessment
 from trustassay.metrics.fewl import Fewl, pool
 from trustassay.metrics.fewl.references import silent
 from trustassay.runs.intake import BadInputError
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 # Questions at 0, 40 and 80 degrees: cosines .766 (0-40, 40-80) and .174 (0-80).
 FILE: list[dict[str, Any]] = [

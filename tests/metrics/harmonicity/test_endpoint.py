@@ -18,7 +18,7 @@ from tests.llm_server import LlmServer
 from tests.support import command, jsonl, quick_embedder, run_command
 from trustassay import score
 from trustassay.metrics.harmonicity.perturbations import family, perturb
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 QUESTIONS = [{"id": f"q{i}", "question": f"Who built bridge {i}?"} for i in range(6)]
 

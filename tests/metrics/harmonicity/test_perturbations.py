@@ -24,7 +24,7 @@ from trustassay.metrics.harmonicity.perturbations import (
     perturb,
     shown,
 )
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 TEXTS = st.text(max_size=60)
 SENTENCE = "What big city is near the famous road, and who built it?"

@@ -35,7 +35,7 @@ from trustassay.metrics.harmonicity.perturbations import (
     perturb,
     synonym_words,
 )
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 __all__ = ["STEP_RULES", "Ascent", "Point", "best_seen", "climb"]
 

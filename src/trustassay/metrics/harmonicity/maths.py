@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import percentile_interval
+from trustassay.statistics.resampling import percentile_interval
 
 __all__ = [
     "Angles",

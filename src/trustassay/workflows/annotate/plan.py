@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trustassay.errors import UsageError
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 
 __all__ = [
     "Step",

@@ -24,20 +24,19 @@ from trustassay.runs.calibrator_file import write_calibrator
 from trustassay.runs.settling import asked_words
 from trustassay.show.text import amount
 from trustassay.statistics.auroc import auroc_difference
-from trustassay.statistics.calibrators import Method
-from trustassay.statistics.clusters import FEWEST_OF_CLASS, holm
+from trustassay.statistics.calibration import Method
+from trustassay.statistics.comparison import spread_of
 from trustassay.statistics.conformal import fewest_questions
-from trustassay.statistics.intervals import FEWEST
-from trustassay.statistics.likeness import spread_of
-from trustassay.statistics.randomness import generator
-from trustassay.statistics.weighted import (
-    Measure,
+from trustassay.statistics.correlation import (
+    WeightedMeasure,
     auroc,
-    brier_score,
-    calibration_error,
-    log_loss,
-    value_of,
+    weighted_auroc,
+    weighted_brier_score,
+    weighted_calibration_error,
+    weighted_log_loss,
 )
+from trustassay.statistics.intervals import FEWEST
+from trustassay.statistics.resampling import FEWEST_OF_CLASS, generator, holm
 from trustassay.workflows.calibrate.fitting import Rows, fit, promises
 from trustassay.workflows.study.answers import Answers, Column, read_answers
 from trustassay.workflows.study.figures import Estimate, Resampling, estimates
@@ -53,11 +52,11 @@ LEVEL = 0.05
 FIGURES = {"auroc": "AUROC", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
 """The figures, as they are called."""
 CALIBRATED, CHANCE = "calibrated", "share of right answers"
-MEASURES: Mapping[str, Measure] = {
-    "auroc": auroc,
-    "log_loss": log_loss,
-    "brier": brier_score,
-    "ece": calibration_error,
+MEASURES: Mapping[str, WeightedMeasure] = {
+    "auroc": weighted_auroc,
+    "log_loss": weighted_log_loss,
+    "brier": weighted_brier_score,
+    "ece": weighted_calibration_error,
 }
 
 
@@ -399,7 +398,7 @@ def _notes(
         found.append(f"{amount(count, 'labelled answer')} without a score: never accepted")
     for place, (column, one) in enumerate(zip(columns, inputs, strict=True)):
         there = ~np.isnan(rows.scores[:, place])
-        tells = value_of(auroc, rows.scores[there, place], rows.right[there])
+        tells = auroc(rows.scores[there, place], rows.right[there])
         if tells is not None and tells < 0.5 and len(inputs) == 1:
             hint = f"; --lower {column.name} turns it round" if one.part and one.sign > 0 else ""
             found.append(

@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Promise
-from trustassay.statistics.calibrators import (
+from trustassay.statistics.calibration import (
     Combination,
+    Fit,
     Method,
+    Predict,
     choose_method,
     fit_combination,
     fit_isotonic,
     fit_logistic,
+    fold_numbers,
+    out_of_fold,
 )
 from trustassay.statistics.conformal import (
     Threshold,
@@ -26,9 +30,8 @@ from trustassay.statistics.conformal import (
     questions_needed,
     selective_threshold,
 )
-from trustassay.statistics.folds import Fit, Predict, fold_numbers, out_of_fold
-from trustassay.statistics.isotonic import Isotonic
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.regression import Isotonic
+from trustassay.statistics.resampling import generator
 
 __all__ = ["Fitted", "Rows", "fit", "promises"]
 

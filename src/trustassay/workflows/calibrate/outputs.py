@@ -14,7 +14,7 @@ from trustassay.show.document import Row
 from trustassay.show.plots import Line, Plot, StudyPage, StudySection, write_calibration_page
 from trustassay.show.text import amount
 from trustassay.statistics.calibration import reliability_bins
-from trustassay.statistics.curves import kept_means
+from trustassay.statistics.correlation import kept_means
 from trustassay.workflows.calibrate.calibrating import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.figures import Estimate
 from trustassay.workflows.study.wording import cell, interval_text

@@ -26,7 +26,7 @@ from trustassay.runs.options import RunOptions
 from trustassay.runs.settling import named_models
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, binomial_interval
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.experiments.answers import Records, read_records
 from trustassay.workflows.experiments.choices import (
     Choices,

@@ -19,8 +19,8 @@ from trustassay.data.reading import InputError
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample, is_blank
-from trustassay.statistics.randomness import generator
 from trustassay.statistics.ranking import RankedModels, rank_models, truth_of
+from trustassay.statistics.resampling import generator
 from trustassay.together import all_of
 from trustassay.workflows.experiments.answers import Records, read_records
 from trustassay.workflows.experiments.comparing import (

@@ -16,7 +16,7 @@ from trustassay.data.journal import UNEQUAL
 from trustassay.errors import UsageError, did_you_mean, door
 from trustassay.show.text import amount
 from trustassay.statistics.active import Draw, Labels, draw_units, explored_with
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.label.figures import (
     Figure,
     LabelFigure,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from trustassay.data.question_sets import SPLITS
 from trustassay.sample import Sample
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.mixedqa.filters import question_filter, reply_filter, words_of
 
 __all__ = ["DUPLICATE", "NO_REPLY", "Draw", "Dropped", "Recorded", "answered"]

@@ -21,7 +21,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.infos import metric_infos, metrics_of
 from trustassay.runs.outputs import SHOWN
 from trustassay.sample import question_key
-from trustassay.statistics.clusters import cluster_numbers
+from trustassay.statistics.resampling import cluster_numbers
 from trustassay.summaries import Mean, Quantile
 
 __all__ = ["Answer", "Answers", "Column", "Cost", "read_answers"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.statistics.weighted import kendall_tau_b, value_of
+from trustassay.statistics.correlation import kendall_tau_b
 from trustassay.workflows.study.answers import Answers, Column
 from trustassay.workflows.study.figures import Estimate, Resampling, mean_estimates
 from trustassay.workflows.study.labelling import Label
@@ -35,7 +35,7 @@ def length_column(answers: Answers, labels: Floats) -> Column:
     """
     words = np.array([float(row.words) for row in answers.rows])
     there = ~np.isnan(labels)
-    shorter = (value_of(kendall_tau_b, words[there], labels[there]) or 0.0) < 0
+    shorter = (kendall_tau_b(words[there], labels[there]) or 0.0) < 0
     name = f"{LENGTH} (shorter)" if shorter else f"{LENGTH} (longer)"
     about = f"words of the response; {'fewer' if shorter else 'more'} count as better"
     return Column(name, "baseline", -words if shorter else words, about=about)

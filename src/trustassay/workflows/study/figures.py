@@ -14,9 +14,16 @@ from numpy.typing import NDArray
 from trustassay.data.labels import Kind
 from trustassay.show.text import amount
 from trustassay.statistics.auroc import auroc_difference, mean_auroc_interval
-from trustassay.statistics.clusters import Tested, cluster_weights, holm, interval_of, paired_test
+from trustassay.statistics.correlation import (
+    BIASED,
+    BY_CLASS,
+    WEIGHTED_MEASURES,
+    Figure,
+    WeightedMeasure,
+    value_of,
+)
 from trustassay.statistics.intervals import too_few
-from trustassay.statistics.weighted import BIASED, BY_CLASS, MEASURES, Figure, Measure, value_of
+from trustassay.statistics.resampling import Tested, cluster_weights, holm, interval_of, paired_test
 from trustassay.workflows.study.answers import Column
 
 __all__ = [
@@ -42,8 +49,8 @@ HEADLINE: Mapping[Kind, str] = {"binary": "auroc", "ordinal": "kendall", "real":
 OF_PROBABILITIES = frozenset({"brier", "ece", "log_loss"})
 OF_CLASSES = OF_PROBABILITIES | {"auroc", "auprc"}
 CHANCE = {"auroc": 0.5, "prr": 0.0, "kendall": 0.0, "spearman": 0.0, "pearson": 0.0, "ece": 0.0}
-ASSOCIATIONS: Mapping[str, Measure] = {
-    name: MEASURES[name] for name in ("kendall", "spearman", "pearson")
+ASSOCIATIONS: Mapping[str, WeightedMeasure] = {
+    name: WEIGHTED_MEASURES[name] for name in ("kendall", "spearman", "pearson")
 }
 """What can be said of a covariate, of which neither end is better."""
 FEWEST_ANSWERS = 10
@@ -126,7 +133,7 @@ def estimates(
     kind: Kind,
     questions: Places,
     resampling: Resampling,
-    measures: Mapping[str, Measure] = MEASURES,
+    measures: Mapping[str, WeightedMeasure] = WEIGHTED_MEASURES,
 ) -> dict[str, dict[str, Estimate]]:
     """Return all figures, those of ``measures``, by column and name.
 
@@ -169,7 +176,7 @@ def mean_estimates(
     found: dict[str, Estimate] = {}
     open_: dict[str, _Drawn] = {}
     everything = np.arange(len(questions))
-    for name, measure in MEASURES.items():
+    for name, measure in WEIGHTED_MEASURES.items():
         samples, why, rated = [], "", np.zeros(len(questions), dtype=bool)
         for column, labels in pairs:
             places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
@@ -234,7 +241,7 @@ def chance(labels: Floats, kind: Kind) -> dict[str, Estimate]:
     there = labels[~np.isnan(labels)]
     n = len(there)
     found = {}
-    for name in MEASURES:
+    for name in WEIGHTED_MEASURES:
         if name in OF_CLASSES and kind != "binary":
             found[name] = Estimate(None, n, None, f"labels are {kind}, not of two classes")
         elif not n or (there == there[0]).all():
@@ -260,7 +267,7 @@ def paired_tests(
     p-values are corrected for their number (Holm).
     """
     headline = HEADLINE[kind]
-    measure = MEASURES[headline]
+    measure = WEIGHTED_MEASURES[headline]
     tests: list[Test] = []
     drawn: dict[int, tuple[_Drawn, _Drawn]] = {}
     for a, b in itertools.combinations(columns, 2):

@@ -28,7 +28,7 @@ from trustassay.show.plots import (
 )
 from trustassay.show.text import number
 from trustassay.statistics.calibration import reliability_bins
-from trustassay.statistics.curves import kept_means, roc_curve
+from trustassay.statistics.correlation import kept_means, roc_curve
 from trustassay.workflows.annotate.sheets import defused
 from trustassay.workflows.study.answers import Column
 from trustassay.workflows.study.disagreement import Case

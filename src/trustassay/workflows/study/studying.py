@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trustassay.data.formats import InputError
 from trustassay.errors import UsageError, door
 from trustassay.show.text import amount
-from trustassay.statistics.randomness import generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.study.answers import Answers, Column, Cost, read_answers
 from trustassay.workflows.study.baselines import (
     ceiling,

@@ -1,26 +1,89 @@
-"""The bootstrap of whole clusters, such as all answers to a question: how often each counts.
+"""Seeded generators, the bootstrap (Efron 1979), and the bootstrap of whole clusters.
 
-A resample is a row of weights: how often each sample was drawn. All resamples of a figure are
-computed at once from a matrix of such rows (:mod:`trustassay.statistics.weighted`), and figures
-that were computed from the same rows are paired.
+A cluster is what is drawn together, such as all answers to a question. A resample is a row of
+weights: how often each sample was drawn. All resamples of a figure are computed at once from a
+matrix of such rows (:mod:`trustassay.statistics.correlation`), and figures of the same rows are
+paired.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.bootstrap import expanded_interval
 from trustassay.statistics.distributions import incomplete_beta, student_t_quantile
 from trustassay.statistics.intervals import FEWEST, Interval, too_few
 
-__all__ = ["Tested", "cluster_numbers", "cluster_weights", "holm", "interval_of", "paired_test"]
+
+def generator(seed: int, *purpose: str) -> np.random.Generator:
+    """Return the generator of (seed, purpose...), for instance (0, sample id, "bootstrap")."""
+    text = "\x1f".join(purpose).encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(text, digest_size=16).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest, "big")])
+
 
 Floats = NDArray[np.float64]
+
+DRAWN_AT_ONCE = 4_000_000
+"""Numbers of the largest matrix of draws that is held."""
+REPLICATES, LEAST_REPLICATES = 2000, 200
+DRAWS = 20_000_000
+"""Units drawn in all, from which on there are fewer replicates."""
+
+
+def drawn_counts(
+    units: int, rng: np.random.Generator, replicates: int | None = None
+) -> Iterator[Floats]:
+    """Yield how often each unit is drawn, in bootstrap samples of as many units (Efron 1979).
+
+    Args:
+        units: 1 or more. replicates: 2,000; fewer, but 200 at least, of more than 10,000 units.
+
+    Yields arrays of shape (b, units); those of all together are the replicates.
+    """
+    if replicates is None:
+        replicates = max(LEAST_REPLICATES, min(REPLICATES, DRAWS // units))
+    at_once = max(1, DRAWN_AT_ONCE // units)
+    for start in range(0, replicates, at_once):
+        size = min(at_once, replicates - start)
+        yield rng.multinomial(units, np.full(units, 1 / units), size=size).astype(np.float64)
+
+
+def percentile_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float] | None:
+    """Return the percentile interval of bootstrap replicates, shape (B,).
+
+    It is too narrow for few samples: of 20 it holds the true mean 79 to 90 times in a hundred. So
+    the figures of data sets have those of :mod:`trustassay.statistics.intervals`.
+
+    Replicates in which the figure is undefined are NaN and left out; ``None`` if all are.
+    """
+    defined = np.asarray(values, dtype=float)
+    defined = defined[~np.isnan(defined)]
+    if not defined.size:
+        return None
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def expanded_interval(values: ArrayLike, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the percentile interval of draws of n things, 2 or more, with the tails of Student's t
+    instead of the normal distribution's (Hesterberg 2015, section 4.4).
+
+    Plain percentiles are too narrow by the factor sqrt((n - 1) / n), and by the uncertainty of the
+    standard error.
+    """
+    t = student_t_quantile((1 + level) / 2, n - 1)
+    tail = NormalDist().cdf(-t * math.sqrt(n / (n - 1)))
+    low, high = np.quantile(np.asarray(values, dtype=float), (tail, 1 - tail))
+    return float(low), float(high)
+
+
 Places = NDArray[np.int64]
 
 WEIGHTS_AT_ONCE = 1 << 18
@@ -72,7 +135,7 @@ def interval_of(
     """Return the percentile interval of a figure's resamples, or why there is none.
 
     The percentiles have the tails of Student's t
-    (:func:`~trustassay.statistics.bootstrap.expanded_interval`).
+    (:func:`~trustassay.statistics.resampling.expanded_interval`).
 
     Args:
         drawn: shape (B,), NaN where the figure is not defined; those are left out.

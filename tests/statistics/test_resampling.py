@@ -1,4 +1,4 @@
-"""The cluster bootstrap, its intervals and tests, and Holm's correction."""
+"""Generators, the bootstrap of samples and of clusters, and the tests that use it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,104 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.lazily import needed
-from trustassay.statistics import clusters as module
-from trustassay.statistics.clusters import (
+from trustassay.statistics import resampling as module
+from trustassay.statistics.resampling import (
     cluster_numbers,
     cluster_weights,
+    drawn_counts,
+    generator,
     holm,
     interval_of,
     paired_test,
+    percentile_interval,
 )
+
+
+def draws(seed: int, *purpose: str) -> list[float]:
+    return [float(x) for x in generator(seed, *purpose).random(4)]
+
+
+def test_the_same_purpose_gives_the_same_numbers_in_any_order() -> None:
+    first = {name: draws(7, name) for name in ("a", "b", "c")}
+    assert first == {name: draws(7, name) for name in ("c", "a", "b")}
+
+
+def test_seed_and_every_part_of_the_purpose_count() -> None:
+    different = [
+        draws(0, "q1", "bootstrap"),
+        draws(1, "q1", "bootstrap"),
+        draws(0, "q2", "bootstrap"),
+        draws(0, "q1", "shuffle"),
+        draws(0, "bootstrap", "q1"),
+        draws(0, "q1"),
+        draws(0),
+        draws(0, ""),
+    ]
+    assert len({tuple(d) for d in different[:-1]}) == len(different) - 1
+
+
+def test_purposes_do_not_overlap() -> None:
+    a, b = generator(0, "a").random(2000), generator(0, "b").random(2000)
+    assert abs(float(np.corrcoef(a, b)[0, 1])) < 0.08
+
+
+def test_the_numbers_are_those_of_ever() -> None:
+    """A change here changes every interval that anyone has published."""
+    assert generator(0, "bootstrap", "grounding").integers(0, 1000, 5).tolist() == [
+        266,
+        536,
+        584,
+        141,
+        123,
+    ]
+
+
+@given(st.integers(0, 2**70), st.text(alphabet=st.characters()))
+def test_any_seed_and_any_text_will_do(seed: int, purpose: str) -> None:
+    assert draws(seed, purpose) == draws(seed, purpose)
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(ValueError, match="non-negative"):
+        generator(-1, "x")
+
+
+@example([0.0, 0.0, -2252.0, -2252.0], 1 / 3)
+@given(
+    st.lists(st.floats(-1e6, 1e6) | st.just(float("nan")), min_size=1),
+    st.floats(0.01, 0.99),
+)
+def test_percentile_intervals_are_numpys_quantiles(values: list[float], level: float) -> None:
+    found = percentile_interval(values, level)
+    defined = [v for v in values if not math.isnan(v)]
+    if not defined:
+        assert found is None
+        return
+    low, high = (1 - level) / 2 * 100, (1 + level) / 2 * 100
+    rounding = 1e-12 * max(1.0, *map(abs, defined))
+    assert found == pytest.approx(tuple(np.percentile(defined, [low, high])), abs=rounding)
+    assert found is not None and min(defined) <= found[0] <= found[1] <= max(defined)
+
+
+def test_no_replicates_no_interval() -> None:
+    assert percentile_interval([]) is None
+
+
+def test_intervals_of_a_normal_mean_cover_it_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(5)
+    hits, trials, n = 0, 300, 60
+    for trial in range(trials):
+        values = rng.normal(3.0, 2.0, size=n)
+        drawn = drawn_counts(n, np.random.default_rng(trial), 300)
+        interval = percentile_interval(np.concatenate([counts @ values / n for counts in drawn]))
+        assert interval is not None
+        hits += interval[0] <= 3.0 <= interval[1]
+    assert 0.90 <= hits / trials <= 0.98
+
 
 multitest = needed("statsmodels.stats.multitest")
 stats = needed("scipy.stats")
