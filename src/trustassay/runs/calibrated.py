@@ -21,6 +21,8 @@ from trustassay.runs.folder import RunFolder, Step, nothing
 from trustassay.runs.grouping import rows
 from trustassay.runs.infos import metric_infos
 from trustassay.sample import question_key
+from trustassay.show.answers import AnswerChance, ChancesTold
+from trustassay.show.text import amount
 from trustassay.statistics.comparison import unlikeness
 from trustassay.statistics.resampling import cluster_numbers, holm
 

@@ -17,6 +17,11 @@ from trustassay.runs.grouping import DOMAIN, Place, domain_of, groups_of, own_la
 from trustassay.runs.hashing import hash64
 from trustassay.runs.infos import metric_infos, metrics_of
 from trustassay.runs.outputs import judge_of
+from trustassay.show.answers import Column, answer_of, template_of
+from trustassay.show.choice import LONGEST_NAME
+from trustassay.show.distributions import Groups
+from trustassay.show.first_card import Looked, lines_of, problem_of
+from trustassay.show.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trustassay.metric import Figure, Mean, Share
 from trustassay.runs.folder import RunFolder
+from trustassay.show.text import amount
 from trustassay.statistics.comparison import (
     Difference,
     mean_of_differences,
