@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+<<<<<<<< HEAD:tests/show/test_experiments.py
 from trustassay.show.document import (
     Drawings,
     ExperimentPage,
+========
+from trustassay_papers.experiments.results import (
+    Cell,
+    Drawings,
+    Result,
+>>>>>>>> main:papers/tests/test_experiment_page.py
     Row,
     bars,
     boxes,
-    write_experiment_page,
 )
 
 
@@ -31,16 +37,14 @@ def test_equal_values_and_no_counts_are_drawn() -> None:
 
 def test_names_of_the_input_are_no_markup(tmp_path: Path) -> None:
     name = "<script>x</script>"
-    page = ExperimentPage(
-        title=name,
+    result = Result(
         experiment="fewl-experts",
-        facts={"of": name},
-        headline=name,
-        warnings=[],
-        notes=[name],
-        figures=[Drawings("title", "note", [bars(name, [1], [name], name)], (name, "1"))],
+        title=name,
         columns=["one"],
-        rows=[Row(name, [name])],
+        rows=[Row(name, [Cell(name, {})])],
+        notes=[name, name],
+        settings={"of": name},
+        drawings=[Drawings("title", "note", [bars(name, [1], [name], name)], (name, "1"))],
     )
-    write_experiment_page(page, tmp_path / "page.html")
-    assert "<script>" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+    result.write(tmp_path)
+    assert "<script>" not in (tmp_path / "experiment.html").read_text(encoding="utf-8")
