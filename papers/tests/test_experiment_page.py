@@ -5,16 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-<<<<<<<< HEAD:tests/show/test_experiments.py
-from trustassay.show.document import (
-    Drawings,
-    ExperimentPage,
-========
 from trustassay_papers.experiments.results import (
     Cell,
     Drawings,
     Result,
->>>>>>>> main:papers/tests/test_experiment_page.py
     Row,
     bars,
     boxes,

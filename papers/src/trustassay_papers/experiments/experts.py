@@ -23,7 +23,6 @@ from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.references import answers_of
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
-from trustassay.show.document import Drawings, bars, boxes
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, bounded_interval, unit_mean
 from trustassay.statistics.ranking import truth_of
 from trustassay.together import all_of

@@ -24,7 +24,6 @@ from trustassay.metrics.fewl.pool import QuestionPool, prepared
 from trustassay.metrics.judge import Judge
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
-from trustassay.show.document import Drawings, bars
 from trustassay.words import plain_words
 from trustassay_papers.experiments.answers import Records, best_answer, read_records
 from trustassay_papers.experiments.measuring import FAULTY, Setup, execute_run, load_models

@@ -15,6 +15,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from trustassay.runs.fill import (
+    AHEAD,
+    Failure,
+    FilledSample,
+    Filling,
+    Responses,
+    Stage,
+    StageModels,
+    filled,
+)
+from trustassay.workflows.resumable import CountedModels, SessionOptions, in_session
+
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends
@@ -27,14 +39,12 @@ from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.progress import Progress
-from trustassay.runs.filling import AHEAD, FilledSample, filled
-from trustassay.runs.folder import RunFolder, encoded_sample
-from trustassay.runs.options import RunOptions
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import RunOptions
+from trustassay.runs.lines import encoded_sample
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as plan_run
-from trustassay.runs.stages import Failure, Filling, Responses, Stage, StageModels
 from trustassay.sample import Sample
-from trustassay.workflows.session import CountedModels, SessionOptions, in_session
 from trustassay_papers.mixedqa.drawing import (
     NO_REPLY,
     REPLY_FILTERS,
