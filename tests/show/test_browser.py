@@ -17,9 +17,8 @@ from trustassay.cli.compare import write_comparison
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.metrics.harmonicity.ascent import Point
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import write_report
-from trustassay.runs.pooling import write_pooled
-from trustassay.runs.rated import Rated
+from trustassay.runs.report import Rated, write_pooled
+from trustassay.runs.results import write_report
 from trustassay.show.ascent import AscentPage, write_ascent_page
 from trustassay.show.document import Bar, VariancePage, write_variance_page
 from trustassay.show.page import ReportRun, ReportSample, write_page

@@ -18,7 +18,7 @@ from trustassay.metric import Assessment, MetricInfo
 from trustassay.metrics import Faithfulness, Grounding, Judge, Reference
 from trustassay.registry import metric_class, metric_names
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import write_report
+from trustassay.runs.report import write_report
 from trustassay.sample import Sample
 from trustassay.show.choice import finding_of, need_of
 from trustassay.show.first_card import MOST, Looked, excerpt_of, lines_of, problem_of

@@ -49,7 +49,7 @@ def scored_run(
     if isinstance(source, Path) and (source / "run.json").exists():
         return source, metric, 0
     from trustassay import api
-    from trustassay.runs.naming import default_folder
+    from trustassay.runs.folder import default_folder
 
     chosen = metric or METRIC
     settings: dict[str, Any] = {"metrics": [chosen], "seed": seed, **backends}
@@ -72,7 +72,7 @@ def show(run: Run, *, as_json: bool) -> None:
 
 def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     """Print a finished run, its worst answers first, and return how many samples failed."""
-    from trustassay.runs.silence import remarks
+    from trustassay.runs.counts import remarks
 
     content = run.summary_file
     if worst:
@@ -206,7 +206,7 @@ def _why_no_score(run: Run, metric: str) -> str:
 
 def show_calibrated(summary: Mapping[str, Any]) -> None:
     """Print what a calibrator found, if one was applied."""
-    from trustassay.runs.calibrated import CALIBRATED, chances_told
+    from trustassay.runs.probabilities import CALIBRATED, chances_told
 
     if CALIBRATED in summary:
         told = chances_told(summary[CALIBRATED])
@@ -219,7 +219,7 @@ def show_calibrated(summary: Mapping[str, Any]) -> None:
 def _show_judge(run: Path) -> None:
     """Say how far the entailer of a run, if it has one, agrees with people."""
     from trustassay.runs.folder import RunFolder
-    from trustassay.runs.outputs import judge_of
+    from trustassay.runs.results import judge_of
 
     folder = RunFolder(run)
     settings = folder.read_run()

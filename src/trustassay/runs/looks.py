@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.report import Looked, problem_of
+from trustassay.runs.counts import rows
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.grouping import rows
 from trustassay.sample import Sample
 from trustassay.show.choice import NO_SCORE, Level, finding_of, need_of, worst_of
 from trustassay.show.first_card import Looked, problem_of

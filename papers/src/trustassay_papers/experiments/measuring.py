@@ -16,8 +16,10 @@ from trustassay.calls.backends import Place
 from trustassay.data.reading import InputError
 from trustassay.metric import Assessment, Metric
 from trustassay.metrics.fewl import Fewl, maths
+from trustassay.runs.execute import execute
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
+from trustassay.runs.needs import load_all, named_models, settle
 from trustassay.sample import Sample
 
 Floats = NDArray[np.float64]

@@ -18,10 +18,9 @@ from trustassay.calls.backends import MODEL
 from trustassay.data.formats import InputError
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
 from trustassay.registry import metric_from_settings
-from trustassay.runs.calibrated import promise_in_words
-from trustassay.runs.calibrator import Calibrator, Input
-from trustassay.runs.calibrator_file import write_calibrator
-from trustassay.runs.settling import asked_words
+from trustassay.runs.calibrator import Calibrator, Input, write_calibrator
+from trustassay.runs.needs import asked_words
+from trustassay.runs.probabilities import promise_in_words
 from trustassay.show.text import amount
 from trustassay.statistics.auroc import auroc_difference
 from trustassay.statistics.calibration import Method

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.runs.calibrated import promise_in_words
 from trustassay.runs.calibrator import Calibrator, Promise
+from trustassay.runs.probabilities import promise_in_words
 from trustassay.show.document import Row
 from trustassay.show.plots import Line, Plot, StudyPage, StudySection, write_calibration_page
 from trustassay.show.text import amount
