@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from tests.support import Recorder, jsonl, lines
-from trustassay.workflows.resumable import UnfinishedError
 
 from trustassay.calls.client import CallOptions
 from trustassay.capabilities import ChatRequest, Passage, Reply

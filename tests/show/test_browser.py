@@ -17,8 +17,7 @@ from trustassay.cli.compare import write_comparison
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.metrics.harmonicity.ascent import Point
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.report import Rated, write_pooled
-from trustassay.runs.results import write_report
+from trustassay.runs.report import Rated, write_pooled, write_report
 from trustassay.show.ascent import AscentPage, write_ascent_page
 from trustassay.show.document import Bar, VariancePage, write_variance_page
 from trustassay.show.page import ReportRun, ReportSample, write_page

@@ -12,7 +12,7 @@ import pytest
 from tests.many import HashedWords, many
 from trustassay import score
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.results import write_report
+from trustassay.runs.report import write_report
 from trustassay.show.charts import (
     beyond,
     line_text,

@@ -219,7 +219,7 @@ def show_calibrated(summary: Mapping[str, Any]) -> None:
 def _show_judge(run: Path) -> None:
     """Say how far the entailer of a run, if it has one, agrees with people."""
     from trustassay.runs.folder import RunFolder
-    from trustassay.runs.results import judge_of
+    from trustassay.runs.report import judge_of
 
     folder = RunFolder(run)
     settings = folder.read_run()

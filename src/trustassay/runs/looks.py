@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.report import Looked, problem_of
 from trustassay.runs.counts import rows
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Sample

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from trustassay.data.formats import InputError
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
-from trustassay.report import AnswerChance, ChancesTold
 from trustassay.runs.calibrator import (
     AMONG_ACCEPTED,
     OF_ALL,

@@ -20,6 +20,7 @@ from trustassay.service.metering import Meter
 from trustassay.service.scoring import scoring
 from trustassay.service.service import Service
 from trustassay.service.settings import ServiceSettings
+from trustassay.show.text import amount
 from trustassay.workflows.scorer import OpenScorer
 
 __all__ = ["serve"]

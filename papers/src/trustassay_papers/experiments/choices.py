@@ -14,8 +14,6 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from trustassay.runs.needs import named_models
-
 from trustassay.backends import resolve
 from trustassay.calls.multiple_choice import chosen
 from trustassay.data.reading import InputError

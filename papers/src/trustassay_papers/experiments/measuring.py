@@ -9,8 +9,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from trustassay.runs.execute import execute
-from trustassay.runs.needs import load_all, named_models, settle
 
 from trustassay.calls.backends import Place
 from trustassay.data.reading import InputError

@@ -15,18 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from trustassay.runs.fill import (
-    AHEAD,
-    Failure,
-    FilledSample,
-    Filling,
-    Responses,
-    Stage,
-    StageModels,
-    filled,
-)
-from trustassay.workflows.resumable import CountedModels, SessionOptions, in_session
-
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends

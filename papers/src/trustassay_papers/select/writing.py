@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import numpy as np
-from trustassay.runs.fill import unanswered
 
 from trustassay.answering import OWN_PROMPT
 from trustassay.backends import DEFAULT_EMBEDDER, resolve
