@@ -15,11 +15,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trustassay.event_loop import run_anywhere
-from trustassay.service.app import Part, create_app
-from trustassay.service.metering import Meter
-from trustassay.service.scoring import scoring
-from trustassay.service.service import Service
-from trustassay.service.settings import ServiceSettings
+from trustassay.service.app import Meter, Part, create_app, scoring
+from trustassay.service.service import Service, ServiceSettings
 from trustassay.show.text import amount
 from trustassay.workflows.scorer import OpenScorer
 
