@@ -319,17 +319,17 @@ class _Watch:
 
     async def _follow(self, waiting: Sequence[Sample]) -> None:
         own = self._run.folder.calls_path
-        async with open_calls(self._backends, self._options.calls, own) as gatherers:
+        async with open_calls(self._backends, self._options.calls, own) as client:
             at_once = samples_at_once(
                 self._options.samples_at_once, SAMPLES, self._backends.held.values()
             )
             limiter = TaskLimiter(at_once)
             try:
                 for sample in waiting:
-                    await limiter.start(self._score(sample, gatherers))
+                    await limiter.start(self._score(sample, client))
                 async for sample in self._arriving():
                     self._run.accept(sample)
-                    await limiter.start(self._score(sample, gatherers))
+                    await limiter.start(self._score(sample, client))
                 await limiter.drain()
             finally:
                 await limiter.cancel()
@@ -431,9 +431,9 @@ class _Watch:
 
     # scores
 
-    async def _score(self, sample: Sample, gatherers: Gatherers) -> None:
+    async def _score(self, sample: Sample, client: Client) -> None:
         how = self._seed, self._limits, self._run.folder.path
-        found, line = await assessed(self._metric, sample, gatherers, None, *how)
+        found, line = await assessed(self._metric, sample, client, None, *how)
         self._run.note(found, line)
         if self._events:
             self._events.send(sample, found)
