@@ -141,7 +141,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         from trustassay.metrics.judge import read_rubric
         from trustassay.workflows.annotate import AnnotateOptions, open_project
         from trustassay.workflows.annotate.items import Reading
-        from trustassay.workflows.label.plan_file import read_plan
+        from trustassay.workflows.label.plan import read_plan
 
         if export and sheets:
             raise UsageError("--export and --import: expected one of them")

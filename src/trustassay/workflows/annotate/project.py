@@ -31,7 +31,7 @@ from trustassay.workflows.annotate.plan import (
     steps_in_order,
 )
 from trustassay.workflows.annotate.scales import Scale
-from trustassay.workflows.label.plan_file import LabelPlan
+from trustassay.workflows.label.plan import LabelPlan
 
 __all__ = ["AnnotateOptions", "Project", "open_project"]
 
