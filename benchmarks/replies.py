@@ -32,8 +32,8 @@ def shared() -> Path:
 def counted() -> dict[str, Any]:
     """Count with the package that is imported."""
     from trustassay.calls.choosing import letter_of
-    from trustassay.metrics.fewl.asking import yes_or_no
-    from trustassay.metrics.judge.parsing import read_reply
+    from trustassay.metrics.fewl.references import yes_or_no
+    from trustassay.metrics.judge.replies import read_reply
     from trustassay.metrics.judge.rubric import SHIPPED, read_rubric
     from trustassay.verdicts import verdict_in
 
@@ -70,7 +70,7 @@ def _outcome(read: str | None, means: str | None) -> str:
 
 
 def _comparisons() -> Counter[str]:
-    from trustassay.metrics.judge.parsing import read_reply
+    from trustassay.metrics.judge.replies import read_reply
     from trustassay.metrics.judge.rubric import Level, Rubric
 
     levels = tuple(Level(str(value), float(value), "better") for value in (1, 2, 3))

@@ -23,7 +23,7 @@ from trustassay import score
 from trustassay.backends.resolve import embedder, entailer
 from trustassay.capabilities import BatchLimits
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
-from trustassay.metrics.harmonicity.options import PAPER
+from trustassay.metrics.harmonicity.asking import PAPER
 from trustassay.statistics.resampling import percentile_interval
 
 Floats = NDArray[np.float64]

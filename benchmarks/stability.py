@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from benchmarks.fewl.sets import SHARED, SYSTEMS
 from benchmarks.results import write_result
 from trustassay import embedder
+from trustassay.metrics.harmonicity.asking import PAPER
 from trustassay.metrics.harmonicity.maths import angles
-from trustassay.metrics.harmonicity.options import PAPER
 from trustassay.statistics.resampling import generator
 
 COMMAND = "python -m benchmarks.stability"

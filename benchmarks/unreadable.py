@@ -28,7 +28,7 @@ from trustassay import score
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency, TrustScore
-from trustassay.metrics.consistency.options import Unparsed
+from trustassay.metrics.consistency.checks import Unparsed
 from trustassay.metrics.trustscore import maths
 from trustassay.statistics.resampling import generator
 from trustassay.verdicts import VERDICTS

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from trustassay.answering.diverse import answers_in
 from trustassay.calls.choosing import letter_of
 from trustassay.metrics.faithfulness.claims import listed
-from trustassay.metrics.fewl.asking import yes_or_no
-from trustassay.metrics.judge.parsing import read_reply
+from trustassay.metrics.fewl.references import yes_or_no
+from trustassay.metrics.judge.replies import read_reply
 from trustassay.metrics.judge.rubric import SHIPPED, read_rubric
 from trustassay.prose import LONGEST, numbered
 from trustassay.verdicts import verdict_in

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
 from trustassay.metrics.pairwise import maths
-from trustassay.metrics.pairwise.summary import rates
+from trustassay.metrics.pairwise.metric import rates
 from trustassay.statistics.intervals import RowSums
 from trustassay.statistics.ranking import rank_models
 from trustassay.summaries import Mean, Quantile, Share, Statistic, interval_of

@@ -23,9 +23,8 @@ from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.calls.capability import DIGITS
 from trustassay.calls.kinds.compare import reads_question
 from trustassay.metrics.fewl import Fewl, maths
-from trustassay.metrics.fewl.neighbours import nearest
 from trustassay.metrics.fewl.options import Penalty
-from trustassay.metrics.fewl.pool import LEARNT_FROM
+from trustassay.metrics.fewl.pool import LEARNT_FROM, nearest
 from trustassay.metrics.fewl.references import blank, silent
 from trustassay.statistics.resampling import generator
 

@@ -11,7 +11,7 @@ import pytest
 from trustassay.differences import MOST_WORDS, Piece
 from trustassay.metric import Summary
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
-from trustassay.metrics.harmonicity.view import Perturbed
+from trustassay.metrics.harmonicity.evidence import Perturbed
 from trustassay.report import ReportMetric, ReportRun, ReportSample, write_page
 
 METRICS = [

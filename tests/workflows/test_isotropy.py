@@ -13,8 +13,7 @@ from tests.support import jsonl
 from trustassay.calls.backends import Backends
 from trustassay.capabilities import Vectors
 from trustassay.data.reading import InputError
-from trustassay.metrics.harmonicity.isotropy import Versions, versions
-from trustassay.metrics.harmonicity.perturbations import family
+from trustassay.metrics.harmonicity.perturbations import Versions, family, versions
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample
 from trustassay.statistics.isotropy import Isotropy

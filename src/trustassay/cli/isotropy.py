@@ -16,7 +16,7 @@ from trustassay.cli.tables import show_table
 from trustassay.errors import UsageError
 
 if TYPE_CHECKING:
-    from trustassay.metrics.harmonicity.isotropy import Versions
+    from trustassay.metrics.harmonicity.perturbations import Versions
     from trustassay.report.pages import Row
     from trustassay.statistics.isotropy import Cosines, Estimate, Isotropy, Shape
 
@@ -79,8 +79,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     with errors_for_people():
         from trustassay.backends import resolve
         from trustassay.calls.backends import Backends
-        from trustassay.metrics.harmonicity.isotropy import versions
-        from trustassay.metrics.harmonicity.perturbations import FAMILIES, families
+        from trustassay.metrics.harmonicity.perturbations import FAMILIES, families, versions
         from trustassay.workflows.isotropy import drawn_samples, measure_isotropy
 
         if "paraphrase" in perturbation:

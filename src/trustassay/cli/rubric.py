@@ -51,8 +51,8 @@ def check(
     """
     with errors_for_people():
         from trustassay.metrics.judge import read_rubric
-        from trustassay.metrics.judge.asking import filled_prompt
-        from trustassay.metrics.judge.parsing import read_reply
+        from trustassay.metrics.judge.replies import read_reply
+        from trustassay.metrics.judge.votes import filled_prompt
         from trustassay.sample import Sample
 
         found = read_rubric(file)

@@ -11,7 +11,7 @@ from benchmarks.results import read_result
 from tests.support import ROOT
 from trustassay.metric import Figure
 from trustassay.metrics import Consistency
-from trustassay.metrics.consistency.summary import FIGURES
+from trustassay.metrics.consistency.metric import FIGURES
 
 PAGE = (ROOT / "docs" / "trustscore.md").read_text(encoding="utf-8")
 PAGE = PAGE[PAGE.index("## consistency") :]

@@ -15,7 +15,7 @@ from trustassay.api import plan, rescore
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
-from trustassay.metrics.consistency.candidates import OTHERS, others_of
+from trustassay.metrics.consistency.checks import OTHERS, others_of
 from trustassay.sample import Sample
 
 ANSWERS = {

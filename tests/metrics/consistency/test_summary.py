@@ -8,7 +8,7 @@ import pytest
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
 from trustassay.metrics.consistency.maths import Check, bounds, counts, trust_bc
-from trustassay.metrics.consistency.summary import FIGURES
+from trustassay.metrics.consistency.metric import FIGURES
 from trustassay.statistics.intervals import mean_interval
 
 METRIC = Consistency()

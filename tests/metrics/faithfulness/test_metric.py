@@ -14,8 +14,7 @@ from trustassay import score
 from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
-from trustassay.metrics.faithfulness.claims import sentences
-from trustassay.metrics.faithfulness.short_replies import stated
+from trustassay.metrics.faithfulness.claims import sentences, stated
 from trustassay.runs.silence import remarks
 from trustassay.sample import Sample
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support import ROOT
 from trustassay.metric import Figure
 from trustassay.metrics.fewl import Fewl
-from trustassay.metrics.fewl.summary import FIGURES
+from trustassay.metrics.fewl.metric import FIGURES
 
 PAGE = (ROOT / "docs" / "fewl.md").read_text(encoding="utf-8")
 

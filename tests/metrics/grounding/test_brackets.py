@@ -3,9 +3,14 @@
 import pytest
 
 from trustassay.metrics.faithfulness.claims import sentences
-from trustassay.metrics.grounding.brackets import masked, unmasked, without_references
 from trustassay.metrics.grounding.sentences import splitter, statements
-from trustassay.metrics.grounding.text import citation_markers, cites
+from trustassay.metrics.grounding.text import (
+    citation_markers,
+    cites,
+    masked,
+    unmasked,
+    without_references,
+)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from trustassay.metrics.grounding.citations import (
     judged,
     rest_of,
 )
-from trustassay.metrics.grounding.rules import PROFILES, Rules
+from trustassay.metrics.grounding.options import PROFILES, Rules
 
 DEFAULT = PROFILES["default"]
 

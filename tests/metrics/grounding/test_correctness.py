@@ -24,7 +24,7 @@ from trustassay.metrics.grounding.correctness import (
     predictions,
     wrong_in_documents,
 )
-from trustassay.metrics.grounding.rules import PROFILES
+from trustassay.metrics.grounding.options import PROFILES
 
 DEFAULT, PAPER = PROFILES["default"], PROFILES["paper"]
 

@@ -27,7 +27,7 @@ from trustassay import score
 from trustassay.data.reading import read_samples
 from trustassay.errors import UnknownNameError
 from trustassay.metrics import Grounding
-from trustassay.metrics.grounding.rules import PROFILES
+from trustassay.metrics.grounding.options import PROFILES
 from trustassay.runs.intake import BadInputError
 
 FLAG = "I apologize, but I couldn't find an answer"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.metrics.grounding.helpers import Item, Knows, docs, item, run_of
 from trustassay import Summary
-from trustassay.metrics.grounding import intervals
-from trustassay.metrics.grounding.keys import FIGURES
+from trustassay.metrics.grounding import summary
+from trustassay.metrics.grounding.figures import FIGURES
 from trustassay.statistics.intervals import binomial_interval, mean_interval
 
 A = Knows({"A is.": ["1"], "B is.": ["2"]})
@@ -204,7 +204,7 @@ def test_variances_are_those_of_the_jackknife(monkeypatch: pytest.MonkeyPatch) -
         seen[f"{mean:.6f}"] = variance
         return mean_interval(mean, variance, n)
 
-    monkeypatch.setattr(intervals, "mean_interval", noting)
+    monkeypatch.setattr(summary, "mean_interval", noting)
     rows = mixed() * 15
     value = summary_of(rows).values["answered_citation_f1"]
     assert value

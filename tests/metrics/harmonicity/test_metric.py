@@ -22,7 +22,7 @@ from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.capabilities import ChatRequest, Reply, Vectors
 from trustassay.errors import CallError
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
-from trustassay.metrics.harmonicity.options import BOUNDS
+from trustassay.metrics.harmonicity.asking import BOUNDS
 from trustassay.registry import metric_from_text
 
 QUESTION = "What big city is near the famous road?"

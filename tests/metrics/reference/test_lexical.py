@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from trustassay.metrics.reference import lexical
-from trustassay.metrics.reference.lexical import Recipe, lexical_parts, missing
+from trustassay.metrics.reference import measures
 from trustassay.metrics.reference.maths import Aggregate
+from trustassay.metrics.reference.measures import Recipe, lexical_parts, missing
 from trustassay.metrics.reference.parts import LEXICAL, PARTS, selected
 
 sacrebleu = pytest.importorskip("sacrebleu", reason="pip install 'trustassay[reference]'")
@@ -141,8 +141,8 @@ def test_the_papers_recipe_has_golds_and_words_of_its_own() -> None:
 
 def test_the_papers_word_tokenizer_is_that_of_its_time() -> None:
     text = "'It's the 1997–98 season', said O'Neil: 'x' and 'they'll see'."
-    now = lexical._word_tokenizer("default").tokenize(text)
-    then = lexical._word_tokenizer("trustscore-paper").tokenize(text)
+    now = measures._word_tokenizer("default").tokenize(text)
+    then = measures._word_tokenizer("trustscore-paper").tokenize(text)
     assert "1997–98" in then and "1997–98" not in now
     assert then != now
 
@@ -150,7 +150,7 @@ def test_the_papers_word_tokenizer_is_that_of_its_time() -> None:
 def test_what_is_missing_is_named_with_its_way_in(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing("em", "default") is missing("rouge_l", "default") is None
     gone = {"sacrebleu", "rouge_score", "nltk"}
-    monkeypatch.setattr(lexical, "find_spec", lambda name: None if name in gone else object())
+    monkeypatch.setattr(measures, "find_spec", lambda name: None if name in gone else object())
     for name in LEXICAL:
         words = missing(name, "default")
         if PARTS[name].family == "tokens":
@@ -197,7 +197,7 @@ class Lemma:
 
 
 def test_meteor_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lexical, "wordnet", FakeWordNet)
+    monkeypatch.setattr(measures, "wordnet", FakeWordNet)
     # Exact: the; by stem: cats; by synonym: hound. All three of three and three, in one chunk.
     found = parts("the cats hound", ["the cat dog"], names=["meteor"])
     assert found["meteor"] == pytest.approx(1 - 0.5 * (1 / 3) ** 3)

@@ -19,7 +19,7 @@ from trustassay.capabilities import Message, TokenVectors
 from trustassay.errors import BackendError
 from trustassay.metric import Inventory
 from trustassay.metrics import Reference
-from trustassay.metrics.reference import lexical
+from trustassay.metrics.reference import measures
 from trustassay.metrics.reference.parts import LEXICAL, PARTS
 from trustassay.registry import metric_from_settings, metric_from_text
 from trustassay.runs.intake import BadInputError
@@ -84,7 +84,7 @@ def test_auto_takes_what_is_installed_and_the_summary_says_what_is_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     gone = {"sacrebleu", "rouge_score", "nltk"}
-    monkeypatch.setattr(lexical, "find_spec", lambda name: None if name in gone else object())
+    monkeypatch.setattr(measures, "find_spec", lambda name: None if name in gone else object())
     run = score(SAMPLES, metrics="reference", out=tmp_path / "run")
     summary = run.summaries["reference"]
     assert list(run.assessments[0].parts) == TOKENS
@@ -102,7 +102,7 @@ def test_auto_takes_what_is_installed_and_the_summary_says_what_is_not(
 def test_a_part_asked_for_by_name_is_never_left_out_silently(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(lexical, "find_spec", lambda name: None)
+    monkeypatch.setattr(measures, "find_spec", lambda name: None)
     for metric in ("reference:parts=rouge_l", "reference:score=bleu_4", "reference:parts=lexical"):
         with pytest.raises(BackendError, match=r"pip install 'trustassay\[reference\]'"):
             score(SAMPLES, metrics=metric, out=tmp_path / "run")
@@ -114,7 +114,7 @@ def test_without_wordnet_meteor_is_refused_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("nltk", reason="pip install 'trustassay[reference]'")
-    monkeypatch.setattr(lexical, "wordnet_folder", lambda: None)
+    monkeypatch.setattr(measures, "wordnet_folder", lambda: None)
     with pytest.raises(BackendError, match=r"nltk.downloader wordnet.*wordnet-base"):
         score(SAMPLES, metrics="reference:parts=meteor")
     settled = Reference().resolved(Inventory())

@@ -14,7 +14,7 @@ from tests.lazily import needed
 from trustassay import score
 from trustassay.metrics import Reference
 from trustassay.metrics.fewl import Fewl
-from trustassay.metrics.reference.models import prompt_of
+from trustassay.metrics.reference.measures import prompt_of
 
 _HF = "needs torch and transformers: pip install 'trustassay[hf]'"
 torch, transformers = needed("torch", _HF), needed("transformers", _HF)

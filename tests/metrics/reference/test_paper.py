@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from trustassay.data import Located, read_samples
-from trustassay.metrics.reference.lexical import lexical_parts, missing
+from trustassay.metrics.reference.measures import lexical_parts, missing
 from trustassay.metrics.reference.metric import golds_of
 from trustassay.sample import Sample
 from trustassay.statistics.correlation import pearson, pearson_p

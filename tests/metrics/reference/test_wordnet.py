@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.metrics.reference import wordnet as module
+from trustassay.metrics.reference import measures as module
 
 nltk = pytest.importorskip("nltk", reason="pip install 'trustassay[reference]'")
 

@@ -6,7 +6,7 @@ from typing import Any
 from trustassay.capabilities import Entailment
 from trustassay.metric import Context
 from trustassay.metrics.grounding import Grounding
-from trustassay.metrics.grounding.assessing import Assessing
+from trustassay.metrics.grounding.metric import Assessing
 from trustassay.sample import Document, Sample
 from trustassay.workflows.dataset.supports import labelled, premise
 

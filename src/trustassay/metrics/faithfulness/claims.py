@@ -1,4 +1,10 @@
-"""From an answer to the claims that are judged: its sentences, or what a model splits off."""
+"""From an answer to the claims that are judged: its sentences, or what a model splits off.
+
+A short reply is judged as the statement that it makes with its question: "30 days." claims nothing
+by itself, and a passage that says "30 days" of something else has its words. As the answer to "How
+long does the warranty last?" it is "the warranty last 30 days". Verbs keep the form of the
+question, which hardly disturbs entailers. Measured by ``benchmarks/short_replies.py``.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +12,155 @@ import re
 from dataclasses import dataclass
 
 from trustassay.errors import UnparsedError
-from trustassay.metrics.faithfulness.short_replies import is_fragment, stated
-from trustassay.metrics.grounding.brackets import without_references
-from trustassay.metrics.grounding.declining import answers_apart, belongs_to_refusal
-from trustassay.metrics.grounding.refusal import Detector
+from trustassay.metrics.grounding.refusal import Detector, answers_apart, belongs_to_refusal
 from trustassay.metrics.grounding.sentences import Splitter, claims_nothing, statements
+from trustassay.metrics.grounding.text import without_references
 from trustassay.prose import numbered
-from trustassay.words import content_words, plain_words
+from trustassay.words import content_words, is_empty_word, plain_words
 
-__all__ = ["DECLINES", "Claim", "listed", "refusal_of", "sentences"]
+LONGEST = 6
+"""Words of a reply that may be a part of a sentence: "at the end of each quarter"."""
+
+_BE = frozenset("is are was were am".split())
+_HAVE = frozenset("has have had".split())
+_DO = frozenset("do does did".split())
+_MODAL = frozenset("can could will would should shall may might must".split())
+_AUXILIARY = _BE | _HAVE | _DO | _MODAL
+_VERBS = _AUXILIARY - {"am", "may"}
+"""Those by which a reply is a sentence of its own; "11 am" and "3 May" are none."""
+_ASKS = frozenset("who whom what which when where how".split())
+_PREPOSITIONS = frozenset("at in on for from to into until till since by with of about".split())
+_PRONOUNS = frozenset("it they he she we you i there this that these those".split())
+_DETERMINERS = frozenset("the a an my your our their his her its".split())
+_MEASURES = frozenset("long old tall high far deep wide big large heavy thick".split())
+_PARTICIPLE = re.compile(
+    r"\w{2,}ed|\w{3,}ing|born|built|made|held|written|known|found|sold|bought|paid|kept|led|lost|won"
+    r"|sent|taken|given|driven|chosen|drawn|shown|spoken|broken|begun|become|said|told|taught|brought"
+    r"|put|cut|shut|open|lent|met|laid"
+)
+_LEAD = re.compile(
+    r"(?:hi|hello|hey|please|so|and|ok|okay|thanks|well|also)\b[\s,!.:-]*"
+    r"|(?:(?:can|could|would) you (?:please )?)?(?:tell|explain)(?: to)? me\b[\s,:]*"
+    r"|do you know\b[\s,]*",
+    re.IGNORECASE,
+)
+_AGREES = re.compile(
+    r"(?P<no>no|nope)|(?:yes|yeah|yep|correct|right|true|of course|certainly)", re.IGNORECASE
+)
+_ELLIPSIS = re.compile(
+    rf"(?:(?:{'|'.join(sorted(_PRONOUNS))}) (?:{'|'.join(sorted(_AUXILIARY))}|ca|wo|sha)"
+    r"(?: ?not|n?['’]?t)?|(?:of course|certainly|indeed|never|not)(?: not)?)[.!]*",
+    re.IGNORECASE,
+)
+"""What repeats yes or no: "it is", "you cannot", "they don't", "never"."""
+
+
+def is_fragment(reply: str) -> bool:
+    """Whether a reply is a part of a sentence by its first word: "within 30 days of purchase"."""
+    words = reply.casefold().rstrip(".!").split()
+    return 0 < len(words) <= LONGEST and words[0] in _PREPOSITIONS and _VERBS.isdisjoint(words)
+
+
+def stated(question: str, reply: str) -> str | None:
+    """Return what a short reply to a question says; ``None`` where no rule applies.
+
+    Rules for questions that ask for yes or no, and for who, what, which, when, where, how many, how
+    much and how long. What "no" says begins with "It is not true that".
+    """
+    words, exclaimed = _asked(question), reply.rstrip().endswith("!")
+    reply = reply.strip().rstrip(".!").strip()
+    if len(words) < 2 or not reply:
+        return None
+    found = _AGREES.match(reply)
+    if found is not None and reply[found.end() : found.end() + 1].isalnum():
+        found = None  # "Nobody", "Trueman"
+    if words[0].casefold() in _AUXILIARY:
+        if found is None:
+            return None
+        said = " ".join(_told(words[0].casefold(), words[1:]))
+        if found["no"]:
+            return _sentence(f"It is not true that {said}")
+        rest = reply[found.end() :].strip(" ,.;:!–—-")
+        return _sentence(said if _ELLIPSIS.fullmatch(rest) else f"{said} {rest}".rstrip())
+    inner = re.split(r"[\s'’]+", reply.casefold())
+    if found is not None or exclaimed or inner[0] in _PRONOUNS or not _VERBS.isdisjoint(inner):
+        return None  # a sentence of its own, or none: "That's it", "Wow!"
+    if is_empty_word(inner[0]):
+        reply = reply[0].lower() + reply[1:]
+    said_so = _filled(words, reply)
+    return None if said_so is None else _sentence(said_so)
+
+
+def _asked(question: str) -> list[str]:
+    """Return the words of the last question of a text, without what leads on to it."""
+    text = re.split(r"(?<=[.!?])\s+", question.strip())[-1].rstrip("?!. ")
+    while found := _LEAD.match(text):
+        text = text[found.end() :]
+    return text.split()
+
+
+def _told(auxiliary: str, rest: list[str]) -> list[str]:
+    """Return a question without its auxiliary's place in front: "is it open" as "it is open"."""
+    lower = [word.casefold() for word in rest]
+    if auxiliary in _DO:
+        return rest
+    if auxiliary in _MODAL:
+        at = 1 if lower[0] in _PRONOUNS else lower.index("be") if "be" in lower else 0
+        return [*rest[:at], auxiliary, *rest[at:]] if at else rest
+    if lower[0] in _PRONOUNS:
+        return [rest[0], auxiliary, *rest[1:]]
+    participles = [at for at, word in enumerate(lower) if at and _PARTICIPLE.fullmatch(word)]
+    at = participles[-1] if participles else len(rest) - 1
+    return [*rest[:at], auxiliary, *rest[at:]]
+
+
+def _filled(words: list[str], reply: str) -> str | None:
+    """Return a question with the reply in the place of what it asks for."""
+    before = ""
+    if words[0].casefold() in _PREPOSITIONS:
+        before, words = words[0], words[1:]
+    lower = [word.casefold() for word in words]
+    if len(words) < 2 or lower[0] not in _ASKS:
+        return None
+    counted = lower[:2] in (["how", "many"], ["how", "much"])
+    place = next((at for at, word in enumerate(lower) if at and word in _AUXILIARY), None)
+    if place is not None:
+        if before and reply.split(maxsplit=1)[0].casefold() not in _PREPOSITIONS:
+            reply = f"{before.lower()} {reply}"
+        subject = not before and (counted or lower[0] in ("who", "what", "which"))
+        noun, rest = words[1 + counted : place], words[place + 1 :]
+        if counted and not {one.casefold() for one in noun[:1]} & set(reply.casefold().split()):
+            reply = " ".join([reply, *noun])
+        return _inverted(lower[place], noun, rest, reply, subject=subject) if rest else None
+    if lower[1] in _DETERMINERS | _PRONOUNS:  # "tell me what the trial costs"
+        return " ".join([*words[1:], reply])
+    if lower[0] in ("when", "where") or (lower[0] == "how" and not counted):
+        return None
+    taken = 1 if lower[0] in ("who", "what") else 2  # "who built it", "how many people live here"
+    return " ".join([reply, *words[taken:]])
+
+
+def _inverted(
+    auxiliary: str, noun: list[str], rest: list[str], reply: str, *, subject: bool
+) -> str:
+    """Return what follows the auxiliary of a question, with the reply: as its subject, if that may
+    be asked for, or at the end.
+    """
+    lower = [word.casefold() for word in rest]
+    if lower[0] == "there":
+        return " ".join(["there", auxiliary, reply, *rest[1:]])
+    verb = _PARTICIPLE.fullmatch(lower[0]) or lower[0] in _PREPOSITIONS
+    if subject and verb and auxiliary in _BE | _HAVE:
+        return " ".join([reply, auxiliary, *rest])
+    if auxiliary not in _BE or any(map(_PARTICIPLE.fullmatch, lower[1:])):
+        return " ".join([*_told(auxiliary, rest), reply])
+    measure = noun[-1:] if noun and noun[-1].casefold() in _MEASURES else []
+    return " ".join([*rest, auxiliary, reply, *measure])
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
 
 DECLINES = "it declines to answer"
 

@@ -11,10 +11,9 @@ import numpy as np
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total, directions
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.judging import Judged, Judging
+from trustassay.metrics.faithfulness.evidence import problem_in, view_of
+from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Judged, Judging
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
-from trustassay.metrics.faithfulness.options import FaithfulnessOptions
-from trustassay.metrics.faithfulness.view import problem_in, view_of
 from trustassay.sample import Problem, Sample, is_blank
 from trustassay.texts import TextWork
 from trustassay.together import all_of

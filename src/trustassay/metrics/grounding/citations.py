@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from trustassay.metrics.grounding.rules import Rules
+from trustassay.metrics.grounding.options import Rules
 
 __all__ = ["Citation", "Judgement", "cited", "covers_the_same", "judged", "rest_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trustassay.metrics.grounding.rules import Rules
+from trustassay.metrics.grounding.options import Rules
 from trustassay.metrics.grounding.text import (
     contains_part,
     contains_words,

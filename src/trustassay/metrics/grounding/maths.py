@@ -1,4 +1,4 @@
-"""From the parts of single answers to the figures of a data set: pure functions on arrays.
+"""The figures of a data set from the parts of single answers, and the score of one answer.
 
 Nearly every key of Trust-Eval is a mean of some per-answer term over some population (all answers,
 the answered ones, the answerable ones), and the rest are functions of those means. So a data set is
@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["PARTS", "Terms", "f1", "figures", "harmonic_mean", "part_table", "terms"]
 
 Array = NDArray[np.float64]
 Terms = dict[str, tuple[Array, NDArray[np.bool_]]]
@@ -273,3 +271,53 @@ def figures(
         inputs = (CORRECTNESS_F1[correctness], "macro_f1", "answered_citation_f1")
         found["trust_score"] = np.mean([found[name] for name in inputs], axis=0)
     return found
+
+
+def scored(parts: Mapping[str, float], correctness: str) -> tuple[float | None, str]:
+    """Return the score of one answer in 0..1, if it is known, and its reason.
+
+    A refusal scores 1 if the documents support no gold answer, else 0; a blank response
+    scores 0. An answer scores the mean of the parts that apply: the share of the supported gold
+    answers that it gives, 1 or 0 for whether the question could be answered, and the F1 of its
+    citation recall and precision. These are the three parts of the trust score, for one answer.
+    """
+    answerable = parts.get("answerable")
+    if not parts["answered"]:
+        if answerable is None:
+            return None, "refused; whether rightly is unknown without gold answers"
+        right = "rightly: no document supports" if not answerable else "though a document supports"
+        return 1.0 - answerable, f"refused {right} a gold answer"
+    if parts["blank"]:
+        return 0.0, "the response is blank"
+    recall = share(parts["supported_statements"], parts["statements"])
+    precision = share(parts["precise_citations"], parts["citations"])
+    applicable = [share(2 * recall * precision, recall + precision)]
+    words = [
+        f"{parts['supported_statements']:.0f} of {parts['statements']:.0f} statements supported",
+        f"{parts['precise_citations']:.0f} of {parts['citations']:.0f} citations precise",
+    ]
+    if answerable is not None:
+        applicable.append(answerable)
+    if answerable == 0:
+        words.insert(0, "answered though no document supports a gold answer")
+    if "supported_hits" in parts:
+        applicable.append(correctness_of_one(parts, correctness))
+        if answerable:
+            hits, supported = parts["supported_hits"], parts["supported"]
+            words.insert(0, f"gives {hits:.0f} of {supported:.0f} supported gold answers")
+    return sum(applicable) / len(applicable), "; ".join(words)
+
+
+def correctness_of_one(parts: Mapping[str, float], correctness: str) -> float:
+    """Return the calibrated correctness of one answer: a share, or for a list its F1 of five."""
+    hits, supported = parts["supported_hits"], parts["supported"]
+    if correctness != "em5":
+        return share(hits, supported)
+    precision = share(parts["supported_elements"], parts["elements"])
+    recall = share(min(5, hits), min(5, supported))
+    return share(2 * precision * recall, precision + recall)
+
+
+def share(part: float, whole: float) -> float:
+    """Return part / whole, 0 of nothing."""
+    return part / whole if whole else 0.0

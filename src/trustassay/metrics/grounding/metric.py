@@ -2,23 +2,416 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from trustassay.capabilities import Entailment
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
-from trustassay.metrics.grounding.assessing import Assessing
-from trustassay.metrics.grounding.keys import FIGURES
+from trustassay.metrics.grounding import correctness as match
+from trustassay.metrics.grounding.citations import Citation, Judgement, cited, judged, rest_of
+from trustassay.metrics.grounding.evidence import problem_in, view_of
+from trustassay.metrics.grounding.figures import FIGURES
+from trustassay.metrics.grounding.maths import scored
 from trustassay.metrics.grounding.options import GroundingOptions
-from trustassay.metrics.grounding.summary import summarise
-from trustassay.metrics.grounding.text import cites
-from trustassay.metrics.grounding.view import problem_in, view_of
-from trustassay.metrics.grounding.weighted import WeightedAnswers
-from trustassay.sample import Problem, Sample
+from trustassay.metrics.grounding.sentences import (
+    Statement,
+    claims_nothing,
+    statement,
+    statement_as_in_paper,
+    statements,
+)
+from trustassay.metrics.grounding.summary import WeightedAnswers, summarise
+from trustassay.metrics.grounding.text import (
+    cites,
+    list_elements,
+    list_elements_as_in_paper,
+    normalise,
+    without_citations,
+    without_citations_as_in_paper,
+)
+from trustassay.sample import Document, Problem, Sample
 from trustassay.texts import TextWork
+from trustassay.together import all_of
 from trustassay.views import View
 
-__all__ = ["Grounding"]
+Coverage = Sequence[Sequence[int]]
+
+
+class Assessing:
+    """The state of one assessment; :meth:`result` is the algorithm."""
+
+    def __init__(self, metric: GroundingOptions, context: Context) -> None:
+        sample = context.sample
+        self.metric, self.sample, self.models = metric, sample, context.models
+        self.limits, self.work = context.limits, TextWork.on(sample)
+        self.rules = metric.rules
+        self.response = sample.response or ""
+        self.documents = sample.documents or ()
+        self.golds = metric.golds(sample)
+        strip = without_citations if self.rules.lists else without_citations_as_in_paper
+        self.shown = strip(self.response)
+        self.blocks = [self.block(document) for document in self.documents]
+        self.elements = (
+            match.predictions(self.response, self.golds, self.rules)
+            if metric.correctness == "em5"
+            else []
+        )
+        self.found = self.statements()
+        self.limits.count("statements", len(self.found))
+        self.limits.count("citations", sum(len(one.numbers) for one in self.found))
+        pairs = len(self.blocks) * len(self.golds)
+        self.limits.count("pairs of a passage and a gold answer", pairs)
+        self.refusal = metric.refusal_words(self.response)
+        self.stripped = self.refusal if self.rules.one_text else metric.refusal_words(self.shown)
+        self.premises: dict[tuple[int, ...], str] = {}
+        self.asked: dict[tuple[str, str], Entailment] = {}
+        self.read = 0
+
+    async def result(self) -> Assessment:
+        """Decide coverage, correctness and citations."""
+        (coverage, computed), hits, judges = await asyncio.gather(
+            self.coverage(), self.hits(), self.citations()
+        )
+        return await self.work(self.assessment, coverage, hits, judges, computed=computed)
+
+    def assessment(
+        self,
+        coverage: Coverage | None,
+        hits: Sequence[bool],
+        judges: Sequence[_Judge],
+        *,
+        computed: bool,
+    ) -> Assessment:
+        """Return what was found, with the evidence."""
+        refusal, found = self.refusal, self.found
+        final = [judge(coverage) for judge in judges]
+        claims = [judgement for s, judgement in zip(found, final, strict=True) if self.claims(s)]
+        parts = {
+            "answered": float(refusal is None),
+            "answered_stripped": float(self.stripped is None),
+            "words": float(len(self.shown.split())),
+            "blank": float(not claims),
+            **self.gold_parts(coverage, hits),
+            **citation_parts(claims),
+        }
+        score, reason = scored(parts, self.metric.correctness)
+        return Assessment(
+            self.sample.id,
+            self.metric.name,
+            score,
+            verdict="answered" if refusal is None else "refused",
+            reason=reason,
+            parts=parts,
+            evidence=[
+                *self.refusal_evidence(refusal),
+                *self.statement_evidence(found, final, refused=refusal is not None),
+                *self.gold_evidence(coverage, hits),
+                *self.coverage_evidence(coverage, computed=computed),
+            ],
+        )
+
+    # reading
+
+    def block(self, document: Document) -> str:
+        """Return the premise for a passage."""
+        text = document.text if document.excerpt is None else document.excerpt
+        if not document.title and self.rules.untitled:
+            return text
+        return f"Title: {document.title}\n{text}"
+
+    def statements(self) -> list[Statement]:
+        """Return the statements of the response: sentences, or the elements of a list."""
+        if self.metric.correctness == "em5":
+            return self.list_statements()
+        if self.rules.lists:
+            return statements(
+                self.response,
+                self.metric.split,
+                trailing=self.rules.trailing,
+                lines=self.rules.lines,
+            )
+        return [statement_as_in_paper(s) for s in self.metric.split(self.response)]
+
+    def claims(self, statement: Statement) -> bool:
+        """Whether a statement is to be supported."""
+        if not self.rules.asides or statement.numbers or self.metric.correctness == "em5":
+            return True
+        return not claims_nothing(statement.hypothesis)
+
+    def list_statements(self) -> list[Statement]:
+        """Return "question element" for each element of a list answer."""
+        if self.rules.lists_split:
+            known = {normalise(alias) for gold in self.golds for alias in gold}
+            elements = list_elements(self.response, known)
+        else:
+            elements = list_elements_as_in_paper(self.response)
+        question = self.sample.question
+        if not self.rules.lists:
+            return [statement_as_in_paper(f"{question} {element}") for element in elements]
+        return [
+            Statement(f"{question} {s.text}", f"{question} {s.hypothesis}", s.numbers)
+            for s in map(statement, elements)
+        ]
+
+    # asking
+
+    async def entail(self, pairs: Iterable[tuple[str, str]]) -> list[bool]:
+        """Ask for all pairs at once; the probabilities are kept for the evidence."""
+        pairs = list(pairs)
+        self.read += sum(len(premise) for premise, _ in pairs)
+        self.limits.count("characters to be read for it", self.read)
+        replies = await all_of(self.models.entail(*pair) for pair in pairs)
+        self.asked.update(zip(pairs, replies, strict=True))
+        return [self.metric.entails(reply) for reply in replies]
+
+    def probability(self, premise: str, hypothesis: str) -> float | None:
+        """Return the probability that was replied, to two decimals, if it was asked for."""
+        reply = self.asked.get((premise, hypothesis))
+        return None if reply is None else round(reply.entailment, 2)
+
+    async def coverage(self) -> tuple[Coverage | None, bool]:
+        """Return which document supports which gold answer, and whether that was computed.
+
+        Given flags count, where they are as many as the gold answers. Otherwise entailment
+        decides, from the passage to the claim; for short answers an alias must be in the
+        passage, and the passage entail the question followed by that alias (Song et al. 2025,
+        data construction).
+        """
+        given = [document.supports or () for document in self.documents]
+        number = len(self.golds) or len(given[0] if given else ())
+        if self.sample.supports_known and number and all(len(f) == number for f in given):
+            return given, False
+        if not self.golds:
+            return None, False
+        pairs = await self.work(self.coverage_pairs)
+        labels = dict(zip(pairs, await self.entail(pairs.values()), strict=True))
+        golds = range(len(self.golds))
+        return [
+            [int(labels.get((d, g), False)) for g in golds] for d in range(len(self.blocks))
+        ], True
+
+    def coverage_pairs(self) -> dict[tuple[int, int], tuple[str, str]]:
+        """Return what is to be asked of each document and gold answer, by their indices."""
+        return {
+            (d, g): (block, hypothesis)
+            for d, block in enumerate(self.blocks)
+            for g, gold in enumerate(self.golds)
+            if (hypothesis := self.coverage_hypothesis(block, gold))
+        }
+
+    def coverage_hypothesis(self, passage: str, gold: Sequence[str]) -> str | None:
+        """Return what a passage must entail to support a gold answer; ``None`` if it cannot."""
+        if self.metric.correctness == "cm":
+            return gold[0]
+        alias = match.mentions(passage, gold, self.rules)
+        return f"{self.sample.question} {alias}" if alias is not None else None
+
+    async def hits(self) -> list[bool]:
+        """Return which gold answers the response gives."""
+        if self.metric.correctness == "cm":
+            return await self.entail((self.shown, gold[0]) for gold in self.golds)
+        if self.metric.correctness == "em":
+            return await self.work(match.exact_hits, self.shown, self.golds, self.rules)
+        if self.metric.correctness == "em5":
+            return list(match.list_match(self.elements, self.golds, self.rules).hits)
+        return []
+
+    async def citations(self) -> list[_Judge]:
+        """Ask what the verdicts of all statements need: joint, each alone, the others without it.
+
+        A question whose answer cannot matter is not asked.
+        """
+        judges = [
+            _Judge(
+                self,
+                s.hypothesis,
+                cited(s.numbers, len(self.blocks), self.rules, self.metric.at_most_citations),
+            )
+            for s in self.found
+        ]
+        for step in (_Judge.joint_pairs, _Judge.alone_pairs, _Judge.rest_pairs):
+            await self.entail(await self.work(_pairs, step, judges))
+        return judges
+
+    # writing down
+
+    def gold_parts(self, coverage: Coverage | None, hits: Sequence[bool]) -> dict[str, float]:
+        """Return the parts that need gold answers or support flags; none if there are none."""
+        parts: dict[str, float] = {}
+        covered = covered_golds(coverage) if coverage is not None else None
+        if covered is not None:
+            parts["answerable"] = float(any(covered))
+        if not self.golds or self.metric.correctness == "none":
+            return parts
+        parts |= {"golds": float(len(self.golds)), "hits": float(sum(hits))}
+        if covered is not None:
+            covered = covered or [0] * len(self.golds)
+            both = [hit and c for hit, c in zip(hits, covered, strict=True)]
+            parts |= {"supported": float(sum(covered)), "supported_hits": float(sum(both))}
+        if self.metric.correctness == "em5":
+            parts |= self.list_parts(covered)
+        return parts
+
+    def list_parts(self, covered: Sequence[int] | None) -> dict[str, float]:
+        """Return the parts of a list answer."""
+        whole = match.list_match(self.elements, self.golds, self.rules)
+        parts = {"elements": float(len(whole.elements)), "precise_elements": float(whole.precise)}
+        if covered is None:
+            return parts
+        supported = [gold for gold, flag in zip(self.golds, covered, strict=True) if flag]
+        backed = match.list_match(self.elements, supported, self.rules)
+        parts["supported_elements"] = float(backed.precise)
+        passages = [document.text for document in self.documents]
+        share = match.wrong_in_documents(self.elements, supported, passages, self.rules)
+        return parts if share is None else parts | {"wrong_in_documents": share}
+
+    def refusal_evidence(self, refusal: str | None) -> list[Mapping[str, Any]]:
+        """Return the words that were taken for a refusal."""
+        if refusal is None:
+            return []
+        return [{"kind": "refusal", "text": refusal, "detector": self.metric.settings()["refusal"]}]
+
+    def statement_evidence(
+        self, found: Sequence[Statement], final: Sequence[Judgement], *, refused: bool
+    ) -> list[Mapping[str, Any]]:
+        """Return each statement with its verdict and those of its citations.
+
+        The words of a refusal need no support; they count in the figures of all responses alone.
+        What claims nothing counts in none.
+        """
+        kind = "list item" if self.metric.correctness == "em5" else "sentence"
+
+        def needed(s: Statement) -> bool:
+            return self.claims(s) and not (refused and not s.numbers)
+
+        def why(s: Statement) -> str:
+            return "a refusal" if self.claims(s) else "it claims nothing"
+
+        return [
+            {
+                "kind": kind,
+                "text": s.text,
+                "supported": judgement.supported if needed(s) else None,
+                "entailment": self.probability(self.premise(judgement.citations), s.hypothesis),
+                "why": judgement.why if needed(s) else why(s),
+                "citations": [
+                    {
+                        "document": c.number,
+                        "verdict": c.verdict,
+                        "entailment": self.probability(self.premise([c]), s.hypothesis),
+                        "why": c.why,
+                    }
+                    for c in judgement.citations
+                ],
+            }
+            for s, judgement in zip(found, final, strict=True)
+        ]
+
+    def premise(self, citations: Iterable[Citation]) -> str:
+        """Join the passages that count among these citations, in their order."""
+        uncounted = ("invalid", "beyond limit", "duplicate")
+        return self.joined(c.index for c in citations if c.verdict not in uncounted)
+
+    def joined(self, indices: Iterable[int]) -> str:
+        """Return passages as one premise, made once."""
+        key = tuple(indices)
+        if key not in self.premises:
+            self.premises[key] = "\n".join(self.blocks[i] for i in key)
+        return self.premises[key]
+
+    def gold_evidence(
+        self, coverage: Coverage | None, hits: Sequence[bool]
+    ) -> list[Mapping[str, Any]]:
+        """Return each gold answer: given by the response? supported by the documents?"""
+        if self.metric.correctness == "none":
+            return []
+        covered = None if coverage is None else covered_golds(coverage) or [0] * len(self.golds)
+        return [
+            {
+                "kind": "gold",
+                "text": gold[0],
+                "aliases": list(gold[1:]),
+                "correct": bool(hit),
+                "supported": None if covered is None else bool(covered[g]),
+                "entailment": self.probability(self.shown, gold[0]),
+            }
+            for g, (gold, hit) in enumerate(zip(self.golds, hits, strict=True))
+        ]
+
+    def coverage_evidence(
+        self, coverage: Coverage | None, *, computed: bool
+    ) -> list[Mapping[str, Any]]:
+        """Return which gold answers each document supports, and whether that was computed."""
+        return [
+            {"kind": "coverage", "document": d + 1, "supports": list(flags), "computed": computed}
+            for d, flags in enumerate(coverage or ())
+        ]
+
+
+class _Judge:
+    """The citations of one statement, and the questions they raise, in three steps."""
+
+    def __init__(self, answer: Assessing, hypothesis: str, citations: list[Citation]) -> None:
+        self.answer, self.hypothesis, self.citations = answer, hypothesis, citations
+        self.indices = [c.index for c in citations if c.open]
+
+    def pair(self, indices: Iterable[int]) -> tuple[str, str]:
+        return self.answer.joined(indices), self.hypothesis
+
+    def label(self, indices: Iterable[int]) -> bool:
+        return self.answer.metric.entails(self.answer.asked[self.pair(indices)])
+
+    @property
+    def joint(self) -> bool | None:
+        return self.label(self.indices) if self.indices else None
+
+    def joint_pairs(self) -> list[tuple[str, str]]:
+        return [self.pair(self.indices)] if self.indices else []
+
+    def alone_pairs(self) -> list[tuple[str, str]]:
+        if len(self.indices) < 2 or not self.joint:
+            return []
+        return [self.pair([index]) for index in self.indices]
+
+    def rest_pairs(self) -> list[tuple[str, str]]:
+        positions = range(len(self.indices)) if self.alone_pairs() else ()
+        return [self.pair(rest_of(self.indices, p)) for p in positions if not self.alone(p)]
+
+    def alone(self, position: int) -> bool:
+        return self.label([self.indices[position]])
+
+    def rest(self, position: int) -> bool:
+        return self.label(rest_of(self.indices, position))
+
+    def __call__(self, coverage: Coverage | None) -> Judgement:
+        return judged(
+            self.citations, self.joint, self.alone, self.rest, coverage or (), self.answer.rules
+        )
+
+
+def _pairs(
+    step: Callable[[_Judge], Iterable[tuple[str, str]]], judges: Iterable[_Judge]
+) -> list[tuple[str, str]]:
+    return [pair for judge in judges for pair in step(judge)]
+
+
+def covered_golds(coverage: Coverage) -> list[int]:
+    """Return for each gold answer whether some document supports it; empty without documents."""
+    return [int(any(flags)) for flags in zip(*coverage, strict=True)]
+
+
+def citation_parts(final: Sequence[Judgement]) -> dict[str, float]:
+    """Return what the citation figures are made of."""
+    citations = [c for judgement in final for c in judgement.citations]
+    return {
+        "statements": float(len(final)),
+        "supported_statements": float(sum(j.supported for j in final)),
+        "citations": float(sum(j.counted for j in final)),
+        "precise_citations": float(sum(j.points for j in final)),
+        "invalid_citations": float(sum(c.verdict == "invalid" for c in citations)),
+    }
 
 
 @dataclass(frozen=True)
@@ -36,7 +429,7 @@ class Grounding(GroundingOptions):
         threshold: probability from which a pair counts as entailed.
         at_most_citations: citations of a statement that count; ``None``: all.
         cited_only: an answer that cites none of its documents has no score.
-        others: see :class:`~trustassay.metrics.grounding.rules.Rules`; ``None``: the profile's.
+        others: see :class:`~trustassay.metrics.grounding.options.Rules`; ``None``: the profile's.
     """
 
     title: ClassVar[str] = "Grounding of cited answers (Trust-Eval)"

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
-from trustassay.metrics.grounding.brackets import masked, unmasked, without_references
 from trustassay.metrics.grounding.text import (
     citation_markers,
     citations_as_in_paper,
+    masked,
+    unmasked,
     without_citations,
     without_citations_as_in_paper,
     without_numbering,
+    without_references,
 )
 
 __all__ = [

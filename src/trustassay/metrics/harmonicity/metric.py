@@ -15,10 +15,9 @@ from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError, UsageError
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.asking import Answer, Asking, recorded
-from trustassay.metrics.harmonicity.options import PerturbingOptions
+from trustassay.metrics.harmonicity.asking import Answer, Asking, PerturbingOptions, recorded
+from trustassay.metrics.harmonicity.evidence import problem_in, view_of
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
-from trustassay.metrics.harmonicity.view import problem_in, view_of
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.resampling import generator
 from trustassay.views import View

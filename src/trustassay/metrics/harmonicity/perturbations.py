@@ -19,18 +19,8 @@ from importlib.resources import files
 import numpy as np
 
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
-
-__all__ = [
-    "FAMILIES",
-    "Family",
-    "NoPerturbationError",
-    "check_reach",
-    "families",
-    "family",
-    "perturb",
-    "shown",
-    "synonym_words",
-]
+from trustassay.sample import Sample
+from trustassay.statistics.resampling import generator
 
 Perturb = Callable[[str, np.random.Generator], str]
 MOST = 3
@@ -269,3 +259,30 @@ FAMILIES: Mapping[str, Callable[[int, int], Perturb]] = {
 }
 """By name, how each is made for a length and the last code that it draws."""
 APPENDING = frozenset({"control", "codes", "unicode", "whitespace"})
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Texts, as many perturbed versions of each, and how many texts could not be perturbed."""
+
+    texts: list[str]
+    perturbed: list[list[str]]
+    left_out: int
+
+
+def versions(samples: Iterable[Sample], family: Family, n: int, seed: int) -> Versions:
+    """Return n perturbed versions of each question; equal questions count once.
+
+    They are those that the metric ``harmonicity`` would ask first, with the same seed.
+    """
+    texts: dict[str, list[str]] = {}
+    left_out = 0
+    for sample in samples:
+        if sample.question in texts:
+            continue
+        rng = generator(seed, sample.id, "perturbation")
+        try:
+            texts[sample.question] = [perturb(sample.question, family, rng) for _ in range(n)]
+        except NoPerturbationError:
+            left_out += 1
+    return Versions(list(texts), list(texts.values()), left_out)

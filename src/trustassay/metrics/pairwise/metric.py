@@ -1,23 +1,275 @@
-"""The metric ``pairwise``."""
+"""The metric ``pairwise``: which of two answers a judge prefers, asked in both orders."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar
+import asyncio
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import as_file, files
+from typing import Any, ClassVar, NamedTuple
 
-from trustassay.errors import AssessmentError, UsageError
+import numpy as np
+
+from trustassay.capabilities import Choice, Message, Models, repair_turns
+from trustassay.errors import AssessmentError, CallError, UsageError
 from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary, directions
-from trustassay.metrics.pairwise.asking import Asking, Verdict, shipped
+from trustassay.metrics.pairwise import maths
 from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
-from trustassay.metrics.pairwise.summary import FIGURES, summarise
-from trustassay.metrics.pairwise.view import Compared
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, fence
 from trustassay.sample import Problem, Sample
+from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
+from trustassay.summaries import units_of
 from trustassay.views import View
 
-__all__ = ["OTHER_MODEL", "OTHER_RESPONSE", "Pairwise"]
+OPTIONS = ("reply a", "reply b", "not sure")
+"""What the letters stand for, where a judge repeats this in their place."""
+KEPT = 4000
+"""Characters of a reply that are kept as evidence; the whole one is among the calls."""
+NAMES_NONE = "Your reply names no letter, or more than one."
+EMPTY = "Your reply was empty."
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge chose in one order: the letter, ``None`` if no reply could be read.
+
+    tries: replies that were asked for, 2 where the first was unreadable.
+    """
+
+    order: str
+    choice: str | None
+    reply: str
+    tries: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row of evidence."""
+        row = {"order": self.order, "choice": self.choice, "reply": self.reply[:KEPT]}
+        return row | ({"repaired": self.choice is not None} if self.tries > 1 else {})
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Asks the judge about two answers, ``temperature`` and ``max_tokens`` as of every call."""
+
+    models: Models
+    template: Prompt
+    temperature: float | None
+    max_tokens: int
+
+    async def both(self, sample: Sample, answer: str, other: str) -> tuple[Verdict, Verdict]:
+        """Return the verdicts with the answer read first, and with the other one read first.
+
+        Raises:
+            BackendError: a call failed; an empty reply is unreadable instead.
+            PromptError: the template uses a name that does not exist.
+        """
+        first, swapped = await asyncio.gather(
+            self._verdict(sample, "answer first", (answer, other), 0),
+            self._verdict(sample, "other first", (other, answer), 1),
+            return_exceptions=True,
+        )
+        for one in (first, swapped):
+            if isinstance(one, BaseException):
+                raise one
+        assert isinstance(first, Verdict) and isinstance(swapped, Verdict)
+        return first, swapped
+
+    async def _verdict(
+        self, sample: Sample, order: str, texts: tuple[str, str], expected: int
+    ) -> Verdict:
+        prompt = self.template.filled(
+            question=sample.question,
+            first=texts[0],
+            second=texts[1],
+            fence=fence((sample.question, *texts)),
+            sample=sample,
+        )
+        found = await self._reply([Message("user", prompt)], self.template.name, expected)
+        if found is not None and found.index is not None:
+            return Verdict(order, CHOICES[found.index], found.reply)
+        said = found.reply if found else ""
+        repair = shipped("repair")
+        words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
+        turns = repair_turns(prompt, said, words)
+        again = await self._reply(turns, f"pairwise-{repair.name}", expected)
+        if again is None or again.index is None:  # the first reply says more of what is wrong
+            return Verdict(order, None, said or (again.reply if again else ""), 2)
+        return Verdict(order, CHOICES[again.index], again.reply, 2)
+
+    async def _reply(self, turns: Sequence[Message], name: str, expected: int) -> Choice | None:
+        """Return the judge's choice; ``None`` for an empty reply."""
+        try:
+            return await self.models.choose(
+                turns,
+                OPTIONS,
+                by="letter",
+                expected=expected,
+                role="judge",
+                temperature=self.temperature,
+                max_tokens=self.max_tokens,
+                prompt=name,
+                stand_in="AB"[expected],
+            )
+        except CallError as error:
+            if error.kind != "empty":
+                raise
+            return None
+
+
+@cache
+def shipped(name: str) -> Prompt:
+    """Return a prompt of this package."""
+    with as_file(files(__package__) / "prompts" / f"{name}.jinja") as path:
+        return Prompt.read(path)
+
+
+_MEANINGS = {
+    ("answer first", "A"): "this answer",
+    ("answer first", "B"): "the other answer",
+    ("other first", "A"): "the other answer",
+    ("other first", "B"): "this answer",
+}
+
+
+class Row(NamedTuple):
+    """One order: which answer was read first, what the judge preferred, and what it said."""
+
+    order: str
+    preferred: str
+    reply: str
+    repaired: bool
+
+
+@dataclass(slots=True)
+class Compared:
+    """The other answer, who gave it, and the judge's replies."""
+
+    other: str = ""
+    by: str = ""
+    rows: list[Row] = field(default_factory=list)
+    rest: Sequence[Mapping[str, Any]] = ()
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any]) -> Compared:
+        """Sort the evidence."""
+        found, rest = cls(), list[Mapping[str, Any]]()
+        for item in evidence:
+            match item:
+                case {"other": str(other), "by": by}:
+                    found.other, found.by = other, by if isinstance(by, str) else ""
+                case {"order": str(order), "choice": str() | None as choice, "reply": str(reply)}:
+                    preferred = "not sure" if choice == "C" else "unreadable"
+                    preferred = _MEANINGS.get((order, choice or ""), preferred)
+                    found.rows.append(Row(order, preferred, reply, item.get("repaired") is True))
+                case Mapping():
+                    rest.append(item)
+                case _:
+                    rest.append({"value": item})
+        found.rest = rest
+        return found
+
+
+_BEHIND = {
+    "win_rate": "questions that were won or lost",
+    "first_chosen": "questions with a choice",
+}
+"""What a rate is of, where not of all questions that were read."""
+
+
+def _figures(*rows: tuple[str, str, str, bool]) -> dict[str, Figure]:
+    return {key: Figure(key, words, unit, headline=main) for key, words, unit, main in rows}
+
+
+FIGURES: Mapping[str, Figure] = _figures(
+    ("win_rate", "won among those that were won or lost; 50 for equals", "%", True),
+    ("wins", "questions won: preferred in both orders", "", True),
+    ("losses", "questions lost: the other answer preferred in both orders", "", True),
+    ("unsure", "dropped: not sure in one order or both, or equal answers", "", True),
+    ("inconsistent", "dropped: the same place chosen in both orders", "", True),
+    ("unreadable", "dropped: a reply that names no choice", "", True),
+    ("first_both", "of the inconsistent: the first place chosen twice", "", False),
+    ("second_both", "of the inconsistent: the second place chosen twice", "", False),
+    ("equal", "of the unsure: answers that are equal, which nobody was asked about", "", False),
+    ("win_share", "won, if ties are kept; the three shares sum to 100", "%", True),
+    ("loss_share", "lost, if ties are kept", "%", True),
+    ("tie_share", "tied: neither won nor lost in both orders", "%", True),
+    ("first_chosen", "choices for the answer that is read first; 50 without a bias", "%", True),
+)
+
+
+def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:
+    """Return the figures over the questions that were judged, read once."""
+    n = failed = equal = 0
+    sums = RowSums(16)  # the table of each question as a row
+    for one in assessments:
+        n += 1
+        failed += one.error is not None
+        if one.error is None:
+            row = np.zeros((1, 16))
+            row[0, 4 * int(one.parts["first"]) + int(one.parts["swapped"])] = 1
+            sums.add(row, units_of([one]))
+            equal += int(one.parts["equal"])
+    table = sums.total.reshape(4, 4)
+    counts = maths.outcomes(table)
+    values: dict[str, float | int | None] = {
+        "wins": counts["win"],
+        "losses": counts["loss"],
+        "unsure": counts["unsure"],
+        "inconsistent": counts["inconsistent"],
+        "unreadable": counts["unreadable"],
+        "first_both": int(table[0, 0]),
+        "second_both": int(table[1, 1]),
+        "equal": equal,
+    }
+    found = rates(sums)
+    values |= {key: one.value for key, one in found.items()}
+    return Summary(
+        {key: values[key] for key in FIGURES},
+        n,
+        failed,
+        {key: one.interval for key, one in found.items() if one.interval},
+        {key: found[key].support if key in found else sums.n for key in FIGURES},
+        {key: one.why for key, one in found.items() if one.value is None},
+        metric.settings(),
+        {key: one.why for key, one in found.items() if one.value is not None and one.why},
+        units={key: one.units for key, one in found.items() if one.units < one.support},
+    )
+
+
+class Rate(NamedTuple):
+    """A rate in percent, ``None`` if nothing is behind it; its interval, and why it has none.
+
+    support: the questions behind it, or answers to them; units: of these, independent ones.
+    """
+
+    value: float | None
+    interval: Interval | None
+    why: str
+    support: int
+    units: int
+
+
+def rates(sums: RowSums) -> dict[str, Rate]:
+    """Return :data:`~trustassay.metrics.pairwise.maths.RATES` of the sums of questions' tables."""
+    return {key: _rate(key, sums) for key in maths.RATES}
+
+
+def _rate(key: str, sums: RowSums) -> Rate:
+    above, below = (one.ravel() for one in maths.RATES[key])
+    behind, what = below > 0, _BEHIND.get(key, "questions")
+    support = int(sums.total[behind].sum())
+    if not support:
+        return Rate(None, None, f"no {what}", 0, 0)
+    value = maths.rate(key, sums.total.reshape(4, 4))
+    units = int(sums.alone[behind].sum() + (sums.several[:, behind] > 0).any(axis=1).sum())
+    mean = sums.ratio(above, below)
+    if reason := too_few(what, min(units, math.floor(mean.units + 1e-9)), FEWEST):
+        return Rate(value, None, reason, support, units)
+    low, high = mean_interval(*mean)
+    return Rate(value, (100 * low, 100 * high), "", support, units)
+
 
 OTHER_RESPONSE = "other_response"
 """Field of a sample with the answer that its response is compared with."""

@@ -22,12 +22,10 @@ from trustassay.metric import (
     Summary,
     directions,
 )
-from trustassay.metrics.reference import lexical, maths
-from trustassay.metrics.reference.lexical import Recipe
+from trustassay.metrics.reference import maths, measures
 from trustassay.metrics.reference.maths import Aggregate
-from trustassay.metrics.reference.models import JUDGE, Likelihoods, bertscore, prompt_of
-from trustassay.metrics.reference.parts import FORMS, LEXICAL, PARTS, Part, selected
-from trustassay.metrics.reference.view import view_of
+from trustassay.metrics.reference.measures import JUDGE, Likelihoods, Recipe, bertscore, prompt_of
+from trustassay.metrics.reference.parts import FORMS, LEXICAL, PARTS, Part, selected, view_of
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.views import View
@@ -153,7 +151,7 @@ class Reference(Metric):
         """Settle ``auto`` by what is installed."""
         if self.parts != AUTO:
             return dataclasses.replace(self, score=self.scored.name)
-        absent = [name for name in self.chosen if lexical.missing(name, self.recipe)]
+        absent = [name for name in self.chosen if measures.missing(name, self.recipe)]
         without = "+".join(name for name in LEXICAL if name in {*absent, *self.left_out})
         settled = dataclasses.replace(self, parts="lexical", without=without)
         return dataclasses.replace(settled, score=settled.scored.name)
@@ -166,7 +164,7 @@ class Reference(Metric):
         """
         named = self.chosen if self.parts != AUTO else [self.score] if self.score else []
         for part in named:
-            if words := lexical.missing(part, self.recipe):
+            if words := measures.missing(part, self.recipe):
                 raise BackendError(f"{self.name}: {words}")
         found = []
         if self._of("bertscore"):
@@ -197,7 +195,7 @@ class Reference(Metric):
         by_models = await self._by_models(sample, models, golds)
         work = TextWork.on(sample)
         given = answer, golds, sample.question, self.aggregate, self.recipe
-        found = await work(lexical.lexical_parts, self.chosen, *given)
+        found = await work(measures.lexical_parts, self.chosen, *given)
         found |= {
             name: maths.aggregated(values, self.aggregate) for name, values in by_models.items()
         }
@@ -207,7 +205,7 @@ class Reference(Metric):
         score = value if part.bounds else math.exp(value)
         rows = by_models.get(part.name)
         if not rows:
-            rows = (await work(lexical.per_gold, [part.name], *given)).get(part.name, ())
+            rows = (await work(measures.per_gold, [part.name], *given)).get(part.name, ())
         evidence: list[dict[str, Any]] = [{"gold": gold} for gold in golds]
         if part.needs_gold:
             for gold, row in zip(evidence, rows, strict=False):  # the first alone may have one
@@ -256,7 +254,7 @@ class Reference(Metric):
         """Return the mean of every part, with intervals, and why a part is not there."""
         found = super().summarise(assessments, seed=seed)
         absent = {
-            name: lexical.missing(name, self.recipe) or "left out (without=)"
+            name: measures.missing(name, self.recipe) or "left out (without=)"
             for name in self.left_out
         }
         return dataclasses.replace(

@@ -23,13 +23,13 @@ from trustassay.metric import (
     directions,
 )
 from trustassay.metrics.consistency import Consistency
-from trustassay.metrics.consistency.options import ConsistencyOptions
-from trustassay.metrics.consistency.summary import BOUNDS
+from trustassay.metrics.consistency.checks import ConsistencyOptions
+from trustassay.metrics.consistency.metric import BOUNDS
 from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.maths import Rule
 from trustassay.metrics.grounding.sentences import splitter, statements
 from trustassay.metrics.trustscore import maths
-from trustassay.metrics.trustscore.view import problem_in, view_of
+from trustassay.metrics.trustscore.evidence import problem_in, view_of
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.verdicts import Verdict

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from trustassay.capabilities import Models
 from trustassay.metric import Inventory
 from trustassay.metrics.grounding.correctness import mentions
-from trustassay.metrics.grounding.rules import Rules
+from trustassay.metrics.grounding.options import Rules
 from trustassay.sample import Document, Sample
 
 __all__ = ["labelled", "premise"]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.errors import UsageError
-from trustassay.metrics.fewl.neighbours import nearest
+from trustassay.metrics.fewl.pool import nearest
 from trustassay.prompts import Prompt
 from trustassay.sample import Sample, question_key
 

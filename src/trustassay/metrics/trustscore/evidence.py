@@ -13,8 +13,6 @@ from trustassay.metric import Assessment, Metric
 from trustassay.sample import Sample
 from trustassay.views import Mark, View
 
-__all__ = ["Claim", "Claims", "Part", "problem_in", "view_of"]
-
 _MARKS = {
     "support": Mark("good", "✓", "the facts support it"),
     "neutral": Mark("none", "○", "the facts leave it open"),

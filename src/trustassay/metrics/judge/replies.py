@@ -18,8 +18,6 @@ from typing import Any, Literal, NamedTuple
 from trustassay.metrics.judge.rubric import Rubric
 from trustassay.prose import ELSEWHERE, LONGEST, OFF, Prose, Value, plain
 
-__all__ = ["Fault", "Reading", "read_reply"]
-
 Fault = Literal["none", "several", "outside"]
 """No level is named; several are; a number or a word that is no level."""
 OBJECTS = 20

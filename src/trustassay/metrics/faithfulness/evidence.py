@@ -13,8 +13,6 @@ from trustassay.metric import Assessment
 from trustassay.sample import Sample
 from trustassay.views import Judged, Mark, PassageNote, Tie, View
 
-__all__ = ["Statement", "Trace", "problem_in", "view_of"]
-
 _MARKS = {
     "supported": Mark("good", "✓", "supported"),
     "not found": Mark("bad", "✕", "not found in the passages"),

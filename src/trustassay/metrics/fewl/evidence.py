@@ -12,8 +12,6 @@ from typing import Any
 from trustassay.metric import Assessment
 from trustassay.views import View
 
-__all__ = ["Row", "Weighed", "problem_in", "view_of"]
-
 DISAGREES = 0.2
 """Weighted similarity below which the references do not agree with the answer."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from trustassay.metric import Figure
 
-__all__ = ["FIGURES"]
-
 _ROWS: list[tuple[str, list[tuple[str, str, str]]]] = [
     (
         "Overall",

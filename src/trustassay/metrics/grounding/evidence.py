@@ -14,8 +14,6 @@ from trustassay.metric import Assessment
 from trustassay.sample import Sample
 from trustassay.views import Judged, Mark, PassageNote, Tie, View
 
-__all__ = ["Citation", "Coverage", "Gold", "Refusal", "Sentence", "Trace", "problem_in", "view_of"]
-
 Evidence = Mapping[str, Any]
 
 

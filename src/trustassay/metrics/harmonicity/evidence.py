@@ -15,8 +15,6 @@ from trustassay.metric import Assessment
 from trustassay.sample import Sample
 from trustassay.views import View
 
-__all__ = ["Perturbed", "Variant", "problem_in", "view_of"]
-
 _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
 """A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
 

@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 from trustassay.differences import Piece, compared
 from trustassay.metric import Assessment
+from trustassay.metrics.consistency.checks import NONE_OF_THEM, ConsistencyOptions
 from trustassay.metrics.consistency.maths import LETTERS
-from trustassay.metrics.consistency.options import NONE_OF_THEM, ConsistencyOptions
 from trustassay.views import Mark, View
-
-__all__ = ["Choices", "Option", "Shown", "problem_in", "view_of"]
 
 _KEPT = Mark("good", "✓", "took its own answer")
 _OTHER = Mark("bad", "✕", "took another option")

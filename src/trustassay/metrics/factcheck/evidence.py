@@ -13,8 +13,6 @@ from trustassay.metric import Assessment
 from trustassay.sample import Sample
 from trustassay.views import Mark, View
 
-__all__ = ["Facts", "Passage", "problem_in", "view_of"]
-
 _DECIDES = {
     "support": Mark("good", "✓", "supports the answer"),
     "contradict": Mark("bad", "✕", "contradicts the answer"),

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["JudgeVotes", "Votes"]
-
 REASONS_SHOWN = 12
 """Different reasons of one judge that are listed."""
 FAULTS = {

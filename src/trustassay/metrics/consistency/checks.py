@@ -1,0 +1,361 @@
+"""The options, the distractors of a sample, and the choices between these and its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib.resources import as_file, files
+from typing import Any, Literal, get_args
+
+from trustassay.capabilities import Choice, Models, repair_turns
+from trustassay.distractors import Distractor, find_distractors, same_kind_answers
+from trustassay.distractors.matching import contains, normalised, says_the_same
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
+from trustassay.metric import Context, Metric, Pool
+from trustassay.metrics.consistency import maths
+from trustassay.metrics.consistency.maths import LETTERS, Check
+from trustassay.metrics.grounding.text import without_citations
+from trustassay.prompts import Prompt
+from trustassay.sample import Sample, is_blank
+from trustassay.statistics.resampling import generator
+from trustassay.together import all_of
+
+By = Literal["letter", "likelihood", "auto"]
+Parser = Literal["letter", "exact"]
+Aggregate = Literal["all", "share"]
+Unparsed = Literal["again", "apart", "inconsistent"]
+
+ELSEWHERE = ("pool", "llm", "given")
+"""Sources of distractors that are no backend: other samples, the generator, the sample itself."""
+NONE_OF_THEM = "None of the above."
+_PROMPTS = "prompts"
+
+
+@dataclass(frozen=True)
+class ConsistencyOptions(Metric):
+    """The options; see :class:`~trustassay.metrics.consistency.metric.Consistency`."""
+
+    checks: int = 10
+    stop: bool = True
+    sources: str | None = None
+    candidates: int = 40
+    aliases: bool = False
+    by: By = "letter"
+    max_tokens: int = 64
+    prompt: str | None = None
+    parser: Parser = "letter"
+    unparsed: Unparsed = "again"
+    aggregate: Aggregate = "all"
+
+    def __post_init__(self) -> None:
+        for option, least in (("checks", 1), ("candidates", 3), ("max_tokens", 1)):
+            if getattr(self, option) < least:
+                raise UsageError(f"{option}: expected {least} or more")
+        for option, kind in (
+            ("by", By),
+            ("parser", Parser),
+            ("unparsed", Unparsed),
+            ("aggregate", Aggregate),
+        ):
+            if getattr(self, option) not in (known := get_args(kind)):
+                raise UnknownNameError(did_you_mean(option, getattr(self, option), known))
+        if self.aggregate == "share" and self.stop:
+            raise UsageError(
+                "aggregate: share needs stop=no (a share of checks that end with the first "
+                "inconsistent one says how long they were, and not how consistent the model is)"
+            )
+        names = self.named_sources
+        if names is not None and (not all(names) or len(set(names)) < len(names)):
+            raise UsageError(
+                f"sources: expected different names with + between them, got {self.sources!r}"
+            )
+        _ = self.template  # a faulty file is to fail here
+
+    @cached_property
+    def named_sources(self) -> tuple[str, ...] | None:
+        """The sources of distractors; ``None`` for those of the run."""
+        return None if self.sources is None else tuple(self.sources.split("+"))
+
+    def takes(self, source: str) -> bool:
+        """Whether a source that is no backend is among those named."""
+        return source in (self.named_sources or ())
+
+    @cached_property
+    def template(self) -> Prompt:
+        """The template around the question, the options and the examples."""
+        if self.prompt is not None:
+            return Prompt.read(self.prompt)
+        return _shipped("choose")
+
+    @property
+    def repair(self) -> Prompt:
+        """What asks once more after a reply that names no option."""
+        return _shipped("again")
+
+    @cached_property
+    def examples(self) -> list[dict[str, object]]:
+        """The five examples in front of the question."""
+        text = (files(__package__) / _PROMPTS / "examples.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+
+@cache
+def _shipped(name: str) -> Prompt:
+    with as_file(files(__package__) / _PROMPTS / f"{name}.jinja") as path:
+        return Prompt.read(path)
+
+
+def one_line(text: str) -> str:
+    """Return a text with single spaces: an option is one line, so none can look like another."""
+    return " ".join(text.split())
+
+
+def answer_of(sample: Sample) -> str:
+    """Return the answer as the model is offered it.
+
+    Citations, as ``[1]`` and ``[2, 3]``, are left out: they are no part of what is said, and
+    another number would make a distractor that says the same.
+    """
+    text = one_line(sample.response or "")
+    bare = one_line(without_citations(text))
+    return text if is_blank(bare) else bare
+
+
+OTHERS = 1000
+"""Samples whose answers may serve as distractors; each sample goes through all of them."""
+
+
+async def others_of(pool: Pool, models: Models) -> list[Sample]:
+    """Return the samples whose answers may serve as distractors: all, or a draw of many."""
+    places: Iterable[int] = range(len(pool))
+    if len(pool) > OTHERS:
+        drawn = generator(0, "pool").choice(len(pool), OTHERS, replace=False)
+        places = sorted(drawn.tolist())
+    return await asyncio.gather(*(_answered(pool, place, models) for place in places))
+
+
+async def _answered(pool: Pool, place: int, models: Models) -> Sample:
+    """Return a sample; one of another shard with the response that is asked for there."""
+    sample = pool[place]
+    if sample.answered or pool.own is not pool:
+        return sample
+    return await pool.filled(place, models)
+
+
+async def candidates_of(options: ConsistencyOptions, context: Context) -> list[Distractor]:
+    """Return up to ``options.candidates`` distractors of a sample, best first.
+
+    Raises:
+        BackendError: a source of distractors failed.
+    """
+    sample, models = context.sample, context.models
+    answer = answer_of(sample)
+    aliases = _aliases(sample) if options.aliases else []
+    found = _given(sample, aliases) if options.takes("given") else []
+    named = options.named_sources
+    sources = models.names("distractors") if named is None else named
+    asked = [name for name in sources if name not in ("given", "pool")]
+    others: Sequence[str] = ()
+    if options.takes("pool"):
+        golds = sample.answers if options.aliases else ()
+        known_as = replace(sample, response=answer, answers=golds)
+        others = same_kind_answers(known_as, context.prepared, seed=context.seed)
+    if asked or others:
+        more = await find_distractors(
+            sample.question,
+            answer,
+            models,
+            aliases=aliases,
+            pool=others,
+            sources=asked,
+            limit=options.candidates,
+            seed=context.seed,
+        )
+        known = {normalised(one.text) for one in found}
+        found += [one for one in more if normalised(one.text) not in known]
+    return found[: options.candidates]
+
+
+def _given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
+    """Return the sample's wrong answers, none twice, none that says what the response says."""
+    unlike: dict[str, str] = {}
+    for text in sample.wrong_answers:
+        if not says_the_same(text, answer_of(sample), aliases):
+            unlike.setdefault(normalised(text), text)
+    return [Distractor(text, "given", 0, "", "") for text in unlike.values()]
+
+
+def _aliases(sample: Sample) -> list[str]:
+    """Return the other wordings of the gold answers that the response holds."""
+    own = normalised(answer_of(sample))
+    held = (group for group in sample.answers if any(contains(own, normalised(a)) for a in group))
+    return [alias for group in held for alias in group]
+
+
+STOP = ("\nQuestion:",)
+"""Where a base model goes on with a question of its own."""
+LONGEST = 500
+"""Characters of a reply in the evidence; the stored call holds it whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one check offers: four texts, ``None`` where the answer stands among the distractors."""
+
+    distractors: tuple[Distractor | None, ...]
+
+    @property
+    def right(self) -> int:
+        """Where the answer stands."""
+        return self.distractors.index(None)
+
+    def texts(self, answer: str) -> list[str]:
+        """Return the five options, each in one line."""
+        texts = [answer if one is None else one_line(one.text) for one in self.distractors]
+        return [*texts, NONE_OF_THEM]
+
+    def turned(self, place: int) -> Offer:
+        """Return the same distractors in another order, and the answer at another place."""
+        first, *others = (one for one in self.distractors if one is not None)
+        return _offer([*others, first], place)
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """What the checks of a sample offer, and what the checks do that stand in for others.
+
+    places: where the answer stands in each of ``spare``, and in those that follow them.
+    """
+
+    wanted: Sequence[Offer]
+    spare: Sequence[Offer]
+    places: Sequence[int]
+
+    def instead_of(self, unread: Offer, number: int) -> Offer:
+        """Return what the check of this number, from 0, offers that stands in for another one:
+        other distractors, or the same in another order where there are no others.
+        """
+        if number < len(self.spare):
+            return self.spare[number]
+        return unread.turned(self.places[number])
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A check that was made, and its row of the evidence."""
+
+    offer: Offer
+    check: Check
+    row: dict[str, Any]
+
+
+def offers(sample_id: str, found: Sequence[Distractor], n: int, seed: int) -> Offers:
+    """Return what up to ``n`` checks offer: fewer where there are fewer triples of distractors.
+
+    They follow from the seed, the sample's id and the distractors; those of a smaller ``n`` are
+    the first of a larger one.
+    """
+    wanted = maths.most_checks(len(found), n)
+    most = wanted + maths.most_replaced(wanted)
+    triples = maths.triples(len(found), most, generator(seed, sample_id, "triples"))
+    places = maths.places(most, generator(seed, sample_id, "places"))
+    made = [
+        _offer([found[i] for i in triple], place)
+        for triple, place in zip(triples, places, strict=False)
+    ]
+    return Offers(made[:wanted], made[wanted:], places[wanted:])
+
+
+def _offer(distractors: Sequence[Distractor], place: int) -> Offer:
+    options: list[Distractor | None] = list(distractors)
+    options.insert(place, None)
+    return Offer(tuple(options))
+
+
+async def check(
+    options: ConsistencyOptions, sample: Sample, models: Models, offers: Offers
+) -> list[Done]:
+    """Make the checks: one after the other until one decides, or all at once.
+
+    Where ``options.unparsed`` is ``again``, a reply that names no option is asked for once more;
+    if that one names none either, another check takes its place. With more such replies than may
+    be replaced the answer stays open, and no more is asked.
+
+    Raises:
+        BackendError: a call failed.
+        PromptError: the template asks for something that there is not.
+    """
+    waiting, done, replaced = list(offers.wanted), [], 0
+    while waiting:
+        batch = waiting[:1] if options.stop else waiting
+        made = await all_of(_checked(options, sample, models, offer) for offer in batch)
+        del waiting[: len(batch)]
+        done += made
+        counts = options.unparsed == "inconsistent"
+        if options.stop and maths.decided(made[0].check, unparsed_counts=counts):
+            break
+        if options.unparsed == "again":
+            unread = [one.offer for one in made if one.check.chosen is None]
+            first, replaced = replaced, replaced + len(unread)
+            if replaced > len(offers.places):
+                break
+            waiting += [offers.instead_of(one, first + i) for i, one in enumerate(unread)]
+    return done
+
+
+async def _checked(
+    options: ConsistencyOptions, sample: Sample, models: Models, offer: Offer
+) -> Done:
+    texts = offer.texts(answer_of(sample))
+    template = options.template
+    prompt = template.filled(
+        question=one_line(sample.question), options=texts, examples=options.examples
+    )
+
+    async def chosen(turns: Any, name: str) -> tuple[Choice, int | None]:
+        choice = await models.choose(
+            turns,
+            texts,
+            by=options.by,
+            expected=offer.right,
+            max_tokens=options.max_tokens,
+            stop=STOP,
+            prompt=name,
+            may_be_empty=True,
+        )
+        if options.parser == "exact" and choice.way == "letter":
+            bare = choice.reply.strip()
+            return choice, LETTERS.index(bare) if bare in tuple(LETTERS) else None
+        return choice, choice.index
+
+    choice, index = await chosen(prompt, template.name)
+    first = None
+    if index is None and options.unparsed == "again":
+        first = choice.reply
+        repair = options.repair
+        turns = repair_turns(prompt, first, repair.filled())
+        choice, index = await chosen(turns, f"{template.name}+{repair.name}")
+    row: dict[str, Any] = {
+        "options": [
+            _option(one, text) for one, text in zip(offer.distractors, texts, strict=False)
+        ],
+        "right": LETTERS[offer.right],
+        "chosen": None if index is None else LETTERS[index],
+        "way": choice.way,
+    }
+    if choice.way == "likelihood":
+        row["probabilities"] = [round(p, 4) for p in choice.probabilities]
+    else:
+        row["reply"] = choice.reply[:LONGEST]
+    if first is not None:
+        row["first_reply"] = first[:LONGEST]
+    return Done(offer, Check(offer.right, index, first is not None), row)
+
+
+def _option(distractor: Distractor | None, text: str) -> dict[str, Any]:
+    if distractor is None:
+        return {"text": text}
+    return {"text": text, "source": distractor.source, "level": distractor.level}
