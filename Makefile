@@ -36,11 +36,11 @@ integrations: $(VENV)-integrations/stamp $(VENV)-tools/stamp  ## the tests of in
 	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-tools/bin/python -m pytest -rs -p no:cacheprovider integrations/tools
 
 $(VENV)-integrations/stamp: requirements/core.txt requirements/integrations.txt pyproject.toml $(INTEGRATIONS) \
-		$(shell find src integrations -name '*.py' -o -name '*.jsonl')
+		$(shell find src papers/src integrations -name '*.py' -o -name '*.jsonl')
 	test -x $(VENV)-integrations/bin/python || $(PYTHON) -m venv $(VENV)-integrations
 	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt -r requirements/integrations.txt
 	rm -rf dist/integrations && mkdir -p dist/integrations
-	$(VENV)-integrations/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/integrations . $(dir $(INTEGRATIONS))
+	$(VENV)-integrations/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/integrations . ./papers $(dir $(INTEGRATIONS))
 	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/*.whl
 	$(VENV)-integrations/bin/python -m pip check
 	touch $@
@@ -78,8 +78,9 @@ $(VENV)/core.stamp: requirements/core.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
-$(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt
+$(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt papers/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable papers
 	touch $@
 
 $(VENV)/docs.stamp: $(VENV)/core.stamp requirements/docs.txt

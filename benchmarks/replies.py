@@ -85,7 +85,7 @@ def _comparisons() -> Counter[str]:
 
 def _choices() -> dict[str, int]:
     from trustassay.calls.choosing import chosen
-    from trustassay.workflows.experiments.choices import published_outputs
+    from trustassay_papers.experiments.choices import published_outputs
 
     folder = shared() / "haltt4llm"
     questions = json.loads((folder / "truthfulqa_trivia_questions.json").read_text("utf-8"))

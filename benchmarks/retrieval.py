@@ -29,7 +29,7 @@ import numpy as np
 
 from trustassay.capabilities import Passage
 from trustassay.retrieval.bm25 import Bm25, _analyzer
-from trustassay.workflows.dataset import bm25_retriever
+from trustassay.retrieval.retriever import bm25_retriever
 
 Ranking = list[list[str]]
 

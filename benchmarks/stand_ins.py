@@ -1,6 +1,6 @@
 """Stand-ins for reference models and a generator, for the experiments on public data.
 
-    trustassay experiment fewl-best TruthfulQA_817_original.csv \\
+    trustassay papers experiment fewl-best TruthfulQA_817_original.csv \\
         --reference davinci=python:benchmarks.stand_ins:davinci
 
 No reference answers were published with CHALE. Here five references answer its questions with

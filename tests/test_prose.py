@@ -21,7 +21,7 @@ from trustassay.metrics.judge.replies import read_reply
 from trustassay.metrics.judge.rubric import SHIPPED, read_rubric
 from trustassay.prose import LONGEST, numbered
 from trustassay.verdicts import verdict_in
-from trustassay.workflows.dataset.claims import ClaimError, parsed_claims
+from trustassay_papers.dataset import ClaimError, parsed_claims
 
 RUBRICS = {name: read_rubric(name) for name in SHIPPED}
 READERS: Mapping[str, Callable[[str], str | None]] = {

@@ -129,6 +129,11 @@ def test_arrows_point_one_way(module: str, path: Path) -> None:
     assert not strange, f"{module} imports {sorted(strange)}"
 
 
+def test_the_package_of_papers_is_never_imported() -> None:
+    for module, path in modules():
+        assert "trustassay_papers" not in path.read_text(encoding="utf-8"), module
+
+
 def test_the_list_holds_the_rooms_that_there_are() -> None:
     assert rooms() == set(ALLOWED)
     assert "runs" in {room(name) for name in imports(PACKAGE / "cli" / "score.py")}

@@ -1,15 +1,12 @@
 """The command line as a user meets it: arguments in; status, output and messages out."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tests.workflows.experiments.material import Experiment
-from trustassay.cli.main import app, main
+from trustassay.cli.main import main
 
 
 class Said(NamedTuple):
@@ -42,17 +39,3 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         return Said(status, out, err)
 
     return call
-
-
-@pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Experiment:
-    """The command in this process, in a folder whose modules are imported anew."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    for module in ("scripted", "quick"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-
-    def run(*arguments: str | Path) -> Result:
-        return CliRunner().invoke(app, ["experiment", *map(str, arguments)])
-
-    return run

@@ -167,14 +167,14 @@ def commands(model: str) -> list[list[str]]:
         cite uncited.jsonl --by entailment --out a.jsonl
         cite uncited.jsonl --by embedding --out b.jsonl
         cite uncited.jsonl --by bm25 --out c.jsonl
-        dataset gold.jsonl --corpus texts --out d.jsonl
+        papers dataset gold.jsonl --corpus texts --out d.jsonl
         watch resampled.jsonl --threshold 1 --once --out seven
         attack Hello --model {model} --steps 1 --candidates 1 --perturbations 1 --out eight
         generate questions.jsonl --model {model} --out e.jsonl
         annotate answers.jsonl --rater anna --export sheet.csv
         compare e.jsonl resampled.jsonl --judge {model} --run nine
-        select icl several.jsonl --metric {METRIC} --similarity novel --all --run ten --out f.jsonl
-        select sft ten --out chosen
+        papers select icl several.jsonl --metric {METRIC} --similarity novel --all --run ten --out f
+        papers select sft ten --out chosen
     """
     return [line.split() for line in lines.strip().splitlines()]
 

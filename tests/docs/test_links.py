@@ -15,7 +15,13 @@ import yaml
 from tests.docs.pages import DOCS, ROOT
 
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")]
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        ROOT / "papers/README.md",
+        *DOCS.rglob("*.md"),
+    ]
 )
 FROM_OUTSIDE = {"contributing.md", "changelog.md"}
 """Pages that docs/_site/pages.py adds to the site."""

@@ -38,7 +38,7 @@ PARSED_ONLY = {
     r"profile=paper": "needs NLTK's data",
     r"hf:": "loads torch; the tests of backends do",
     r"^trustassay (annotate|serve|watch)\b(?!.*--(export|import))": "waits for others",
-    r"^trustassay (experiment|dataset mixedqa)\b": "reads published files that are not here",
+    r"^trustassay papers (experiment|dataset mixedqa)\b": "reads published files that are not here",
     r"^trustassay gate runs/new": "tests/cli/test_gate.py has such runs",
     r"Prompt .*Reply|models\.html|shard|--engine|^trustassay merge": "reads other files",
     r"^trustassay calibrate\b|--calibrator": "reads labelled runs, as tests/cli/test_calibrate.py",

@@ -54,7 +54,7 @@ def import_training() -> None:
         for name in ("torch", "transformers", "datasets", "peft", "trl"):
             import_module(name)
     except ImportError as error:
-        words = "fine-tuning takes it: pip install 'trustassay[tune]'"
+        words = "fine-tuning takes it: pip install 'trustassay[papers]'"
         raise BackendError(f"{error.name or error} is missing, and {words}") from error
 
 

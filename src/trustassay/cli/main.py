@@ -16,12 +16,9 @@ from trustassay.cli import (
     cite,
     compare,
     completion,
-    dataset,
     demo,
     distractors,
     entailers,
-    experiment,
-    experiment_learning,
     gate,
     generate,
     isotropy,
@@ -34,13 +31,12 @@ from trustassay.cli import (
     rescore,
     rubric,
     score,
-    select,
     serve,
     shard,
     study,
-    tune,
     watch,
 )
+from trustassay.cli.commands import Commands
 from trustassay.cli.internal import internal_error
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable
@@ -50,6 +46,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="trustassay",
+    cls=Commands,
     help="Measure how far an answer written by a language model can be trusted.",
     no_args_is_help=True,
     add_completion=False,
@@ -60,7 +57,6 @@ app = typer.Typer(
 app.command("score")(score.score)
 app.command("plan")(score.plan)
 app.command("generate")(generate.generate)
-app.add_typer(dataset.app, name="dataset")
 app.command("cite")(cite.cite)
 app.command("distractors")(distractors.distractors)
 app.command("rescore")(rescore.rescore)
@@ -76,11 +72,6 @@ app.command("label")(label.label)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(rubric.app, name="rubric")
 app.command("rank")(rank.rank)
-app.add_typer(select.app, name="select")
-app.command("tune")(tune.tune)
-experiment.app.command("fewl-icl")(experiment_learning.fewl_icl)
-experiment.app.command("fewl-sft")(experiment_learning.fewl_sft)
-app.add_typer(experiment.app, name="experiment")
 app.command("isotropy")(isotropy.isotropy)
 app.command("attack")(attack.attack)
 app.command("watch")(watch.watch)
@@ -93,10 +84,9 @@ app.command("completion")(completion.completion)
 
 ANSWERING_AT_ONCE = {"annotate", "serve", "mcp", "models", "entailers", "completion"}
 """Commands whose lines are their result, so that there is nothing to leave out."""
-for group in (app, dataset.app, select.app, experiment.app):
-    for one in group.registered_commands:
-        if one.name not in ANSWERING_AT_ONCE and one.callback:
-            one.callback = quietable(one.callback)
+for one in app.registered_commands:
+    if one.name not in ANSWERING_AT_ONCE and one.callback:
+        one.callback = quietable(one.callback)
 
 
 def _version(wanted: bool) -> None:

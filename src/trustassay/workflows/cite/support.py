@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from trustassay.capabilities import Models, Passage
 from trustassay.retrieval.bm25 import Bm25
 from trustassay.sample import Document
-from trustassay.workflows.dataset.supports import premise
 
-__all__ = ["SUPPORTS", "THRESHOLDS", "Scores", "Support"]
+__all__ = ["SUPPORTS", "THRESHOLDS", "Scores", "Support", "premise"]
 
 Scores = NDArray[np.float64]
 Support = Callable[[Sequence[Document], Sequence[str], Models], Awaitable[Scores]]
@@ -21,6 +20,11 @@ Support = Callable[[Sequence[Document], Sequence[str], Models], Awaitable[Scores
 
 THRESHOLDS = {"entailment": 0.5, "embedding": 0.5, "bm25": 0.0}
 """A document is cited if its score is at least this, and above 0."""
+
+
+def premise(document: Document) -> str:
+    """Return a passage as entailment reads it, in the default profile of the grounding metric."""
+    return f"Title: {document.title}\n{document.text}" if document.title else document.text
 
 
 async def by_entailment(

@@ -26,8 +26,8 @@ from trustassay.errors import BackendError
 from trustassay.metrics import Grounding
 from trustassay.progress import tell
 from trustassay.retrieval.retriever import bm25_retriever
-from trustassay.workflows.dataset import BuildOptions, build
 from trustassay.workflows.generate import GenerateOptions, generate
+from trustassay_papers.dataset import BuildOptions, build
 
 __all__ = ["TrustScoreEvaluator"]
 

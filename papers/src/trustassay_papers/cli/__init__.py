@@ -1,0 +1,33 @@
+"""``trustassay papers``: the command line finds it by the entry point ``trustassay.commands``."""
+
+from __future__ import annotations
+
+import typer
+
+from trustassay.cli.options import quietable
+from trustassay_papers.cli import dataset, experiment, select, tune
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Repeat what papers did: experiments, data sets, and choosing data to learn from.
+
+    \b
+    trustassay papers dataset questions.jsonl --corpus texts/ --out data.jsonl
+    trustassay papers experiment fewl-pairs chale.json \\
+        --reference openai:gpt-4o-mini
+    """
+
+
+app.add_typer(experiment.app, name="experiment")
+app.add_typer(dataset.app, name="dataset")
+app.add_typer(select.app, name="select")
+app.command("tune")(tune.tune)
+for one in (app, dataset.app, select.app, experiment.app):
+    for command in one.registered_commands:
+        if command.callback:
+            command.callback = quietable(command.callback)

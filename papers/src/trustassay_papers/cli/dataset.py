@@ -1,0 +1,296 @@
+"""``trustassay papers dataset``: data sets of grounded questions, and MixedQA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional, cast
+
+import typer
+from typer.core import TyperGroup
+
+from trustassay.backends import DEFAULT_ENTAILER
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.plan import show_plan
+from trustassay.cli.streams import one_line, say
+from trustassay.cli.tables import show_table
+from trustassay.errors import UsageError
+
+if TYPE_CHECKING:
+    from trustassay_papers.mixedqa import Mixed
+
+
+def _files(what: str) -> Any:
+    return typer.Option(help=what, metavar="[SPLIT=]PATH", show_default=False)
+
+
+def mixedqa(  # noqa: PLR0913 - one argument an option
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder of the set, of what was dropped, of the report and of all calls.",
+            show_default=False,
+        ),
+    ],
+    nq: Annotated[
+        list[str], _files("Natural Questions (open). SPLIT is test or dev, else the name tells it.")
+    ] = [],  # noqa: B006 - typer copies it
+    webq: Annotated[list[str], _files("WebQuestions.")] = [],  # noqa: B006
+    triviaqa: Annotated[list[str], _files("TriviaQA.")] = [],  # noqa: B006
+    hotpotqa: Annotated[list[str], _files("HotpotQA.")] = [],  # noqa: B006
+    popqa: Annotated[list[str], _files("PopQA.")] = [],  # noqa: B006
+    model: Annotated[
+        list[str],
+        typer.Option(
+            help="A model that answers, a URI as of generate. More than once for several.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    answers: Annotated[
+        list[str],
+        typer.Option(
+            help="A file of answers that a model gave already, as INPUT of score. More than once "
+            "for several.",
+            metavar="NAME=FILE",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    per_source: Annotated[int, typer.Option(help="Questions kept of each set.", min=1)] = 200,
+    prompt: common.PromptFile = None,
+    examples: common.Examples = None,
+    temperature: common.Temperature = 0.0,
+    max_tokens: common.MaxTokens = 300,
+    seed: common.Seed = 0,
+    skip_bad: common.SkipBad = False,
+    cache: common.Cache = "",
+    prices: common.PricesFile = None,
+    budget: common.BudgetText = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be asked at least; ask nothing.")
+    ] = False,
+) -> None:
+    """Draw a set as MixedQA of TrustScore: open questions that all models answered.
+
+    Test splits come before dev splits. A stopped command goes on where it was. Layouts and filters:
+    docs/mixedqa.md.
+
+    \b
+    trustassay papers dataset mixedqa --nq NQ-open.dev.jsonl --popqa popQA.tsv \\
+        --out mixed \\
+        --model openai:gpt-4o-mini --model hf:MODEL --dry-run
+    trustassay papers dataset mixedqa --hotpotqa hotpot_dev_distractor_v1.json \\
+        --out mixed \\
+        --answers flan=flan.jsonl --answers llama=llama.jsonl --per-source 50
+    """
+    with errors_for_people():
+        from trustassay.data.question_sets import QuestionFile
+        from trustassay_papers import mixedqa as mixing
+
+        given = {"nq": nq, "webq": webq, "triviaqa": triviaqa, "hotpotqa": hotpotqa, "popqa": popqa}
+        files = [QuestionFile.of(name, path) for name, paths in given.items() for path in paths]
+        answered = [_named(option) for option in answers]
+        options = mixing.MixOptions(
+            per_source,
+            seed,
+            common.answering("closed-book", prompt, examples, temperature, max_tokens),
+            skip_bad,
+            progress=True,
+            calls=common.call_options(cache, prices, budget),
+        )
+        if dry_run:
+            plan, beyond = mixing.plan_mix(files, model, out, answered, options)
+            show_plan(plan, as_json=False)
+            say(f"each dropped question brings another one, of {beyond:,}")
+            return
+        found = mixing.mix(files, model, out, answered, options)
+        common.show_endpoints(found.endpoints)
+        if found.unfinished:
+            _show_unfinished(found.unfinished)
+            raise typer.Exit(1)
+        _show(found, out)
+        if found.short:
+            say(
+                f"fewer than {per_source:,} questions that all models answered: "
+                f"{', '.join(found.short)}"
+            )
+            raise typer.Exit(1)
+
+
+def _named(option: str) -> tuple[str, Path]:
+    name, separator, path = option.partition("=")
+    if not (separator and name and path):
+        raise UsageError(f"--answers: expected NAME=FILE, got {option!r}")
+    return name, Path(path)
+
+
+def _show_unfinished(failed: Mapping[str, str]) -> None:
+    for name, error in list(failed.items())[: common.FAILURES_SHOWN]:
+        say(one_line(f"  {name}: {error}"))
+    if (more := len(failed) - common.FAILURES_SHOWN) > 0:
+        say(f"  ... and {more:,} more")
+    say(f"failed: {len(failed):,} calls, so nothing was written; the same command goes on")
+
+
+def _show(found: Mixed, out: Path) -> None:
+    sources = found.report["sources"]
+    filters = sorted({name for one in sources.values() for name in one["dropped"]})
+    rows = [
+        (
+            source,
+            f"{one['questions']:,}",
+            *(f"{one['dropped'].get(name, 0):,}" for name in filters),
+            f"{one['asked']:,}",
+            f"{one['kept']:,}",
+        )
+        for source, one in sources.items()
+    ]
+    show_table(("source", "questions", *filters, "asked", "kept"), rows, ())
+    rows = []
+    for name in found.report["models"]:
+        of = [one["replies_dropped"][name] for one in sources.values()]
+        counts = {reason: sum(one[reason] for one in of) for reason in of[0]}
+        rows.append((name, *(f"{count:,}" for count in counts.values())))
+    show_table(("replies dropped", *counts), rows, (), wide=True)
+    say(f"{found.samples:,} samples in {out / 'samples.jsonl'}")
+
+
+UNNAMED = "trust-eval"
+"""The command that is meant where none is named."""
+
+
+class _Group(TyperGroup):
+    """Takes what begins with no command of its own for :data:`UNNAMED`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = [UNNAMED, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=_Group, no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Build a data set: trust-eval (where no command is named), or mixedqa.
+
+    \b
+    trustassay papers dataset questions.jsonl --corpus texts/ --out data.jsonl
+    trustassay papers dataset mixedqa --nq NQ-open.dev.jsonl \\
+        --model openai:gpt-4o-mini --out mixed
+    """
+
+
+@app.command(UNNAMED)
+def trust_eval(  # noqa: PLR0913 - one argument an option
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="QUESTIONS",
+            help="Questions with gold answers or claims: .jsonl, .json, .csv, .tsv, .parquet, or "
+            "a folder saved by datasets.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="The data set to write, JSON Lines.", show_default=False)
+    ],
+    corpus: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="The source of the documents: a folder of texts, .jsonl, .csv, .tsv, .parquet, "
+            "or an index.",
+            show_default=False,
+        ),
+    ] = None,
+    retriever: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="In place of --corpus: bm25:PATH or bm25:PATH?index=FOLDER.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ] = None,
+    words: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(
+            help="Cut documents into passages of N words. Default: 100 for plain text; "
+            "records are not cut.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    claims: Annotated[
+        str,
+        typer.Option(
+            help="Gold claims: given (those in the records, else the gold answers), sentences (of "
+            "the gold answers), or model (asked of --model)."
+        ),
+    ] = "given",
+    entailer: common.Entailer = DEFAULT_ENTAILER,
+    model: common.Model = None,
+    candidates: Annotated[
+        int, typer.Option(help="Passages to retrieve for each question.", min=1)
+    ] = 100,
+    documents: Annotated[int, typer.Option(help="Documents to keep of these.", min=1)] = 5,
+    threshold: Annotated[
+        float,
+        typer.Option(help="Entailment probability from which a passage counts as supporting."),
+    ] = 0.5,
+    limit: common.Limit = None,
+    seed: common.Seed = 0,
+    field: common.Fields = [],  # noqa: B006
+    skip_bad: common.SkipBad = False,
+    cache: common.Cache = "",
+    prices: common.PricesFile = None,
+    budget: common.BudgetText = None,
+) -> None:
+    """Build a grounded data set from questions, gold answers and a corpus.
+
+    Run a stopped command again to continue. Score answers to the result with --metric grounding.
+
+    \b
+    trustassay papers dataset questions.jsonl --corpus texts/ --out data.jsonl
+    trustassay papers dataset eli5.jsonl --corpus wiki.tsv --claims sentences \\
+        --entailer embedded \\
+        --out data.jsonl
+    trustassay papers dataset questions.csv \\
+        --retriever "bm25:wiki.tsv?index=wiki.bm25" --out data.jsonl
+    """
+    with errors_for_people():
+        from trustassay.retrieval.retriever import bm25_retriever, bm25_retriever_of
+        from trustassay_papers import dataset as datasets
+
+        if (corpus is None) == (retriever is None):
+            raise UsageError("give either --corpus or --retriever")
+        options = datasets.BuildOptions(
+            claims=cast("datasets.Claims", claims),
+            candidates=candidates,
+            documents=documents,
+            threshold=threshold,
+            seed=seed,
+            fields=common.pairs(field, "--field"),
+            limit=limit,
+            skip_bad=skip_bad,
+            progress=True,
+            calls=common.call_options(cache, prices, budget),
+        )
+        if corpus is not None:
+            found = bm25_retriever(corpus, words=words, progress=True)
+        else:
+            found = bm25_retriever_of(retriever or "", words=words, progress=True)
+        built = datasets.build(source, out, found, entailer, model, options)
+        if built.resumed:
+            say(f"{built.resumed:,} questions were already done")
+        common.show_endpoints(built.endpoints)
+        common.end_if_stopped(built.stopped)
+        say(
+            f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
+            f"from {documents} documents"
+        )
+        common.end_if_failed(built.failed)
+
+
+app.command("mixedqa")(mixedqa)

@@ -1,0 +1,376 @@
+"""``trustassay papers experiment``: the experiments of papers, each a command of the group."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import with_options
+from trustassay.errors import UsageError
+from trustassay_papers.cli.experimenting import References, Running, Source
+
+if TYPE_CHECKING:
+    from trustassay_papers.experiments.answers import Records
+    from trustassay_papers.experiments.learning import Asked
+    from trustassay_papers.experiments.measuring import Setup
+    from trustassay_papers.experiments.results import Result
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Repeat an experiment of a paper on your data and with your models.
+
+    What is asked is asked once and stored; the same command goes on after an interruption.
+
+    \b
+    trustassay papers experiment fewl-pairs chale.json --reference openai:gpt-4o-mini \\
+        --answers 5 \\
+        --generator openai:gpt-4o-mini
+    """
+
+
+@app.command("fewl-pairs")
+@with_options
+def fewl_pairs(
+    source: Source,
+    *,
+    references: References,
+    running: Running,
+) -> None:
+    """Hold right answers against wrong ones: the paper's Tables 1, 2, 8, 10, 11, 12 in one.
+
+    \b
+    trustassay papers experiment fewl-pairs chale.json --reference openai:gpt-4o-mini \\
+        --answers 5
+    trustassay papers experiment fewl-pairs qa_data.json --reference openai:gpt-4o-mini \\
+        --generator openai:gpt-4o-mini --similarity cosine --similarity novel
+    """
+    with errors_for_people():
+        from trustassay_papers.experiments.fewl import pairs
+
+        running.of_fewl("fewl-pairs", pairs, source, references)
+
+
+@app.command("fewl-best")
+@with_options
+def fewl_best(
+    source: Source,
+    *,
+    references: References,
+    running: Running,
+) -> None:
+    """Count the questions whose best answer scores highest of all: the paper's Tables 3 and 9.
+
+    \b
+    trustassay papers experiment fewl-best TruthfulQA.csv \\
+        --reference openai:gpt-4o-mini --answers 5
+    """
+    with errors_for_people():
+        from trustassay_papers.experiments.fewl import best
+
+        running.of_fewl("fewl-best", best, source, references)
+
+
+@app.command("fewl-rank")
+@with_options
+def fewl_rank(
+    source: Source,
+    *,
+    references: References,
+    running: Running,
+) -> None:
+    """Rank models by mean score, against true accuracy where there are labels: Table 4.
+
+    Models are told apart by the field `model`.
+
+    \b
+    trustassay papers experiment fewl-rank answers.jsonl --reference openai:gpt-4o-mini
+    """
+    with errors_for_people():
+        from trustassay_papers.experiments.rankings import rank
+
+        running.of_fewl("fewl-rank", rank, source, references)
+
+
+@app.command("fewl-samples")
+@with_options
+def fewl_samples(
+    source: Source,
+    *,
+    references: References,
+    running: Running,
+) -> None:
+    """Order two models' answers to each question, against TruthfulQA's metric: Table 5.
+
+    Answers have `model`, `answers` and `incorrect_answers`.
+
+    \b
+    trustassay papers experiment fewl-samples answers.jsonl --reference openai:gpt-4o
+    """
+    with errors_for_people():
+        from trustassay_papers.experiments.rankings import samples
+
+        running.of_fewl("fewl-samples", samples, source, references)
+
+
+@app.command("fewl-experts")
+@with_options
+def fewl_experts(
+    source: Source,
+    *,
+    agrees: Annotated[
+        float,
+        typer.Option(help="Similarity from which a reference says the same as another answer."),
+    ] = 0.8,
+    references: References,
+    running: Running,
+) -> None:
+    """Tell how many of the pairs each reference tells apart, and how weights are spread.
+
+    Figures 3 and 4 and appendix C.5; by the first --similarity. The input may hold
+    `reference_ratings`, {name: number}, of each question.
+
+    \b
+    trustassay papers experiment fewl-experts TruthfulQA.csv --reference openai:gpt-4o \\
+        --reference openai:gpt-4o-mini --generator openai:gpt-4o-mini
+    """
+    with errors_for_people():
+        from trustassay_papers.experiments.experts import experts
+
+        running.of_fewl("fewl-experts", experts, source, references, agrees=agrees)
+
+
+@app.command("fewl-neighbours")
+@with_options
+def fewl_neighbours(
+    source: Source,
+    *,
+    judge: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="A model that judges whether a neighbour's answer is right of the question. "
+            "Without one, answers count that the input itself calls right or wrong, word for word.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ] = None,
+    rubric: Annotated[
+        str, typer.Option(help="How the judge judges: a rubric's name or file, of two levels.")
+    ] = "verdict",
+    of: Annotated[
+        str, typer.Option(help="Whose answers to the neighbours: best (the input's) or references.")
+    ] = "best",
+    references: References,
+    running: Running,
+) -> None:
+    """Judge answers to neighbouring questions as answers to the question itself: Figure 2.
+
+    \b
+    trustassay papers experiment fewl-neighbours TruthfulQA.csv --judge openai:gpt-4o
+    """
+    with errors_for_people():
+        from trustassay_papers.experiments.neighbours import neighbours
+
+        own = {"judge": judge, "rubric": rubric, "of": of}
+        running.of_fewl("fewl-neighbours", neighbours, source, references, **own)
+
+
+@app.command("five-choice")
+@with_options
+def five_choice(
+    source: Source,
+    *,
+    model: Annotated[
+        list[str],
+        typer.Option(
+            help="A model that answers, a URI as for score. May be given more than once.",
+            metavar="[NAME=]URI",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    outputs: Annotated[
+        list[str],
+        typer.Option(
+            help="Results that haltt4llm published for a model. May be given more than once.",
+            metavar="NAME=FILE",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    reference: Annotated[
+        list[str],
+        typer.Option(
+            help="A model whose answers become the references in answers.jsonl; without one each "
+            "model has the others.",
+            metavar="[NAME=]URI",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Show the choices in a random order.")
+    ] = False,
+    running: Running,
+) -> None:
+    """Put questions with choices to models and grade them: the true accuracies of Table 4.
+
+    Graded by ours, which reads any reply, and by haltt4llm's rules. answers.jsonl, beside the
+    table, is an input of fewl-rank.
+
+    \b
+    trustassay papers experiment five-choice truthfulqa_trivia_questions.json \\
+        --model openai:gpt-4o-mini --shuffle
+    """
+    with errors_for_people():
+        from trustassay.event_loop import run_anywhere
+        from trustassay_papers.experiments import choices as asking
+
+        asked = asking.Asked(model, _files(outputs), reference, shuffle, running.options())
+        settings = {"model": model, "outputs": outputs, "reference": reference, "shuffle": shuffle}
+        folder = running.folder("five-choice", source, settings)
+        work, read = asking.five_choice, running.read()
+        result = run_anywhere(lambda: work(source, folder, asked, read))
+        running.show(result, read, folder)
+
+
+def _files(outputs: Sequence[str]) -> dict[str, Path]:
+    """Return files by the name of their model.
+
+    Raises:
+        ValueError: one is not NAME=FILE, or two have the same name.
+    """
+    files: dict[str, Path] = {}
+    for one in outputs:
+        name, _, path = one.partition("=")
+        if not (name and path):
+            raise UsageError(f"--outputs {one}: expected NAME=FILE")
+        if name in files:
+            raise UsageError(f"--outputs: two files are called {name!r}; give each its own name")
+        files[name] = Path(path)
+    return files
+
+
+JudgeUri = Annotated[
+    str,
+    typer.Option(
+        help="The judge of the win rates, a URI as for score.", metavar="URI", show_default=False
+    ),
+]
+
+
+@app.command("fewl-icl")
+@with_options
+def fewl_icl(  # noqa: PLR0913 - one argument an option
+    source: Source,
+    *,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="The model that answers, a URI as for score.", metavar="URI", show_default=False
+        ),
+    ],
+    judge: JudgeUri,
+    questions: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(help="The questions to ask. Default: those of the input.", show_default=False),
+    ] = None,
+    examples: Annotated[int, typer.Option(help="Examples in a prompt.", min=1)] = 5,
+    max_tokens: common.MaxTokens = 300,
+    references: References,
+    running: Running,
+) -> None:
+    """Hold answers after examples that FEWL chooses against answers without: Table 6.
+
+    \b
+    trustassay papers experiment fewl-icl chale.json --reference openai:gpt-4o-mini \\
+        --answers 5 \\
+        --model openai:gpt-4o-mini --judge openai:gpt-4o
+    """
+    with errors_for_people():
+        from trustassay.answering import Answering
+        from trustassay_papers.experiments import learning
+
+        asked = learning.Asked(model, judge, Answering(max_tokens=max_tokens), examples, questions)
+        settings = {"model": model, "judge": judge, "questions": str(questions)}
+        settings |= {"examples": str(examples), "max_tokens": str(max_tokens)}
+        _carry_out("fewl-icl", learning.icl, asked, settings, source, references, running)
+
+
+@app.command("fewl-sft")
+@with_options
+def fewl_sft(  # noqa: PLR0913
+    source: Source,
+    *,
+    model: Annotated[
+        str,
+        typer.Option(help="The model that is tuned: hf:ID, or a folder.", show_default=False),
+    ],
+    judge: JudgeUri,
+    full: Annotated[
+        bool, typer.Option("--full", help="Train all weights in place of LoRA adapters.")
+    ] = False,
+    epochs: Annotated[float, typer.Option(help="Passes over the data.")] = 10.0,
+    steps: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(
+            help="Steps of the optimizer, in place of --epochs.", min=1, show_default=False
+        ),
+    ] = None,
+    batch: Annotated[int, typer.Option(help="Conversations of a step.", min=1)] = 8,
+    learning_rate: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(help="Default: 2e-4, with --full 2e-5.", show_default=False),
+    ] = None,
+    test_share: Annotated[float, typer.Option(help="Share of the questions to test with.")] = 0.2,
+    max_tokens: common.MaxTokens = 300,
+    references: References,
+    running: Running,
+) -> None:
+    """Hold a model tuned on answers that FEWL chooses against the model as it was: Table 7.
+
+    Needs trustassay[papers].
+
+    \b
+    trustassay papers experiment fewl-sft TruthfulQA.csv \\
+        --reference openai:gpt-4o-mini --answers 5 \\
+        --model hf:facebook/opt-1.3b --judge openai:gpt-4o
+    """
+    with errors_for_people():
+        from trustassay.answering import Answering
+        from trustassay_papers.experiments import learning
+        from trustassay_papers.tune import TuneOptions
+
+        tuning = TuneOptions(
+            full, epochs, steps, batch, learning_rate, seed=running.seed, progress=True
+        )
+        asked = learning.Asked(
+            model,
+            judge,
+            Answering(max_tokens=max_tokens),
+            tuning=tuning,
+            test_share=test_share,
+        )
+        settings = {"model": model, "judge": judge, "max_tokens": str(max_tokens)}
+        settings |= {"tuning": str(tuning), "test_share": str(test_share)}
+        _carry_out("fewl-sft", learning.sft, asked, settings, source, references, running)
+
+
+def _carry_out(
+    name: str,
+    work: Callable[[Path, Path, Setup, Records, Asked], Result],
+    asked: Asked,
+    settings: dict[str, str],
+    source: Path,
+    references: References,
+    running: Running,
+) -> None:
+    folder = running.folder(name, source, dataclasses.asdict(references) | settings)
+    read = running.read()
+    result = work(source, folder, references.setup(running.options()), read, asked)
+    running.show(result, read, folder)

@@ -1,0 +1,205 @@
+"""What all commands of ``trustassay papers experiment`` share: options, folder, and the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from trustassay.runs.options import RunOptions
+    from trustassay_papers.experiments.measuring import Setup
+import dataclasses
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trustassay.cli import common
+from trustassay.cli.options import Records, Spending
+from trustassay.cli.streams import one_line, print_json, say
+from trustassay.cli.tables import show_table
+
+if TYPE_CHECKING:
+    from trustassay.runs.options import RunOptions
+    from trustassay_papers.experiments.answers import Records as ReadRecords
+    from trustassay_papers.experiments.results import Result
+
+
+@dataclass(frozen=True)
+class References:
+    """Who is asked, and by what answers are compared."""
+
+    reference: Annotated[
+        list[str],
+        typer.Option(
+            help="A model whose answers are compared, a URI as for score --model. May be given "
+            "more than once. Without one the input has `references`.",
+            metavar="[NAME=]URI",
+            show_default=False,
+        ),
+    ] = field(default_factory=list)
+    answers: Annotated[
+        int, typer.Option(help="Different answers that each reference is asked for.", min=1)
+    ] = 1
+    generator: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="A model that writes wrong and corrected answers, where the input has none.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ] = None
+    pairs: Annotated[
+        int, typer.Option(help="Wrong and corrected answers that count for a question.", min=1)
+    ] = 25
+    embedder: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="The embedding model by which neighbours are found: embedded (the default), "
+            "openai:MODEL[@BASE_URL], hf:ID-or-path.",
+            metavar="URI",
+            show_default=False,
+        ),
+    ] = None
+    similarity: Annotated[
+        list[str],
+        typer.Option(
+            help="A similarity, as of score; each gives a block of rows. May be given more than "
+            "once.",
+            metavar="URI",
+        ),
+    ] = field(default_factory=lambda: ["cosine"])
+    neighbours: Annotated[int, typer.Option(help="Questions behind a penalty.", min=1)] = 10
+    max_similarity: Annotated[
+        float, typer.Option(help="Cosine from which questions are too alike to be neighbours.")
+    ] = 0.8
+    weight_temperature: Annotated[
+        float, typer.Option(help="Divides the expertise before its exponential is taken.")
+    ] = 1.0
+    single: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="The reference that counts where one alone does. Default: the first one.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None
+
+    def setup(self, options: RunOptions) -> Setup:
+        """Return them as an experiment uses them; raises ValueError for what cannot be."""
+        from trustassay.metrics.fewl import Fewl
+        from trustassay_papers.experiments.measuring import Setup
+
+        return Setup(
+            references=self.reference,
+            generator=self.generator,
+            embedder=self.embedder,
+            similarities=tuple(dict.fromkeys(self.similarity)),
+            metric=Fewl(
+                temperature=self.weight_temperature,
+                neighbours=self.neighbours,
+                max_similarity=self.max_similarity,
+                pairs=self.pairs,
+                answers=self.answers,
+            ),
+            single=self.single,
+            options=options,
+        )
+
+
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="INPUT",
+        help="Answers or questions, as of score; CHALE, TruthfulQA, HaluEval and haltt4llm as "
+        "published.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Running:
+    """How an experiment is carried out, and where its table goes."""
+
+    records: Records
+    spending: Spending
+    out: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="The folder of the experiment: its table, and the runs behind it.",
+            show_default=False,
+        ),
+    ] = None
+    seed: common.Seed = 0
+    as_json: common.Json = False
+
+    def of_fewl(
+        self,
+        name: str,
+        experiment: Callable[..., Coroutine[Any, Any, Result]],
+        source: Path,
+        references: References,
+        **others: Any,
+    ) -> None:
+        """Carry out an experiment on FEWL, and show its table.
+
+        ``others`` are its own arguments, which give it a default folder of its own, too.
+        """
+        from trustassay.event_loop import run_anywhere
+
+        folder = self.folder(name, source, dataclasses.asdict(references) | others)
+        setup, read = references.setup(self.options()), self.read()
+        result = run_anywhere(lambda: experiment(source, folder, setup, read, **others))
+        self.show(result, read, folder)
+
+    def options(self) -> RunOptions:
+        """Return them as a run's options."""
+        from trustassay.runs.options import run_options
+
+        skip = self.records.skip_bad
+        return run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending.keywords())
+
+    def read(self) -> ReadRecords:
+        """Return which part of the input is read."""
+        from trustassay_papers.experiments.answers import Records as ReadRecords
+
+        return ReadRecords(**self.records.read())
+
+    def folder(self, name: str, source: Path, settings: Mapping[str, Any]) -> Path:
+        """Return the experiment's folder, by default one of its name and settings.
+
+        Raises:
+            RunFolderError: the folder holds the table of another experiment.
+        """
+        from trustassay.errors import RunFolderError
+        from trustassay.runs.folder import RunFolder
+        from trustassay.runs.naming import default_folder
+
+        if self.out is not None:
+            found = (RunFolder(self.out).read_json("experiment") or {}).get("experiment", name)
+            if found != name:
+                words = f"holds the experiment {found}, not {name}; choose another --out"
+                raise RunFolderError(f"{self.out}: {words}")
+            return self.out
+        own = {**dataclasses.asdict(self.records), "seed": self.seed, **settings}
+        found = default_folder(source, experiment=name, **own)
+        return found.with_name(f"{name}-{found.name}")
+
+    def show(self, result: Result, read: ReadRecords, folder: Path) -> None:
+        """Print a result, write it into its folder; exit with status 1 if samples are left out."""
+        result = result.with_skipped(len(read.skipped))
+        result.write(folder)
+        headings, rows = result.texts()
+        say(one_line(result.title))
+        show_table(headings, rows, (), wide=True)
+        for note in result.notes:
+            say(one_line(note))
+        say(f"table:  {folder / 'experiment.md'}")
+        if result.drawings:
+            say(f"page:   {folder / 'experiment.html'}")
+        if self.as_json:
+            print_json(result.to_dict())
+        if result.left_out:
+            raise typer.Exit(1)

@@ -1,0 +1,268 @@
+"""``trustassay papers select``: examples for prompts, and targets for tuning, chosen by a score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import Backends, Records, with_options
+from trustassay.cli.scored import scored_run
+from trustassay.cli.streams import one_line, print_json, say
+from trustassay.errors import UsageError
+
+if TYPE_CHECKING:
+    from trustassay_papers.select import Answers
+
+app = typer.Typer(no_args_is_help=True)
+
+Scored = Annotated[
+    Path,
+    typer.Argument(
+        metavar="INPUT",
+        help="A run's folder, or several answers to each question, which are scored first.",
+        show_default=False,
+    ),
+]
+MetricName = Annotated[
+    Optional[str],  # noqa: UP045 - typer reads it
+    typer.Option(
+        help="The metric, where the run has several; for answers what to score them with, as for "
+        "score. Default: fewl:form=agreement.",
+        metavar="NAME[:OPTION=VALUE,...]",
+        show_default=False,
+    ),
+]
+By = Annotated[
+    str,
+    typer.Option(
+        help="What to choose by: score, label, single[:REFERENCE] (likeness to one reference "
+        "alone), or a part of the metric (no_penalty).",
+        metavar="WAY",
+    ),
+]
+RunFolder = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--run", help="The folder of the run that scores answers.", show_default=False),
+]
+
+
+@app.callback()
+def group() -> None:
+    """Choose data by a score that needs no gold answers: icl, or sft.
+
+    \b
+    trustassay papers select icl runs/models --out prompts.jsonl
+    trustassay papers select sft runs/models --out chosen
+    """
+
+
+@app.command("icl")
+@with_options
+def icl(  # noqa: PLR0913 - one argument an option
+    source: Scored,
+    *,
+    out: Annotated[
+        Path, typer.Option(help="The prompts to write, JSON Lines.", show_default=False)
+    ],
+    questions: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="The questions to write prompts for. Default: those of the input.",
+            show_default=False,
+        ),
+    ] = None,
+    metric: MetricName = None,
+    by: By = "score",
+    baseline: Annotated[
+        str,
+        typer.Option(
+            help="Only questions for which this chooses another answer become examples; as --by.",
+            metavar="WAY",
+        ),
+    ] = "single",
+    keep_all: Annotated[
+        bool, typer.Option("--all", help="Keep all questions as examples.")
+    ] = False,
+    examples: Annotated[int, typer.Option(help="Examples in a prompt.", min=1)] = 5,
+    prompt: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="Your own template in place of the one that ships; filled with question, "
+            "examples and sample.",
+            show_default=False,
+        ),
+    ] = None,
+    backends: Backends,
+    run: RunFolder = None,
+    seed: common.Seed = 0,
+    records: Records,
+    cache: common.Cache = "",
+    as_json: common.Json = False,
+) -> None:
+    """Write prompts with the nearest examples of chosen answers, for trustassay generate.
+
+    A question is never among its own examples.
+
+    \b
+    trustassay papers select icl runs/models --out prompts.jsonl
+    trustassay papers select icl answers.jsonl --questions asked.jsonl \\
+        --out prompts.jsonl
+    """
+    with errors_for_people():
+        from trustassay.backends import DEFAULT_EMBEDDER
+        from trustassay.report.text import amount
+        from trustassay_papers import select as selecting
+
+        named = _for_scoring(source, metric, backends, records, run)
+        folder, name, failed = scored_run(source, metric, named, records.read(), out=run, seed=seed)
+        options = selecting.IclOptions(
+            by,
+            None if keep_all else baseline,
+            name,
+            examples,
+            prompt,
+            common.pairs(records.field, "--field"),
+            progress=True,
+            calls=common.call_options(cache),
+        )
+        embedder = backends.embedder or DEFAULT_EMBEDDER
+        found = selecting.select_icl(folder, out, embedder, questions, options)
+        _show(found.answers)
+        kept = f"{found.examples:,} of {len(found.answers.questions):,} questions are examples"
+        why = "" if keep_all else f": {by} chooses another answer than {_named(found, baseline)}"
+        say(one_line(kept + why))
+        if found.ties:
+            say(f"{found.ties:,} of them have several answers of the best value; the first counts")
+        if found.repeated:
+            say(f"{amount(found.repeated, 'repeated question')} left out")
+        if found.short:
+            say(f"{amount(found.short, 'prompt')} with fewer than {examples} examples")
+        say(f"{found.prompts:,} prompts in {out}")
+        if as_json:
+            counts = ("prompts", "examples", "ties", "short", "repeated")
+            print_json({n: getattr(found, n) for n in counts} | _counts(found.answers))
+        if failed:
+            raise typer.Exit(1)
+
+
+@app.command("sft")
+@with_options
+def sft(  # noqa: PLR0913
+    source: Scored,
+    *,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="The folder for train.jsonl, test.jsonl and test_questions.jsonl.",
+            show_default=False,
+        ),
+    ],
+    metric: MetricName = None,
+    by: By = "score",
+    test_share: Annotated[
+        float, typer.Option(help="Share of the questions to test with, 0 to below 1.")
+    ] = 0.2,
+    backends: Backends,
+    run: RunFolder = None,
+    seed: common.Seed = 0,
+    records: Records,
+    as_json: common.Json = False,
+) -> None:
+    """Write the best answer of each question as training data, in the chat format.
+
+    The files suit trustassay papers tune, TRL and the OpenAI API; test_questions.jsonl suits
+    trustassay generate.
+
+    \b
+    trustassay papers select sft runs/models --out chosen
+    trustassay papers select sft answers.jsonl --test-share 0.1 --seed 7 --out chosen
+    """
+    with errors_for_people():
+        from trustassay_papers import select as selecting
+
+        if out.exists() and not out.is_dir():
+            raise UsageError(f"{out}: is a file; expected a folder to write into")
+        named = _for_scoring(source, metric, backends, records, run)
+        folder, name, failed = scored_run(source, metric, named, records.read(), out=run, seed=seed)
+        found = selecting.select_sft(
+            folder, out, by=by, metric=name, test_share=test_share, seed=seed
+        )
+        _show(found.answers)
+        if found.ties:
+            words = "questions have several answers of the best value; the first counts"
+            say(f"{found.ties:,} {words}")
+        say(f"{found.train:,} questions to train on and {found.test:,} to test with in {out}")
+        if as_json:
+            counts = ("train", "test", "ties")
+            print_json({n: getattr(found, n) for n in counts} | _counts(found.answers))
+        if failed:
+            raise typer.Exit(1)
+
+
+def _for_scoring(
+    source: Path, metric: str | None, backends: Backends, records: Records, run: Path | None
+) -> dict[str, Any]:
+    """Return the backends for scoring: none for a run; the embedder only if the metric has one.
+
+    Raises:
+        ValueError: a run is scored already, and an option of scoring is given.
+        InputError: no question of a file has two answers; nothing is asked then.
+        UnknownNameError: no such metric.
+    """
+    from trustassay.cli.scored import METRIC
+    from trustassay.registry import metric_from_text
+    from trustassay_papers.select import refuse_single_answers
+
+    named = backends.named()
+    is_run = (source / "run.json").exists()
+    if is_run or not any(
+        need.capability == "embed" for need in metric_from_text(metric or METRIC).needs()
+    ):
+        named.pop("embedder", None)
+    if not is_run:
+        refuse_single_answers(source, common.pairs(records.field, "--field"), records.limit)
+        return named
+    others = {"limit": records.limit, "skip-bad": records.skip_bad or None, "run": run}
+    given = [*named, *(name for name, value in others.items() if value is not None)]
+    if given:
+        raise UsageError(f"{source}: is scored already; --{given[0]} has no effect")
+    return named
+
+
+def _named(found: Any, baseline: str) -> str:
+    reference = found.answers.reference
+    return f"{baseline} ({reference})" if baseline == "single" else baseline
+
+
+def _counts(answers: Answers) -> dict[str, Any]:
+    return {
+        "questions": len(answers.questions),
+        "reference": answers.reference,
+        "left_out": {
+            "blank": answers.blank,
+            "without": dict(answers.without),
+            "fewer_than_two": answers.alone,
+        },
+    }
+
+
+def _show(answers: Answers) -> None:
+    """Say which answers were chosen between, and what was left out."""
+    n = sum(len(question.candidates) for question in answers.questions)
+    say(
+        one_line(
+            f"{answers.metric.title}: {n:,} answers to {len(answers.questions):,} questions to "
+            "choose between"
+        )
+    )
+    for way, count in answers.without.items():
+        if count:
+            say(one_line(f"left out: {count:,} answers without {way}"))
+    if answers.blank:
+        say(f"left out: {answers.blank:,} blank answers")
+    if answers.alone:
+        say(f"left out: {answers.alone:,} questions with fewer than two answers")

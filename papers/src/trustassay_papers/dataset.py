@@ -1,0 +1,307 @@
+"""From questions with gold answers to a data set that the grounding metric scores.
+
+For each question: retrieve, take its gold claims (given, sentences of the gold answer, or asked of
+a model), label by entailment which passage supports which, keep the documents that cover them
+(Song et al. 2025, data construction).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from trustassay.backends import resolve
+from trustassay.calls.backends import Backends
+from trustassay.calls.limits import Endpoint
+from trustassay.capabilities import Models, Retriever
+from trustassay.errors import UnknownNameError, UnparsedError, UsageError, did_you_mean
+from trustassay.event_loop import run_anywhere
+from trustassay.metric import Inventory
+from trustassay.metrics.grounding.correctness import mentions
+from trustassay.metrics.grounding.options import Rules
+from trustassay.metrics.grounding.sentences import splitter as sentence_splitter
+from trustassay.metrics.grounding.sentences import statements
+from trustassay.prompts import Prompt
+from trustassay.prose import numbered
+from trustassay.runs.intake import Source
+from trustassay.sample import Document, Problem, Sample
+from trustassay.workflows.cite.support import premise
+from trustassay.workflows.each import FileOptions, FileWork, write_each
+
+Ask = Callable[[str], Awaitable[str]]
+"""Sends a prompt to a chat model and returns its reply; raises :class:`BackendError`."""
+CLAIMS_ASKED = 3
+"""Claims that a model is asked for from one gold answer, as in Song et al. 2025."""
+
+
+class ClaimError(UnparsedError):
+    """A model's reply holds no claims; the message shows the reply."""
+
+
+def sentence_claims(sample: Sample) -> tuple[str, ...]:
+    """Return the sentences of the gold answers, without citations and numbering, each once."""
+    split = sentence_splitter("sentencex")
+    found = (
+        statement.hypothesis
+        for aliases in sample.answers
+        for statement in statements(aliases[0], split, trailing=True, lines=True)
+    )
+    return tuple(dict.fromkeys(" ".join(text.split()) for text in found))
+
+
+async def asked_claims(sample: Sample, ask: Ask) -> tuple[str, ...]:
+    """Return the claims that a model finds in the gold answers.
+
+    Raises:
+        ClaimError: a reply holds none.
+        BackendError: the model did not answer.
+    """
+    prompts = [
+        claims_prompt().filled(question=sample.question, answer=a[0], count=CLAIMS_ASKED)
+        for a in sample.answers
+    ]
+    replies = await asyncio.gather(*map(ask, prompts))
+    found = [claim for reply in replies for claim in parsed_claims(reply)]
+    return tuple(dict.fromkeys(found))
+
+
+def parsed_claims(reply: str) -> tuple[str, ...]:
+    """Read lines numbered from 1: ``1. ...``, ``2) ...``, ``Claim 3: ...``; others are talk.
+
+    Raises:
+        ClaimError: there is no such line.
+    """
+    lines = (line["text"].strip() for line in numbered(reply.replace("**", "")))
+    claims = tuple(dict.fromkeys(filter(None, lines)))
+    if not claims:
+        shown = " ".join(reply.split())
+        raise ClaimError(f"the model's reply has no numbered claims: {shown[:80]!r}")
+    return claims
+
+
+@cache
+def claims_prompt() -> Prompt:
+    """Return the prompt by which a model is asked for claims."""
+    with as_file(files("trustassay_papers") / "prompts" / "claims.jinja") as path:
+        return Prompt.read(path)
+
+
+_RULES = Rules()
+
+
+async def labelled(
+    sample: Sample, documents: Sequence[Document], models: Models, threshold: float
+) -> list[tuple[int, ...]]:
+    """Return for each document its flags, one for each claim, or else for each gold answer.
+
+    A claim, or an answer that is a whole sentence, is supported by a passage that entails it. For
+    a short answer an alias must be in the passage, and the passage must entail the question
+    followed by that alias (Song et al. 2025, data construction). Premises are written as the
+    grounding metric writes them.
+
+    Raises:
+        BackendError: the entailer failed.
+    """
+    golds: Sequence[Sequence[str]] = [(claim,) for claim in sample.claims] or sample.answers
+    whole = bool(sample.claims) or _whole_sentences(sample)
+    pairs = {
+        (d, g): (premise(document), hypothesis)
+        for d, document in enumerate(documents)
+        for g, gold in enumerate(golds)
+        if (hypothesis := _hypothesis(sample.question, premise(document), gold, whole=whole))
+    }
+    replies = await asyncio.gather(*(models.entail(*pair) for pair in pairs.values()))
+    entailed = {place for place, reply in zip(pairs, replies, strict=True) if reply[0] >= threshold}
+    return [
+        tuple(int((d, g) in entailed) for g in range(len(golds))) for d in range(len(documents))
+    ]
+
+
+def _hypothesis(question: str, passage: str, gold: Sequence[str], *, whole: bool) -> str | None:
+    if whole:
+        return gold[0]
+    alias = mentions(passage, gold, _RULES)
+    return None if alias is None else f"{question} {alias}"
+
+
+def _whole_sentences(sample: Sample) -> bool:
+    """Whether the gold answers mostly are sentences, by the rule that the grounding metric uses."""
+    inventory = Inventory()
+    inventory.add(sample)
+    return bool(inventory.sentence_answers)
+
+
+def chosen(supports: Sequence[Sequence[int]], k: int) -> list[int]:
+    """Return the indices of the ``k`` documents to keep (Song et al. 2025, data construction).
+
+    ``supports[d][g]`` says whether document ``d`` supports gold answer ``g``; documents are in
+    the order of retrieval. The ``k`` that support most gold answers are taken, earlier ones first
+    where equal. Then each in turn gives way to the remaining document by which the number of gold
+    answers that some kept document supports grows most, if it grows at all. Fewer than ``k``
+    documents are all kept; without any flag set the first ``k`` stay in their order.
+    """
+    order = sorted(range(len(supports)), key=lambda d: -sum(supports[d]))
+    kept, rest = order[:k], order[k:]
+    golds = [frozenset(g for g, flag in enumerate(flags) if flag) for flags in supports]
+    for place in range(len(kept)):
+        others = frozenset().union(*(golds[d] for i, d in enumerate(kept) if i != place))
+        covered = len(others | golds[kept[place]])
+        best = max(rest, key=lambda d: len(others | golds[d]), default=None)
+        if best is not None and len(others | golds[best]) > covered:
+            rest[rest.index(best)], kept[place] = kept[place], best
+    return kept
+
+
+Claims = Literal["given", "sentences", "model"]
+
+
+@dataclass(frozen=True)
+class BuildOptions(FileOptions):
+    """How a data set is built.
+
+    claims: ``given`` takes a question's claims, or else its gold answers; ``sentences`` splits the
+        gold answers; ``model`` asks a chat model what they claim.
+    candidates: passages retrieved for a question. documents: how many of them are kept.
+    threshold: probability of entailment from which a passage supports.
+    seed: goes to the chat model. The others: as in
+        :class:`~trustassay.workflows.each.FileOptions`.
+    """
+
+    claims: Claims = "given"
+    candidates: int = 100
+    documents: int = 5
+    threshold: float = 0.5
+    seed: int | None = None
+    concurrency: int = field(default=16, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.claims not in get_args(Claims):
+            raise UnknownNameError(did_you_mean("kind of claims", self.claims, get_args(Claims)))
+        if not 1 <= self.documents <= self.candidates:
+            raise UsageError("documents: expected 1 or more, and not more than candidates")
+        if not 0 < self.threshold < 1:
+            raise UsageError("threshold: expected a probability between 0 and 1")
+
+    def settings(self) -> dict[str, Any]:
+        """Return what decides the results, as JSON values."""
+        names = ("claims", "candidates", "documents", "threshold")
+        settings = {name: getattr(self, name) for name in names}
+        if self.claims == "model":
+            settings |= {"seed": self.seed, "prompt": claims_prompt().name}
+        return settings
+
+
+@dataclass(slots=True)
+class Built:
+    """What was written: questions, how many of them can be answered, and why some are missing.
+
+    ``stopped`` says why the model replies no more; the work is unfinished then, and can be resumed.
+    """
+
+    written: int = 0
+    answerable: int = 0
+    resumed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+
+
+def build(
+    source: Source,
+    out: str | os.PathLike[str],
+    retriever: Retriever,
+    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
+    model: resolve.ChatChoice | None = None,
+    options: BuildOptions | None = None,
+) -> Built:
+    """Build a data set and write it to ``out`` in canonical JSON Lines, whole or not at all.
+
+    Every question needs gold ``answers`` or ``claims``. It gets ``documents`` whose ``supports``
+    are parallel to its claims, or else to its answers, and ``answerable``: whether any document
+    supports any of them. Its own documents are replaced. The same call continues an interrupted
+    one, and gives the same bytes.
+
+    Raises:
+        BadInputError, InputError: the input has faults; nothing was started.
+        UnfinishedError: other work on ``out`` is unfinished.
+        BackendError, UnknownNameError: no such entailer or model.
+        ValueError: claims are to be asked of a model, and there is none.
+    """
+    options = options or BuildOptions()
+    if (options.claims == "model") != (model is not None):
+        raise UsageError("claims=model needs a model, and other claims take none")
+    return run_anywhere(lambda: _build(source, Path(out), retriever, entailer, model, options))
+
+
+async def _build(
+    source: Source,
+    out: Path,
+    retriever: Retriever,
+    entailer: resolve.EntailerChoice,
+    model: resolve.ChatChoice | None,
+    options: BuildOptions,
+) -> Built:
+    backends = Backends.of(
+        entail=await asyncio.to_thread(resolve.entailer, entailer),
+        search=retriever,
+        chat=None if model is None else {"model": await asyncio.to_thread(resolve.chat, model)},
+    )
+
+    async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
+        built = await _grounded(sample, models, options)
+        return built.to_dict(), {"answerable": int(built.metadata["answerable"])}
+
+    check = partial(_problems, options.claims)
+    building = FileWork("building", check, options.settings(), lambda _: work)
+    done = await write_each(source, out, backends, options, building)
+    return Built(
+        0 if done.stopped else done.written,
+        0 if done.stopped else done.counts["answerable"],
+        done.resumed,
+        done.failed,
+        done.stopped,
+        done.endpoints,
+    )
+
+
+async def _grounded(sample: Sample, models: Models, options: BuildOptions) -> Sample:
+    """Return the question with the documents that cover its gold claims.
+
+    Raises:
+        BackendError: passages were not found, or not judged; or the model named no claims.
+    """
+
+    async def ask(prompt: str) -> str:
+        name = claims_prompt().name
+        reply = await models.chat(prompt, seed=options.seed, prompt=name)
+        if reply.finish == "length":
+            raise ClaimError("the model's reply was cut before its claims were complete")
+        return reply.text
+
+    passages = await models.search(sample.question, options.candidates)
+    if options.claims == "sentences":
+        sample = replace(sample, claims=sentence_claims(sample))
+    elif options.claims == "model":
+        sample = replace(sample, claims=await asked_claims(sample, ask))
+    documents = [Document(p.id, p.text, p.title) for p in passages]
+    flags = await labelled(sample, documents, models, options.threshold)
+    kept = chosen(flags, options.documents)
+    return replace(
+        sample,
+        documents=tuple(replace(documents[d], supports=flags[d]) for d in kept),
+        metadata={**sample.metadata, "answerable": any(any(flags[d]) for d in kept)},
+    )
+
+
+def _problems(claims: Claims, sample: Sample) -> list[Problem]:
+    """Return what a question lacks: its gold."""
+    if sample.answers or (sample.claims and claims == "given"):
+        return []
+    expected = "gold answers" if claims != "given" else "gold answers, or claims"
+    return [Problem("answers", f"is missing (expected {expected})")]

@@ -1,0 +1,312 @@
+"""How far wrong and corrected answers tell references apart, and the weights that come of it.
+
+Wei et al. 2024, Figures 3 and 4 and appendix C.5: for each question and reference the number of the
+25 wrong answers that it agrees with, that of the corrected ones, and its share of the weight;
+beside what people, or right answers, say of the reference's own answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.data.reading import InputError
+from trustassay.metric import Assessment, Context, Metric, Need
+from trustassay.metrics.fewl import maths
+from trustassay.metrics.fewl.references import answers_of
+from trustassay.runs.folder import RunFolder
+from trustassay.sample import Problem, Sample
+from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, bounded_interval, unit_mean
+from trustassay.statistics.ranking import truth_of
+from trustassay.together import all_of
+from trustassay_papers.experiments.answers import Records, read_records
+from trustassay_papers.experiments.measuring import FAULTY, Setup, execute_run, load_models
+from trustassay_papers.experiments.results import Cell, Drawings, Result, Row, bars, boxes
+
+Floats = NDArray[np.float64]
+RATINGS = "reference_ratings"
+"""Field of the input: what people say of each reference's answer, ``{name: number}``."""
+COLUMNS = ("told apart", "agrees with wrong", "agrees with corrected", "expertise", "weight",
+           "weight > 0.9", "weight < 0.1", "heaviest", "rating")  # fmt: skip
+BINS = 20
+
+
+@dataclass(frozen=True)
+class Experts(Metric):
+    """Holds each reference's answer against every wrong and corrected answer of its question.
+
+    The score is the share of pairs that the references tell apart: whose corrected answer is
+    nearer than its wrong one.
+
+    Args:
+        agrees: similarity from which a reference says the same as a wrong or corrected answer.
+        pairs, answers: as of ``fewl``.
+    """
+
+    name: ClassVar[str] = "experts"
+    title: ClassVar[str] = "What references know"
+    reads_response: ClassVar[bool] = False
+
+    agrees: float = 0.8
+    pairs: int = 25
+    answers: int = 1
+
+    @property
+    def fills(self) -> tuple[str, ...]:
+        """As ``fewl``."""
+        return ("references", "wrong_answers", "corrected_answers")
+
+    @property
+    def filling(self) -> Mapping[str, int]:
+        """As ``fewl``."""
+        return {"references": self.answers, "wrong_answers": self.pairs}
+
+    def needs(self) -> Sequence[Need]:
+        """A similarity, and whom stages ask."""
+        return [
+            Need("compare"),
+            Need("chat", "references", many=True, optional=True),
+            Need("chat", "generator", optional=True),
+        ]
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """A question needs references and pairs: in the file, or asked."""
+        asked = {
+            "references": "answers by model name, or --reference models to ask",
+            "wrong_answers": "answers, or --generator",
+            "corrected_answers": "answers, or --generator",
+        }
+        return [
+            Problem(name, f"is missing (expected {words})")
+            for name, words in asked.items()
+            if not getattr(sample, name)
+        ]
+
+    async def assess(self, context: Context) -> Assessment:
+        """Compare; a row of the evidence for each reference that answered."""
+        sample = context.sample
+        known = [one for one in answers_of(sample.references, drop=False) if not one.silent]
+        rows = await all_of(self._row(sample, one.shown, one.text, context) for one in known)
+        if not rows:
+            return Assessment(sample.id, self.name, None, reason="no reference answered")
+        told = [row["told_apart"] / row["pairs"] for row in rows if row["pairs"]]
+        score = sum(told) / len(told) if told else None
+        return Assessment(sample.id, self.name, score, evidence=rows)
+
+    async def _row(
+        self, sample: Sample, name: str, text: str, context: Context
+    ) -> Mapping[str, Any]:
+        wrong, corrected = (
+            texts[: self.pairs] for texts in (sample.wrong_answers, sample.corrected_answers)
+        )
+        gold = [alias for aliases in sample.answers for alias in aliases]
+        sides = (wrong, corrected, gold, sample.incorrect_answers)
+        to_wrong, to_corrected, to_gold, to_false = await all_of(
+            all_of(context.models.compare(text, other, sample.question) for other in side)
+            for side in sides
+        )
+        row = {
+            "reference": name,
+            "answer": text,
+            "pairs": min(len(wrong), len(corrected)),
+            "told_apart": sum(b > a for a, b in zip(to_wrong, to_corrected, strict=False)),
+            "agrees_with_wrong": sum(one >= self.agrees for one in to_wrong),
+            "agrees_with_corrected": sum(one >= self.agrees for one in to_corrected),
+            "expertise": maths.expertise(to_corrected, to_wrong),
+        }
+        ratings = sample.metadata.get(RATINGS)
+        rating = ratings.get(name) if isinstance(ratings, Mapping) else None
+        if isinstance(rating, int | float) and not isinstance(rating, bool):
+            row["rating"] = float(rating)
+        elif to_gold and to_false:
+            row["nearer_to_right"] = float(truth_of(to_gold, to_false) > 0)
+        return row
+
+
+async def experts(
+    source: Path, out: Path, setup: Setup, records: Records, agrees: float = 0.8
+) -> Result:
+    """Tell how many pairs each reference tells apart, and how its weight is spread.
+
+    Raises:
+        BadInputError: questions lack references or pairs, and nobody is asked for them.
+        InputError: no question could be compared.
+    """
+    questions: dict[str, Sample] = {}
+    for one in read_records(source, records):
+        questions.setdefault(one.question.strip(), replace(one, response=None, model=None))
+    references, generator = await load_models(setup.references, setup.generator)
+    metric = Experts(agrees, setup.metric.pairs, setup.metric.answers)
+    similarity = setup.similarities[0]
+    named = {"references": references, "generator": generator, "similarity": similarity}
+    folder = RunFolder(out / "compared")
+    samples = list(questions.values())
+    with records.placing(samples):
+        found = await execute_run(samples, metric, named, folder, setup.options)
+    left_out = {one.id: FAULTY for one in questions.values() if one.id not in found}
+    left_out |= {k: one.error or one.reason for k, one in found.items() if one.score is None}
+    rows = [one.evidence for one in found.values() if one.score is not None]
+    if not rows:
+        raise InputError(
+            f"no question could be compared; the first: {next(iter(left_out.values()))}"
+        )
+    tables = _tables(rows, setup.metric.temperature)
+    notes = _notes(len(rows), tables, setup, agrees)
+    if left_out:
+        first = next(iter(left_out.values()))
+        notes.append(f"{len(left_out):,} questions are left out; the first: {first}")
+    return Result(
+        "fewl-experts",
+        "Which pairs of wrong and corrected answers references tell apart, and their weights",
+        COLUMNS,
+        [_row(name, table) for name, table in tables.items()],
+        notes,
+        left_out,
+        {"similarity": similarity, "agrees": agrees, "temperature": setup.metric.temperature,
+         "pairs": setup.metric.pairs, "answers": setup.metric.answers},
+        _drawings(tables),
+    )  # fmt: skip
+
+
+def _tables(
+    rows: Sequence[Sequence[Mapping[str, Any]]], temperature: float
+) -> dict[str, dict[str, list[float]]]:
+    """Return for each reference its numbers, question by question."""
+    tables: dict[str, dict[str, list[float]]] = {}
+    for question in rows:
+        weights = maths.softmax_weights([row["expertise"] for row in question], temperature)
+        for row, weight in zip(question, weights.tolist(), strict=True):
+            table = tables.setdefault(row["reference"], {})
+            numbers = {key: value for key, value in row.items() if isinstance(value, int | float)}
+            heaviest = float(weight == weights.max())
+            for key, value in (numbers | {"weight": weight, "heaviest": heaviest}).items():
+                table.setdefault(key, []).append(float(value))
+    return tables
+
+
+def _row(name: str, table: Mapping[str, Sequence[float]]) -> Row:
+    weights = np.array(table["weight"])
+    pairs = float(np.mean(table["pairs"]))
+    cells = [
+        _spread(table["told_apart"], f" of {pairs:g}"),
+        _spread(table["agrees_with_wrong"]),
+        _spread(table["agrees_with_corrected"]),
+        _spread(table["expertise"]),
+        _spread(table["weight"]),
+        _percent(weights > 0.9),
+        _percent(weights < 0.1),
+        _percent(np.array(table["heaviest"]) > 0),
+        _rating(table),
+    ]
+    return Row(name, cells, {"reference": name, "n": len(weights)})
+
+
+def _spread(values: Sequence[float], of: str = "") -> Cell:
+    """Return the mean and the quartiles."""
+    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
+    mean = float(np.mean(values))
+    text = f"{mean:.2f}{of} ({low:.3g}, {middle:.3g}, {high:.3g})"
+    return Cell(text, {"mean": mean, "quartiles": [low, middle, high]})
+
+
+def _percent(which: NDArray[np.bool_]) -> Cell:
+    share = 100 * float(which.mean())
+    return Cell(f"{share:.1f} %", {"value": share, "count": int(which.sum())})
+
+
+def _rating(table: Mapping[str, Sequence[float]]) -> Cell:
+    """Return the mean of people's ratings, else how often it is nearer to a right answer."""
+    key = _judged_by(table)
+    if key is None:
+        return Cell("–", {"by": None})
+    values = np.array(table[key])
+    mean, n = float(values.mean()), len(values)
+    bounds = (0.0, 1.0) if key == "nearer_to_right" else None
+    fewest = FEWEST if bounds and np.isin(values, bounds).all() else FEWEST_FOR_MEANS
+    interval = bounded_interval(unit_mean(values), bounds) if n >= fewest else None
+    within = f" ({interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
+    return Cell(f"{mean:.2f}{within}", {"by": key, "mean": mean, "interval": interval, "n": n})
+
+
+def _judged_by(table: Mapping[str, Sequence[float]]) -> str | None:
+    return next((key for key in ("rating", "nearer_to_right") if table.get(key)), None)
+
+
+def _notes(
+    n: int, tables: Mapping[str, Mapping[str, Sequence[float]]], setup: Setup, agrees: float
+) -> list[str]:
+    def order(key: str, sign: int = 1) -> str:
+        means = {name: sign * float(np.mean(table[key])) for name, table in tables.items()}
+        return " > ".join(sorted(means, key=means.__getitem__, reverse=True))
+
+    notes = [
+        f"{n:,} questions; similarity {setup.similarities[0]}. Means, in brackets quartiles.",
+        "A pair is told apart where the corrected answer is nearer than the wrong one; a reference "
+        f"agrees from a similarity of {agrees:g}.",
+        f"By expertise: {order('expertise')}.",
+        f"By wrong answers that they do not agree with: {order('agrees_with_wrong', -1)}.",
+    ]
+    kinds = {_judged_by(table) for table in tables.values()}
+    if len(kinds) == 1 and (key := kinds.pop()) is not None:
+        words = (
+            "people's ratings" if key == "rating" else "answers nearer to a right than a wrong one"
+        )
+        notes.append(f"By {words}: {order(key)}.")
+    else:
+        notes.append(
+            f"No ratings of all references: expected `{RATINGS}`, or `answers` and "
+            "`incorrect_answers`."
+        )
+    most, t = len(tables), setup.metric.temperature
+    limit = math.exp(2 / t) / (math.exp(2 / t) + most - 1) if t > 0.01 else 1.0
+    if most > 1:
+        notes.append(
+            f"Of {most} references none can weigh more than {limit:.3f} at a temperature of "
+            f"{t:g}, if similarities lie from 0 to 1."
+        )
+    return notes
+
+
+def _drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Drawings]:
+    """Draw the counts as boxes and the weights as bars (Figure 4, appendix C.5), and ratings."""
+    most = max(1.0, *(max(table["pairs"]) for table in tables.values()))
+    found = [
+        Drawings(
+            title,
+            "Line: least to largest; box: quartiles; mark: median, over questions.",
+            [boxes(name, table[key], most) for name, table in tables.items()],
+            ("0", f"{most:g}"),
+        )
+        for title, key in (
+            ("Pairs told apart", "told_apart"),
+            ("Wrong answers that the reference agrees with", "agrees_with_wrong"),
+            ("Corrected answers that the reference agrees with", "agrees_with_corrected"),
+        )
+    ]
+    edges = np.linspace(0, 1, BINS + 1)
+    labels = [f"{low:.2f} to {high:.2f}" for low, high in pairwise(edges)]
+    rows = []
+    for name, table in tables.items():
+        counts, _ = np.histogram(table["weight"], bins=edges)
+        mean = f"mean {np.mean(table['weight']):.2f}"
+        rows.append(bars(name, counts.tolist(), labels, mean))
+    found.append(Drawings("Weights", "Questions by the weight of the reference.", rows, ("0", "1")))
+    key = _judged_by(next(iter(tables.values())))
+    if key is not None and all(table.get(key) for table in tables.values()):
+        values = sorted({one for table in tables.values() for one in table[key]})
+        rows = []
+        for name, table in tables.items():
+            own = [table[key].count(one) for one in values]
+            shown = f"mean {np.mean(table[key]):.2f}"
+            rows.append(bars(name, own, [f"{one:g}" for one in values], shown))
+        ends = (f"{values[0]:g}", f"{values[-1]:g}")
+        title = "Ratings" if key == "rating" else "Nearer to a right answer (1) or not (0)"
+        found.append(Drawings(title, "Questions by rating.", rows, ends))
+    return found

@@ -1,0 +1,281 @@
+"""Prompts with examples of chosen answers, and training data: what a choice is written as."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import numpy as np
+
+from trustassay.answering import OWN_PROMPT
+from trustassay.backends import resolve
+from trustassay.calls.backends import Backends
+from trustassay.calls.keys import check_keys, shared_file
+from trustassay.calls.models import SampleModels
+from trustassay.calls.opening import CallOptions, open_calls
+from trustassay.capabilities import Models
+from trustassay.errors import UsageError
+from trustassay.event_loop import run_anywhere
+from trustassay.files import whole
+from trustassay.progress import Progress
+from trustassay.prompts import Prompt
+from trustassay.runs.folder import RunFolder, encoded_sample
+from trustassay.runs.intake import take_in
+from trustassay.runs.stages import unanswered
+from trustassay.sample import Sample, question_key
+from trustassay_papers.select.answers import (
+    EXAMPLES,
+    SCORE,
+    SINGLE,
+    TEST_SHARE,
+    Answers,
+    Example,
+    Vectors,
+    chat_record,
+    choose_examples,
+    choose_targets,
+    icl_prompt,
+    nearest_examples,
+    read_answers,
+    shipped_prompt,
+    split,
+    tied,
+)
+
+AT_ONCE = 1024
+"""Questions that are embedded together."""
+
+
+@dataclass(frozen=True)
+class IclOptions:
+    """How examples are chosen.
+
+    by, baseline: ways of choosing, as of :mod:`~trustassay_papers.select.answers`; ``baseline``
+        is ``None`` to keep every question as an example. metric: whose scores, of several.
+    examples: in each prompt. prompt: a template in place of the one that ships.
+    fields: names of the fields of the file of questions.
+    """
+
+    by: str = SCORE
+    baseline: str | None = SINGLE
+    metric: str | None = None
+    examples: int = EXAMPLES
+    prompt: Path | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    progress: bool = False
+    calls: CallOptions = field(default_factory=CallOptions)
+
+    def __post_init__(self) -> None:
+        if self.examples < 1:
+            raise UsageError(f"examples: expected 1 or more, got {self.examples}")
+
+
+@dataclass(slots=True)
+class Prompts:
+    """What was written: prompts, and how many examples they were chosen from.
+
+    ties: of the examples, those with another answer of the same value. short: prompts with fewer
+    examples than wanted. repeated: questions that were asked more than once.
+    """
+
+    answers: Answers
+    prompts: int = 0
+    examples: int = 0
+    ties: int = 0
+    short: int = 0
+    repeated: int = 0
+
+
+def select_icl(
+    run: Path,
+    out: str | os.PathLike[str],
+    embedder: resolve.EmbedderChoice = resolve.DEFAULT_EMBEDDER,
+    questions: Path | None = None,
+    options: IclOptions | None = None,
+) -> Prompts:
+    """Write a prompt for each question, with the nearest examples of a finished run.
+
+    The questions are those of ``questions``, else of the run. A line of ``out`` is a sample
+    without a response, with ``own_prompt``, which ``generate`` sends as it stands, and
+    ``examples``.
+
+    Raises:
+        RunFolderError, UnknownNameError, ValueError: as :func:`read_answers`; or no question is
+            left as an example.
+        BadInputError, InputError: the file of questions has faults.
+        PromptError, OSError: the template cannot be read or filled.
+    """
+    return run_anywhere(
+        lambda: _select(run, Path(out), embedder, questions, options or IclOptions())
+    )
+
+
+async def _select(
+    run: Path,
+    out: Path,
+    embedder: resolve.EmbedderChoice,
+    questions: Path | None,
+    options: IclOptions,
+) -> Prompts:
+    if out.is_dir():
+        raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
+    template = shipped_prompt() if options.prompt is None else Prompt.read(options.prompt)
+    ways = [options.by] if options.baseline is None else [options.by, options.baseline]
+    found = Prompts(read_answers(run, list(dict.fromkeys(ways)), metric=options.metric))
+    answers = found.answers
+    examples = choose_examples(answers.questions, options.by, options.baseline)
+    if not examples:
+        raise UsageError(
+            f"{run}: {options.by} and {options.baseline} choose the same answer to all "
+            f"{len(answers.questions):,} questions, so none is an example; --all keeps all"
+        )
+    found.examples = len(examples)
+    kept = {question_key(one.question) for one in examples}
+    found.ties = sum(
+        tied(one, options.by) for one in answers.questions if question_key(one.text) in kept
+    )
+    if questions is None:
+        asked = [question_of(sample) for sample in answers.asked]
+    else:
+        asked, found.repeated = await read_questions(questions, options)
+    texts = [*(sample.question for sample in asked), *(one.question for one in examples)]
+    vectors = await question_vectors(texts, embedder, options)
+    near = nearest_examples(
+        [sample.question for sample in asked],
+        vectors[: len(asked)],
+        examples,
+        vectors[len(asked) :],
+        options.examples,
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with whole(out) as file:
+        for sample, shown in zip(asked, near, strict=True):
+            found.short += len(shown) < options.examples
+            file.write(encoded_sample(with_prompt(sample, shown, template)))
+            found.prompts += 1
+    return found
+
+
+def with_prompt(sample: Sample, shown: Sequence[Example], template: Prompt | None = None) -> Sample:
+    """Return a question with the prompt that shows examples; ``generate`` sends it as it is."""
+    own = {
+        "examples": [one.to_dict() for one in shown],
+        OWN_PROMPT: icl_prompt(sample.question, shown, template, sample),
+    }
+    return replace(sample, metadata={**sample.metadata, **own})
+
+
+def question_of(sample: Sample) -> Sample:
+    """Return the question alone, with what is known of it; the rest described one answer."""
+    return replace(sample, response=None, model=None, label=None, resamples=(), metadata={})
+
+
+async def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample], int]:
+    """Return the questions of a file, each once, and how many came again."""
+    with TemporaryDirectory(prefix="trustassay-") as place:
+        folder = RunFolder(Path(place))
+        await take_in(path, folder.samples_path, lambda _: [], fields=options.fields)
+        samples = list(folder.samples())
+    found: dict[str, Sample] = {}
+    for sample in samples:
+        found.setdefault(question_key(sample.question), replace(unanswered(sample), label=None))
+    return list(found.values()), len(samples) - len(found)
+
+
+async def question_vectors(
+    texts: Sequence[str], embedder: resolve.EmbedderChoice, options: IclOptions
+) -> Vectors:
+    """Return the unit vectors of texts, shape (n, d); equal texts are embedded once.
+
+    Raises:
+        BackendError, UnknownNameError: no such embedder, or its key is missing.
+    """
+    backends = Backends.of(embed=await asyncio.to_thread(resolve.embedder, embedder))
+    check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
+    rows = []
+    async with open_calls(backends, options.calls) as gatherers:
+        models = cast(Models, SampleModels(gatherers))
+        remaining = iter(texts)
+        with Progress("embedding", len(texts), shown=options.progress) as progress:
+            while chunk := list(islice(remaining, AT_ONCE)):
+                rows += await asyncio.gather(*(models.embed(text) for text in chunk))
+                progress.step(len(chunk))
+    return np.stack(rows).astype(np.float32)
+
+
+TRAIN, TEST, QUESTIONS = "train.jsonl", "test.jsonl", "test_questions.jsonl"
+
+
+@dataclass(slots=True)
+class Targets:
+    """What was written: questions to train on and to test with.
+
+    ties: of both, those with another answer of the same value.
+    """
+
+    answers: Answers
+    train: int
+    test: int
+    ties: int
+
+
+def select_sft(
+    run: Path,
+    out: Path,
+    *,
+    by: str = SCORE,
+    metric: str | None = None,
+    test_share: float = TEST_SHARE,
+    seed: int = 0,
+) -> Targets:
+    """Write the best answer of each question of a finished run into the folder ``out``.
+
+    ``train.jsonl`` and ``test.jsonl`` are in the chat format; ``test_questions.jsonl`` has the
+    questions of the latter for ``generate``, each to be asked as it was trained on, by itself.
+
+    Args:
+        by: a way of choosing, as of :mod:`~trustassay_papers.select.answers`.
+
+    Raises:
+        RunFolderError, UnknownNameError, ValueError: as :func:`read_answers` and :func:`split`.
+    """
+    answers = read_answers(run, [by], metric=metric)
+    train, test = split(choose_targets(answers.questions, by), test_share, seed)
+    write_targets(out, train, test)
+    ties = sum(tied(question, by) for question in answers.questions)
+    return Targets(answers, len(train), len(test), ties)
+
+
+def write_targets(out: Path, train: Sequence[Example], test: Sequence[Example]) -> None:
+    """Write the three files of :func:`select_sft` into a folder."""
+    out.mkdir(parents=True, exist_ok=True)
+    _write(out / TRAIN, map(chat_record, train))
+    _write(out / TEST, map(chat_record, test))
+    with whole(out / QUESTIONS) as file:
+        file.writelines(map(_question, test))
+
+
+def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    with whole(path) as file:
+        for record in records:
+            file.write((json.dumps(record, ensure_ascii=False) + "\n").encode())
+
+
+def _question(example: Example) -> bytes:
+    """Return the line of a question without the answer and what describes the answer."""
+    sample = replace(
+        example.sample,
+        response=None,
+        model=None,
+        label=None,
+        resamples=(),
+        metadata={OWN_PROMPT: example.question},
+    )
+    return encoded_sample(sample)

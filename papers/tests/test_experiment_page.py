@@ -1,0 +1,44 @@
+"""Drawings of an experiment's page: boxes and bars stand where their numbers say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from trustassay_papers.experiments.results import (
+    Cell,
+    Drawings,
+    Result,
+    Row,
+    bars,
+    boxes,
+)
+
+
+def test_a_box_holds_the_quartiles() -> None:
+    drawn = boxes("one", [0, 5, 10, 15, 20], most=20)
+    assert drawn.number == "median 10.00"
+    places = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn.picture)
+    assert places == [("0.00", "400.00"), ("100.00", "200.00")]  # of a width of 400
+    assert 'd="M200.00 0V100"' in drawn.picture
+    assert "quartiles 5.00, 10.00, 15.00" in drawn.picture
+
+
+def test_equal_values_and_no_counts_are_drawn() -> None:
+    assert 'width="0.50"' in boxes("one", [3, 3], most=5).picture
+    assert "<rect" not in bars("none", [0, 0], ["a", "b"], "").picture
+
+
+def test_names_of_the_input_are_no_markup(tmp_path: Path) -> None:
+    name = "<script>x</script>"
+    result = Result(
+        experiment="fewl-experts",
+        title=name,
+        columns=["one"],
+        rows=[Row(name, [Cell(name, {})])],
+        notes=[name, name],
+        settings={"of": name},
+        drawings=[Drawings("title", "note", [bars(name, [1], [name], name)], (name, "1"))],
+    )
+    result.write(tmp_path)
+    assert "<script>" not in (tmp_path / "experiment.html").read_text(encoding="utf-8")

@@ -1,0 +1,170 @@
+"""A tiny model is tuned for some steps: it learns, can be resumed, loads and generates."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lazily import needed
+from tests.support import ROOT, command, jsonl, lines
+
+from trustassay.backends.local_chat import HuggingFaceChat
+from trustassay.capabilities import ChatRequest
+from trustassay.errors import BackendError, RunFolderError
+
+needed("trl", "needs TRL: pip install 'trustassay[papers]'")
+torch = needed("torch")
+
+from tests.tiny_chat import save_llama, save_t5  # noqa: E402
+from tests.tiny_models import pickled  # noqa: E402
+
+from trustassay_papers.tune import TuneOptions, tune  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+CITIES = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_llama(tmp_path_factory.mktemp("model") / "llama")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    rows = [
+        {
+            "messages": [
+                {"role": "user", "content": f"What is the capital of {land}?"},
+                {"role": "assistant", "content": city},
+            ]
+        }
+        for land, city in CITIES.items()
+    ]
+    return jsonl(tmp_path / "train.jsonl", rows)
+
+
+def test_what_is_learnt_is_said(model: Path, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tuned"
+    options = TuneOptions(full=True, steps=80, batch=4, learning_rate=0.01)
+    found = tune(data, str(model), out, options)
+    assert (found.conversations, found.too_long, found.steps, found.resumed) == (4, 0, 80, 0)
+    assert found.last_loss < 0.1 * found.first_loss
+    losses = lines(out / "loss.jsonl")
+    assert [one["step"] for one in losses] == list(range(1, 81))
+    assert losses[-1]["learning_rate"] < losses[0]["learning_rate"] == 0.01
+    chat = HuggingFaceChat(str(out))
+    requests = [
+        ChatRequest.of(f"What is the capital of {land}?", temperature=0, max_tokens=20)
+        for land in CITIES
+    ]
+    assert [one.text.strip() for one in chat.replies(requests)] == list(CITIES.values())
+    names = {path.name for path in out.iterdir()}
+    assert "model.safetensors" in names and "checkpoints" not in names
+    assert not any(path.suffix in (".bin", ".pt", ".pth") for path in out.rglob("*"))
+
+
+def test_adapters_are_merged_and_a_call_again_trains_nothing(
+    model: Path, data: Path, tmp_path: Path
+) -> None:
+    options = TuneOptions(steps=12, batch=2, learning_rate=0.02)
+    found = tune(data, str(model), tmp_path / "tuned", options)
+    assert found.last_loss < found.first_loss
+    before = (tmp_path / "tuned" / "model.safetensors").stat().st_mtime_ns
+    assert tune(data, f"hf:{model}", tmp_path / "tuned", options) == found
+    assert (tmp_path / "tuned" / "model.safetensors").stat().st_mtime_ns == before
+    old, new = HuggingFaceChat(str(model)), HuggingFaceChat(str(tmp_path / "tuned"))
+    question = "What is the capital of France?"
+    assert old.loglikelihoods(question, [" Paris"]) < new.loglikelihoods(question, [" Paris"])
+    with pytest.raises(RunFolderError, match="steps was 12, now 13"):
+        tune(data, str(model), tmp_path / "tuned", TuneOptions(steps=13, batch=2))
+
+
+def test_killed_it_goes_on_and_ends_with_the_same_weights(
+    model: Path, data: Path, tmp_path: Path
+) -> None:
+    given = ["--steps", "40", "--batch", "2", "--learning-rate", "0.01"]
+    process = subprocess.Popen(
+        command("papers", "tune", data, "--model", model, *given, "--out", tmp_path / "killed"),
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    for _ in range(6000):
+        if (tmp_path / "killed" / "checkpoints" / "checkpoint-8").exists():
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed" / "model.safetensors").exists()
+    options = TuneOptions(steps=40, batch=2, learning_rate=0.01)
+    assert tune(data, str(model), tmp_path / "killed", options).resumed >= 4
+    assert tune(data, str(model), tmp_path / "whole", options).resumed == 0
+    for name in ("loss.jsonl", "model.safetensors"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_from_the_command_line_nothing_is_reported_to_anybody(
+    model: Path, data: Path, tmp_path: Path
+) -> None:
+    """Python code opens no socket, while TRL would tell the hub of the training."""
+    asked = jsonl(tmp_path / "asked.jsonl", [{"question": "q", "own_prompt": "the cat"}])
+    arguments = [
+        ["papers", "tune", data, "--model", model, "--steps", "2", "--out", tmp_path / "tuned"],
+        ["generate", asked, "--model", f"hf:{tmp_path / 'tuned'}", "--out", tmp_path / "a.jsonl"],
+    ]
+    arguments[1] += ["--max-tokens", "20"]
+    written = json.dumps([[str(one) for one in each] for each in arguments])
+    (tmp_path / "commands.json").write_text(written)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.commands", tmp_path / "commands.json"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "CI"},
+        check=False,
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert found == {"status": [0, 0], "network": []}, done.stderr
+    assert lines(tmp_path / "a.jsonl")[0]["response"]
+
+
+def test_what_cannot_be_tuned(model: Path, data: Path, tmp_path: Path) -> None:
+    def refused(name: Path | str, words: str, **options: Any) -> None:
+        with pytest.raises(BackendError, match=words):
+            tune(data, str(name), tmp_path / "out", TuneOptions(**options))
+        assert not list((tmp_path / "out").glob("*"))
+
+    refused(tmp_path / "none", "there is no such folder")
+    refused(save_t5(tmp_path / "t5"), "encoder-decoder")
+    refused(pickled(model, tmp_path / "pickled"), "safetensors")
+    refused(model, "longer than 5 tokens", max_length=5)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    with pytest.raises(RunFolderError, match="is not empty"):
+        tune(data, str(model), tmp_path / "full")
+    for options in ({"steps": 0}, {"epochs": -1.0}, {"learning_rate": float("nan")}, {"seed": -1}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            TuneOptions(**options)
+
+
+def test_without_the_extra_it_says_what_to_install(
+    data: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "trl", None)
+    with pytest.raises(BackendError, match=r"trl is missing.*pip install 'trustassay\[papers\]'"):
+        tune(data, str(model), tmp_path / "out")

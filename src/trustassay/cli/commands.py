@@ -1,0 +1,85 @@
+"""Which commands there are: the project's own, those of other packages, and earlier names."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from trustassay.cli.streams import complain
+
+ENTRY_POINTS = "trustassay.commands"
+"""The group of entry points by which a package adds a command: a :class:`typer.Typer`."""
+PAPERS = "papers"
+RENAMED = {
+    "dataset": "papers dataset",
+    "experiment": "papers experiment",
+    "select": "papers select",
+    "tune": "papers tune",
+}
+"""Earlier names of commands, which still work in this version."""
+
+
+class Commands(TyperGroup):
+    """The project's commands, and those that installed packages add by entry points."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names for ``--help`` and completion."""
+        return [*super().list_commands(ctx), *sorted({PAPERS, *_added()})]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; what other packages add is imported here."""
+        if (own := super().get_command(ctx, cmd_name)) is not None:
+            return own
+        if cmd_name in _added():
+            return _loaded(cmd_name)
+        return _missing_papers() if cmd_name == PAPERS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that arguments name, by an earlier name, too."""
+        if args and (new := RENAMED.get(args[0])):
+            if not ctx.resilient_parsing:  # a shell completes the line
+                complain(
+                    f"trustassay: {args[0]} is now called {new}; the old name will go in the next "
+                    "version"
+                )
+            args = [*new.split(), *args[1:]]
+        return super().resolve_command(ctx, args)
+
+
+@cache
+def _added() -> dict[str, EntryPoint]:
+    return {one.name: one for one in entry_points(group=ENTRY_POINTS)}
+
+
+@cache
+def _loaded(name: str) -> Any:
+    added: typer.Typer = _added()[name].load()
+    added.rich_markup_mode = None  # the help looks like that of the other commands
+    command = typer.main.get_group(added)
+    command.name = name
+    return command
+
+
+@cache
+def _missing_papers() -> Any:
+    """Return a command that says how the experiments of papers are installed."""
+    missing = typer.Typer(rich_markup_mode=None)
+
+    @missing.command(
+        PAPERS,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        add_help_option=False,
+    )
+    def papers() -> None:
+        """Experiments and data sets of papers; not installed: pip install ./papers in a clone."""
+        complain(
+            "trustassay: papers is a package of its own, which is not installed; in a clone of "
+            "trustassay: pip install ./papers"
+        )
+        raise typer.Exit(2)
+
+    return typer.main.get_command(missing)
