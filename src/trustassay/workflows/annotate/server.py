@@ -199,16 +199,12 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
         name = request.url.path.removeprefix("/")
         return Response(asset(name), media_type=ASSETS[name])
 
-    async def nothing(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return PlainTextResponse("", error.status_code)
-
     routes = [Route(f"/{name}", file) for name in ASSETS]
     routes += [Route("/{token}", shown), Route("/{token}/ratings", listed)]
     routes.append(Route("/{token}/tab", tab, methods=["POST"]))
     for name, act in _acts(session).items():
         routes.append(Route(f"/{{token}}/{name}", acts(act), methods=["POST"]))
-    handlers: Any = {HTTPException: nothing, Exception: failed}
+    handlers: Any = {HTTPException: _nothing, Exception: failed}
     found = Starlette(routes=routes, exception_handlers=handlers)
     found.router.redirect_slashes = False
     return _with_headers(found)
@@ -231,6 +227,11 @@ def _acts(session: Session) -> dict[str, Act]:
         await session.reopen(rater)
 
     return {"rate": rate, "skip": skip, "undo": undo, "reopen": reopen}
+
+
+async def _nothing(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return PlainTextResponse("", error.status_code)
 
 
 def _with_headers(application: ASGIApp) -> ASGIApp:

@@ -89,7 +89,8 @@ class RatingsFile:
         ]
         if different:
             raise InputError(
-                f"{self.path}: was made with {'; '.join(different)}; choose another --out, or the options that it was made with"
+                f"{self.path}: was made with {'; '.join(different)}; choose another --out, or the "
+                "options that it was made with"
             )
 
     def _keep_name(self) -> None:
