@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from tests.support import Recorder, jsonl, lines
 
-from trustassay.calls.opening import CallOptions
+from trustassay.calls.client import CallOptions
 from trustassay.capabilities import ChatRequest, Passage, Reply
 from trustassay.errors import BackendError, CallError, UnknownNameError
 from trustassay.metrics.grounding import Grounding
 from trustassay.retrieval.bm25 import Bm25
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample
-from trustassay.workflows.unfinished import UnfinishedError
+from trustassay.workflows.resumable import UnfinishedError
 from trustassay_papers import dataset
 from trustassay_papers.dataset import BuildOptions, build
 

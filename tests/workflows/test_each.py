@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.opening import CallOptions
-from trustassay.calls.spending import BudgetReachedError
+from trustassay.calls.budget import BudgetReachedError
+from trustassay.calls.client import CallOptions
 from trustassay.capabilities import Models
 from trustassay.errors import BackendError, CallError
 from trustassay.sample import Sample
-from trustassay.workflows.each import Done, FileOptions, FileWork, write_each
+from trustassay.workflows.resumable import Done, FileOptions, FileWork, write_each
 
 ROWS = [{"id": str(number), "question": f"What is {number}?"} for number in range(9)]
 OPTIONS = FileOptions(samples_at_once=1, calls=CallOptions(cache=None))

@@ -16,9 +16,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from trustassay.backends import resolve
+from trustassay.backends import DEFAULT_ENTAILER, resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.limits import Endpoint
+from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models, Retriever
 from trustassay.errors import UnknownNameError, UnparsedError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
@@ -32,7 +32,7 @@ from trustassay.prose import numbered
 from trustassay.runs.intake import Source
 from trustassay.sample import Document, Problem, Sample
 from trustassay.workflows.cite.support import premise
-from trustassay.workflows.each import FileOptions, FileWork, write_each
+from trustassay.workflows.resumable import FileOptions, FileWork, write_each
 
 Ask = Callable[[str], Awaitable[str]]
 """Sends a prompt to a chat model and returns its reply; raises :class:`BackendError`."""
@@ -170,7 +170,7 @@ class BuildOptions(FileOptions):
     candidates: passages retrieved for a question. documents: how many of them are kept.
     threshold: probability of entailment from which a passage supports.
     seed: goes to the chat model. The others: as in
-        :class:`~trustassay.workflows.each.FileOptions`.
+        :class:`~trustassay.workflows.resumable.FileOptions`.
     """
 
     claims: Claims = "given"
@@ -216,7 +216,7 @@ def build(
     source: Source,
     out: str | os.PathLike[str],
     retriever: Retriever,
-    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
+    entailer: resolve.EntailerChoice = DEFAULT_ENTAILER,
     model: resolve.ChatChoice | None = None,
     options: BuildOptions | None = None,
 ) -> Built:

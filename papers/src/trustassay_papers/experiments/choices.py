@@ -15,14 +15,14 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.backends import resolve
-from trustassay.calls.choosing import chosen
+from trustassay.calls.multiple_choice import chosen
 from trustassay.data.reading import InputError
 from trustassay.files import whole
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.prompts import Prompt
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.options import RunOptions
-from trustassay.runs.settling import named_models
+from trustassay.runs.intake import RunOptions
+from trustassay.runs.needs import named_models
 from trustassay.sample import Problem, Sample, clean
 from trustassay.statistics.intervals import FEWEST, binomial_interval
 from trustassay.statistics.resampling import generator

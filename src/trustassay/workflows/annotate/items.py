@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from trustassay.data.reading import InputError
-from trustassay.runs.folder import RunFolder, encoded_sample
-from trustassay.runs.grouping import domain_of
+from trustassay.runs.counts import domain_of
+from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import take_in
 from trustassay.sample import Document, Sample
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from trustassay.report.pages import Row
 from trustassay.report.study import Line, Plot, StudyPage, StudySection, write_calibration_page
 from trustassay.report.text import amount
-from trustassay.runs.calibrated import promise_in_words
 from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration

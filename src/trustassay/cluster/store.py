@@ -1,0 +1,303 @@
+"""Where workers keep the folders of their shards, so that another worker can go on with one.
+
+A run's folder is locked, and its calls are in SQLite, so it belongs on a local disk. What is kept
+are copies of its files, in a folder or at any URL that fsspec knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall
+from trustassay.errors import BackendError
+from trustassay.metric import Metric
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.prepare import CALLS, PREPARED, Preparation, packed_name
+
+LARGEST = 2**30
+"""Bytes that a small file does not exceed."""
+STATE, FINISHED = "state.json", "finished.json"
+
+
+class Store:
+    """Files by name, in a folder or at a URL of fsspec; a file is there in full or not at all.
+
+    Raises:
+        BackendError: the URL's protocol is unknown, or needs a package.
+        OSError: by all methods, what the file system reports.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        try:
+            self._files, root = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise BackendError(f"the store {url} cannot be used: {error}") from None
+        self._root = root.rstrip("/")
+        self.local = "file" in self._files.protocol
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def put(self, source: Path, name: str) -> None:
+        """Copy a file into the store."""
+        target = self._at(name)
+        # an object is there when it is whole
+        part = f"{target}.{os.getpid()}.part" if self.local else target
+        self._placed(target, lambda: self._files.put_file(str(source), part))
+        if self.local:
+            Path(part).replace(target)
+
+    def get(self, name: str, target: Path) -> bool:
+        """Copy a file out of the store; ``False`` if it is not there."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            self._files.get_file(self._at(name), str(part))
+        except FileNotFoundError:
+            part.unlink(missing_ok=True)
+            return False
+        part.replace(target)
+        return True
+
+    def size(self, name: str) -> int | None:
+        """Return the size of a file; ``None`` if it is not there."""
+        try:
+            return int(self._files.size(self._at(name)))
+        except FileNotFoundError:
+            return None
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """Return the content of a small JSON file; ``None`` if it is not there."""
+        try:
+            found = json.loads(self._files.cat_file(self._at(name)))
+        except FileNotFoundError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file; a killed process may leave a part of it in a folder."""
+        target = self._at(name)
+        self._placed(target, lambda: self._files.pipe_file(target, content))
+
+    def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return the contents of those small files that are there, by name.
+
+        One request for each: without a range, s3fs first asks whether it is there, and how large.
+        """
+        paths = [self._at(name) for name in names]
+        found = self._files.cat_ranges(paths, 0, LARGEST, on_error="return")
+        pairs = zip(names, found, strict=True)
+        return {name: content for name, content in pairs if isinstance(content, bytes)}
+
+    def _placed(self, target: str, write: Callable[[], object]) -> None:
+        """Write a file; where its folder is missing, make that first. Object stores have none."""
+        try:
+            write()
+        except FileNotFoundError:
+            self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+            write()
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with suppress(FileNotFoundError):
+            self._files.rm_file(self._at(name))
+
+
+class Keeper:
+    """Keeps copies of the folder of one shard's run, under a name in the store."""
+
+    def __init__(self, folder: RunFolder, store: Store, name: str) -> None:
+        self._folder, self._store, self._name = folder, store, name
+        self._kept: dict[str, tuple[int, int]] = {}
+        self._part = folder.path.with_name(f".{folder.path.name}.keeping")
+
+    def fetch(self) -> bool:
+        """Make the folder from what is kept, if that holds more; return whether it was so."""
+        kept = (self._store.read(f"{self._name}/{STATE}") or {}).get("assessments", -1)
+        own = self._folder.assessments_path
+        begun = 0 if (self._folder.path / "run.json").exists() else -1
+        if (own.stat().st_size if own.exists() else begun) >= kept:
+            return False
+        return fetch(self._store, self._name, self._folder.path)
+
+    def keep(self, *, finished: bool = False) -> None:
+        """Copy what is new; calls are copied after assessments are read, so none is missing."""
+        folder = self._folder
+        if folder.read_run() is None or not folder.samples_path.exists():
+            return
+        self._part.mkdir(parents=True, exist_ok=True)
+        size = _copy_lines(folder.assessments_path, self._part / "assessments.jsonl")
+        if folder.calls_path.exists():
+            with (
+                closing(sqlite3.connect(folder.calls_path)) as read,
+                closing(sqlite3.connect(self._part / "calls.sqlite")) as write,
+            ):
+                read.backup(write)
+            self._store.put(self._part / "calls.sqlite", f"{self._name}/calls.sqlite")
+        for name in ("run.json", "samples.jsonl", "prepared.json", "summary.json"):
+            self._put_changed(folder.path / name)
+        self._store.put(self._part / "assessments.jsonl", f"{self._name}/assessments.jsonl")
+        for name in (STATE, *([FINISHED] if finished else [])):
+            (self._part / name).write_text(json.dumps({"assessments": size}))
+            self._store.put(self._part / name, f"{self._name}/{name}")
+        shutil.rmtree(self._part)
+
+    def _put_changed(self, path: Path) -> None:
+        if not path.exists():
+            return
+        stat = path.stat()
+        if self._kept.get(path.name) != (state := (stat.st_size, stat.st_mtime_ns)):
+            self._store.put(path, f"{self._name}/{path.name}")
+            self._kept[path.name] = state
+
+
+def fetch(store: Store, name: str, target: Path) -> bool:
+    """Copy the kept folder of a run to ``target``, in full or not at all."""
+    part = target.with_name(f".{target.name}.fetching")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    optional = ("prepared.json", "calls.sqlite", "summary.json")
+    for file in ("assessments.jsonl", *optional, "samples.jsonl", "run.json"):
+        if not store.get(f"{name}/{file}", part / file) and file not in optional:
+            shutil.rmtree(part)
+            return False
+    if target.exists():
+        shutil.rmtree(target)
+    part.replace(target)
+    return True
+
+
+def finished(store: Store, name: str) -> bool:
+    """Whether the run of a shard is kept in full."""
+    return store.read(f"{name}/{FINISHED}") is not None
+
+
+def keep_prepared(
+    preparation: Preparation, metrics: Sequence[Metric], store: Store, name: str
+) -> None:
+    """Keep what is prepared for all shards, if it is finished and not kept yet."""
+    if preparation.read() is None or store.size(f"{name}/{PREPARED}") is not None:
+        return
+    for file in (*(packed_name(metric.name) for metric in metrics), CALLS, PREPARED):
+        if (path := preparation.path / file).exists():
+            store.put(path, f"{name}/{file}")
+
+
+def fetch_prepared(
+    store: Store, name: str, preparation: Preparation, metrics: Sequence[Metric], *, calls: bool
+) -> bool:
+    """Copy what is prepared for all shards out of the store; return whether it is here.
+
+    ``calls`` asks for the calls also where all metrics do without them.
+    """
+    if store.size(f"{name}/{PREPARED}") is None:
+        return preparation.read() is not None
+    files = [packed_name(metric.name) for metric in metrics if metric.pool]
+    there = [_is_here(store, f"{name}/{file}", preparation.path / file) for file in files]
+    if calls or not all(there):
+        _is_here(store, f"{name}/{CALLS}", preparation.calls_path)
+    return _is_here(store, f"{name}/{PREPARED}", preparation.path / PREPARED)
+
+
+def _is_here(store: Store, name: str, path: Path) -> bool:
+    return path.exists() or store.get(name, path)
+
+
+def _copy_lines(source: Path, target: Path) -> int:
+    """Copy the whole lines of a file that grows; return their size."""
+    target.write_bytes(b"")
+    if not source.exists():
+        return 0
+    shutil.copyfile(source, target)
+    with target.open("r+b") as file:
+        size = 0
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            size += len(line)
+        file.truncate(size)
+    return size
+
+
+class SharedReplies(CallStore):
+    """The calls of a run's workers: a file of this machine, and behind it objects in a store.
+
+    A call is written to the file at once and to the store a moment later, by a thread; an object
+    that cannot be written or read costs a repeated call at worst. ``cached`` says whether another
+    run paid for a call.
+
+    Raises:
+        OSError: as :class:`~trustassay.calls.store.CallStore`.
+    """
+
+    tells_payer = True
+
+    def __init__(self, folder: Path, store: Store, home: str, run: str) -> None:
+        """``home`` is the folder of the objects in the store, ``run`` names who pays."""
+        folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(folder / CACHE_FILE)
+        self._store, self._home, self._run = store, home, run
+        self._new: queue.SimpleQueue[StoredCall | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write_all, daemon=True)
+        self._writer.start()
+
+    def add(self, calls: Iterable[StoredCall]) -> None:
+        """Write calls into the file, and then into the store."""
+        rows = list(calls)
+        super().add(rows)
+        for row in rows:
+            self._new.put(row)
+
+    def fetch(self, keys: Sequence[bytes]) -> None:
+        """Bring those of the calls into the file that are in the store alone."""
+        known = self.find(keys)
+        names = [self._name(key) for key in keys if key not in known]
+        if not names:
+            return
+        with suppress(OSError):
+            found = self._store.read_all(names)
+            super().add(row for content in found.values() if (row := self._read(content)))
+
+    def remove(self, replies: Mapping[bytes, str]) -> None:
+        """Remove calls from the file and from the store."""
+        super().remove(replies)
+        for key in replies:
+            with suppress(OSError):
+                self._store.remove(self._name(key))
+
+    def close(self, *, alone: bool = True) -> None:
+        """Write what is still to be written, and close the file."""
+        self._new.put(None)
+        self._writer.join()
+        super().close(alone=alone)
+
+    def _name(self, key: bytes) -> str:
+        return f"{self._home}/{key.hex()[:2]}/{key.hex()}.json"
+
+    def _write_all(self) -> None:
+        while (row := self._new.get()) is not None:
+            fields = row._asdict() | {"key": row.key.hex(), "run": self._run}
+            del fields["cached"]
+            with suppress(OSError):
+                self._store.write(self._name(row.key), json.dumps(fields).encode())
+
+    def _read(self, content: bytes) -> StoredCall | None:
+        """Return a call; ``None`` if the object is damaged."""
+        try:
+            fields = json.loads(content)
+            run, key = fields.pop("run"), bytes.fromhex(fields.pop("key"))
+            return StoredCall(key=key, cached=int(run != self._run), **fields)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None

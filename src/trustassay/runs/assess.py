@@ -1,0 +1,137 @@
+"""One sample and one metric: assess, check against the contract, store."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+import re
+from pathlib import Path
+from typing import Any, cast
+
+from trustassay.calls.client import Client
+from trustassay.calls.kinds import capability
+from trustassay.calls.models import SampleModels
+from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError, BackendError
+from trustassay.files import DiskFullError
+from trustassay.languages import OTHER_LANGUAGE, language_of
+from trustassay.metric import Assessment, Context, Metric
+from trustassay.runs.lines import encoded
+from trustassay.sample import Sample, is_blank
+from trustassay.texts import USUAL_LIMITS, TextLimits
+from trustassay.tracebacks import keep_failure, words_of
+
+
+async def assessed(
+    metric: Metric,
+    sample: Sample,
+    gatherers: Client,
+    prepared: Any = None,
+    seed: int = 0,
+    limits: TextLimits = USUAL_LIMITS,
+    folder: Path | None = None,
+) -> tuple[Assessment, bytes]:
+    """Assess one sample; return the result, which may be a failure, and its line.
+
+    A failure counts no calls, since the number made before it depends on other work. ``folder``,
+    the run's, gets the traceback of an error that the metric does not tell of itself.
+    """
+    models = SampleModels(gatherers)
+    try:
+        limits.check(sample)
+        context = Context(sample, cast(Models, models), prepared, seed, limits)
+        found = in_other_language(metric, sample, context.models) or await metric.assess(context)
+        _check(found, sample, metric)
+        usage = {name: dict(sorted(usage.items())) for name, usage in sorted(models.usage.items())}
+        calls = dict(sorted(models.calls.items()))
+        found = dataclasses.replace(found, calls=calls, usage=usage)
+        line = encoded(found)
+    except (AssessmentError, BackendError) as error:
+        fault = getattr(error, "kind", None)
+        found = Assessment.failed(sample.id, metric.name, str(error), fault)
+        line = encoded(found)
+    except (Exception, asyncio.CancelledError) as error:
+        if _being_cancelled() or isinstance(error, DiskFullError):
+            raise  # what is asked from now on could not be kept
+        if folder:
+            keep_failure(folder, metric.name, error)
+        words = f"{metric.name} failed: {words_of(error)}"
+        found = Assessment.failed(sample.id, metric.name, words)
+        line = encoded(found)
+    return found, line
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _check(found: Any, sample: Sample, metric: Metric) -> None:
+    """Check that the return value of a metric follows the contract.
+
+    Raises:
+        AssessmentError: it does not; no part of it may reach the summary or the files.
+    """
+    name = metric.name
+    if not isinstance(found, Assessment):
+        raise AssessmentError(f"{name}: expected an Assessment, got {found!r:.60}")
+    if (found.id, found.metric) != (sample.id, name):
+        raise AssessmentError(
+            f"{name}: returned an assessment for {found.id!r} of {found.metric!r}, expected one "
+            f"for {sample.id!r} of {name!r}"
+        )
+    numbers = dict(found.parts) if found.score is None else {**found.parts, "score": found.score}
+    for part, number in numbers.items():
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            what = "score" if part == "score" else f"part {part!r}"
+            raise AssessmentError(f"{name}: {what} must be a finite number, got {number!r:.60}")
+    low, high = metric.score_range
+    if found.score is not None and not low <= found.score <= high:
+        raise AssessmentError(
+            f"{name}: the score must lie between {low:g} and {high:g}, got {found.score}"
+        )
+    for field in ("verdict", "reason", "error"):
+        value = getattr(found, field)
+        if not isinstance(value, str | None):
+            raise AssessmentError(f"{name}: {field} must be text, got {value!r:.60}")
+
+
+PASSAGES = 3
+"""Passages whose language is looked at, where the answer does not tell its own."""
+PASSAGE_READ = 200
+_REASON = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
+
+
+def in_other_language(metric: Metric, sample: Sample, models: Models) -> Assessment | None:
+    """Return the assessment of an answer that a model of a metric does not read; else ``None``."""
+    for need in metric.needs():
+        words = None if need.role else unread_by(need.capability, sample, models)
+        if words:
+            reason, parts = f"not assessable: {words}", {OTHER_LANGUAGE: 1.0}
+            return Assessment(sample.id, metric.name, None, reason=reason, parts=parts)
+    return None
+
+
+def unread_by(kind: str, sample: Sample, models: Models) -> str | None:
+    """Return in words that an answer is in a language that the backend of a capability does not
+    read; ``None`` if it is not, or nothing is written.
+    """
+    response, reads = sample.response, models.languages(kind)
+    if not reads or (response is not None and is_blank(response)):
+        return None
+    passages = (one.text[:PASSAGE_READ] for one in (sample.documents or ())[:PASSAGES])
+    language = language_of(response or "", (sample.question, *passages))
+    if language in (*reads, None):
+        return None
+    one = capability(kind)
+    return (
+        f"the answer is in another language ({language}) than the {one.backend} reads "
+        f"({', '.join(reads)}); give another {one.option}"
+    )
+
+
+def language_in(reason: str) -> tuple[str, str]:
+    """Return the language that the reason of such an assessment names, and the option."""
+    found = _REASON.search(reason)
+    return (found[1], found[2]) if found else ("unknown", "--entailer")

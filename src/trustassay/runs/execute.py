@@ -1,0 +1,390 @@
+"""One run: samples x metrics x backends, executed once, stored in a folder that can be resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+from trustassay.calls.backends import Backends
+from trustassay.calls.batching import Counts
+from trustassay.calls.client import Client, check_budget, open_calls, shared_file
+from trustassay.calls.endpoints import held_back, samples_at_once
+from trustassay.calls.retry import Endpoint
+from trustassay.calls.store import copy_calls
+from trustassay.data.reading import paths_of
+from trustassay.errors import RunFolderError
+from trustassay.files import Appender
+from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.progress import Progress, tell
+from trustassay.runs.assess import assessed
+from trustassay.runs.counts import UNIT
+from trustassay.runs.fill import (
+    AHEAD,
+    Failure,
+    Outcome,
+    Stage,
+    fill_samples,
+    settings_of,
+    stages_of,
+)
+from trustassay.runs.folder import ABOUT, RunFolder, as_stored, check_settings
+from trustassay.runs.intake import WHY, YIELD_EVERY, Intake, RunOptions, Source, admit, take_in
+from trustassay.runs.lines import HashSet, encoded, hash64
+from trustassay.runs.looks import first_verdict
+from trustassay.runs.needs import check_run_keys, resolved
+from trustassay.runs.prepare import (
+    POOL,
+    PREPARATION,
+    Preparation,
+    Prepared,
+    StoredPool,
+    preparation_of,
+    prepare,
+    prepare_once,
+    requests_of,
+)
+from trustassay.runs.probabilities import check_calibrator
+from trustassay.runs.results import write_outputs
+from trustassay.runs.tasks import Steps, TaskLimiter, run_in_thread
+from trustassay.sample import Sample, clean
+
+SAMPLES = 256
+"""Default number of samples in progress at once."""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What :func:`execute` did in this process; the results themselves are in the folder."""
+
+    metrics: Sequence[Metric]
+    intake: Intake
+    scored_before: int
+    counts: Mapping[str, Counts]
+    filled: Outcome
+    endpoints: Mapping[str, Endpoint]
+    seconds: float
+
+
+async def execute(
+    source: Source,
+    metrics: Sequence[Metric],
+    backends: Backends,
+    folder: RunFolder,
+    options: RunOptions,
+) -> RunOutcome:
+    """Check the input, score what is not scored yet, and write the results into ``folder``.
+
+    Raises:
+        InputError, BadInputError, BackendError: nothing was started.
+        RunFolderError: the folder holds another run, or another process works in it.
+        asyncio.CancelledError: interrupted; what was finished is on disk.
+    """
+    started = time.monotonic()
+    check_budget(backends, options.calls.prices, options.calls.budget)
+    created = [path for path in (folder.path, *folder.path.parents) if not path.exists()]
+    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.lock()
+    try:
+        run = await _begin(source, metrics, backends, folder, options)
+        done = folder.scored()
+        scored_before = len(done)
+        work = await _work(run, done)
+        if work.counts or not folder.finished(report=options.report):
+            write = partial(write_results, folder, run.metrics, run.intake, options, started)
+            await run_in_thread(write)
+        seconds = time.monotonic() - started
+        return RunOutcome(
+            run.metrics,
+            run.intake,
+            scored_before,
+            work.counts,
+            work.filled,
+            work.endpoints,
+            seconds,
+        )
+    finally:
+        folder.unlock()
+        for path in created:
+            if any(path.iterdir()):
+                break
+            path.rmdir()
+
+
+def write_results(
+    folder: RunFolder,
+    metrics: Sequence[Metric],
+    intake: Intake,
+    options: RunOptions,
+    started: float,
+    stop: threading.Event,
+) -> None:
+    """Sort the assessments and write the results, a step after the other, until ``stop`` is set."""
+    steps = Steps(shown=options.progress, stop=stop)
+    lines = intake.inventory.samples * (1 + 2 * len(metrics))
+    with steps.begin("sorting assessments", lines) as step:
+        folder.sort_assessments([metric.name for metric in metrics], step)
+    write_outputs(
+        folder,
+        metrics,
+        intake,
+        time.monotonic() - started,
+        seed=options.seed,
+        report=options.report,
+        prices=options.calls.prices,
+        steps=steps,
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run that has begun: its input is checked, its settings are stored."""
+
+    metrics: Sequence[Metric]
+    stages: Sequence[Stage]
+    backends: Backends
+    folder: RunFolder
+    options: RunOptions
+    intake: Intake
+    whole: Preparation | None = None
+    """What is prepared for all shards, where the run is of one and looks beyond it."""
+
+
+async def _begin(
+    source: Source,
+    metrics: Sequence[Metric],
+    backends: Backends,
+    folder: RunFolder,
+    options: RunOptions,
+) -> _Run:
+    """Check the input and write ``run.json``, or check that the folder holds this run."""
+    before = folder.read_run()
+    if before is None and any(p for p in folder.path.iterdir() if not p.name.startswith(".")):
+        raise RunFolderError(f"{folder.path}: is not empty and holds no run; choose another folder")
+    stages = stages_of(metrics, backends, options.filling)
+    part = folder.path / ".samples.jsonl.part"
+    intake = await admit(source, part, metrics, backends, options)
+    missing = intake.inventory.samples - intake.inventory.responses
+    try:
+        stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
+        check_run_keys(metrics, backends, stores, missing)
+        settled = resolved(metrics, intake.inventory, backends.names())
+        whole = preparation_of(part, intake, options.pool, settled, stages, backends)
+    except BaseException:
+        part.unlink()
+        raise
+    pool = {} if whole else await _take_in_pool(metrics, folder, options)
+    settings = as_stored(
+        {
+            "trustassay": version("trustassay"),
+            "metrics": {metric.name: metric.settings() for metric in settled},
+            "backends": backends.names(),
+            **_stage_settings(stages, intake),
+            **pool,
+            **({PREPARATION: whole.key} if whole else {}),
+            "seed": options.seed,
+            **({UNIT: options.unit} if options.unit else {}),
+            "skipped": intake.faulty,
+            "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
+        }
+    )
+    if options.calibrator:
+        try:
+            own = settings["metrics"], settings["backends"]
+            check_calibrator(options.calibrator, *own, str(folder.path))
+        except BaseException:
+            part.unlink()
+            raise
+    if before is None:
+        if paths := paths_of(source):
+            name = clean(", ".join(paths))
+        else:  # of samples made elsewhere, what made them says what they are
+            name = clean(str(getattr(source, "name", "samples in memory")))
+        about = {metric.name: MetricInfo.of(metric).to_dict() for metric in settled}
+        given = {"command": options.command, WHY: options.why}
+        words = {key: clean(text) for key, text in given.items() if text}
+        at = {POOL: os.fspath(whole.pool)} if whole else {}
+        folder.write_json("run", {"input": name, **words, **at, **settings, ABOUT: about})
+    else:
+        try:
+            check_settings(folder.path, before, {**_unchecked(before), **settings})
+        except BaseException:
+            part.unlink()
+            raise
+    if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
+        copy_calls(options.calls_from, folder.calls_path)
+    if folder.samples_path.exists():
+        part.unlink()
+        folder.check_samples(intake.inventory.samples)
+    else:
+        part.replace(folder.samples_path)
+    return _Run(settled, stages, backends, folder, options, intake, whole)
+
+
+async def _take_in_pool(
+    metrics: Sequence[Metric], folder: RunFolder, options: RunOptions
+) -> dict[str, Any]:
+    """Write the pool into the folder if it is a separate file; return its setting."""
+    if options.pool is None or not any(metric.pool for metric in metrics):
+        return {}
+    part = folder.path / ".pool.jsonl.part"
+    with Progress("checking the pool", shown=options.progress) as progress:
+        found = await take_in(
+            options.pool, part, lambda _: [], fields=options.fields, step=progress.step
+        )
+    part.replace(folder.pool_path)
+    return {"pool": {"sha256": found.sha256, "samples": found.inventory.samples}}
+
+
+def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
+    """Return the settings of the stages that fill missing fields."""
+    inventory = intake.inventory
+    settings = settings_of(stages)
+    if inventory.responses == inventory.samples:
+        settings.pop("response", None)
+    found = {"answering": settings.pop("response")} if "response" in settings else {}
+    return {**found, "filling": settings} if settings else found
+
+
+def _unchecked(before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a stored run that do not affect its results."""
+    unchecked = ("input", "command", WHY, POOL, ABOUT)
+    return {name: before[name] for name in unchecked if name in before}
+
+
+@dataclass
+class _Work:
+    """What was done in this process."""
+
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+    filled: Outcome = field(default_factory=Outcome)
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+
+
+async def _work(run: _Run, done: HashSet) -> _Work:
+    """Fill and score what is not scored yet."""
+    total = run.intake.inventory.samples * len(run.metrics)
+    if len(done) >= total:
+        return _Work()
+    folder, options = run.folder, run.options
+    folder.drop_outputs()
+    work = _Work()
+    prepared = None
+    if run.whole:
+        with Progress("preparing", shown=options.progress):
+            shown = bool(options.progress)
+            prepared = await prepare_once(
+                run.whole, run.metrics, run.stages, run.backends, options.calls, shown=shown
+            )
+    backends = list(run.backends.endpoints())
+    for words in (
+        held_back("--samples-at-once", options.samples_at_once, backends)
+        if options.progress
+        else ()
+    ):
+        tell(words)
+    at_once = samples_at_once(options.samples_at_once, SAMPLES, backends)
+    async with open_calls(run.backends, options.calls, folder.calls_path) as gatherers:
+        try:
+            lacking = _lacking(run)
+            if lacking:
+                with Progress("answering", lacking, shown=options.progress) as progress:
+                    work.filled = await fill_samples(
+                        folder, run.stages, gatherers, at_once * AHEAD, progress.step
+                    )
+            if prepared is None:
+                prepared = await prepare(run.metrics, _pool(run), gatherers, folder.path)
+            if made := requests_of(prepared):
+                folder.write_json("prepared", made)
+            with Progress("scoring", total, shown=options.progress) as progress:
+                progress.step(len(done))
+                limiter = TaskLimiter(at_once * len(run.metrics))
+                await _score(run, gatherers, limiter, done, work.filled, prepared, progress)
+        finally:
+            work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
+    return work
+
+
+def _pool(run: _Run) -> StoredPool | None:
+    """Return what metrics may look at, if any does: a file of its own, else the run's samples."""
+    if not any(metric.pool for metric in run.metrics):
+        return None
+    own = StoredPool(run.folder.samples_path)
+    if run.folder.pool_path.exists():
+        return StoredPool(run.folder.pool_path, run.stages, own)
+    return own
+
+
+def _lacking(run: _Run) -> int:
+    """Return how many samples a stage would fill."""
+    if not run.stages:
+        return 0
+    if [stage.field for stage in run.stages] == ["response"]:
+        return run.intake.inventory.samples - run.intake.inventory.responses
+    return sum(any(stage.lacks(one) for stage in run.stages) for one in run.folder.samples())
+
+
+async def _score(
+    run: _Run,
+    gatherers: Client,
+    limiter: TaskLimiter,
+    done: HashSet,
+    filled: Outcome,
+    prepared: Mapping[str, Prepared],
+    progress: Progress,
+) -> None:
+    """Score every (sample, metric) that is not in ``done``, a bounded number at a time."""
+    writer = run.folder.open_assessments()
+    try:
+        for number, sample in enumerate(run.folder.samples()):
+            if number % YIELD_EVERY == 0:
+                await asyncio.sleep(0)  # lets an interruption through
+            for metric in run.metrics:
+                if hash64(sample.id, metric.name) in done:
+                    continue
+                failure = prepared[metric.name].failure or _unfilled(metric, sample, filled)
+                if failure:
+                    writer.append(encoded(Assessment.failed(sample.id, metric.name, *failure)))
+                    progress.step()
+                else:
+                    value = prepared[metric.name].value
+                    work = _assess(metric, sample, gatherers, writer, value, run, progress)
+                    await limiter.start(work)
+        await limiter.drain()
+    finally:
+        await limiter.cancel()
+        writer.close()
+
+
+async def _assess(
+    metric: Metric,
+    sample: Sample,
+    gatherers: Client,
+    writer: Appender,
+    prepared: Any,
+    run: _Run,
+    progress: Progress,
+) -> None:
+    how = run.options.seed, run.options.limits, run.folder.path
+    found, line = await assessed(metric, sample, gatherers, prepared, *how)
+    writer.append(line)
+    if found.score is not None and progress.first():
+        tell(first_verdict(metric, sample, found, run.intake.inventory.samples))
+    progress.step()
+
+
+def _unfilled(metric: Metric, sample: Sample, filled: Outcome) -> Failure | None:
+    """Return why a sample that a stage failed to fill cannot be scored, if it cannot."""
+    if not filled.failed:
+        return None
+    if metric.reads_response and (found := filled.failed.get((sample.id, "response"))):
+        return found
+    found = filled.failed.get((sample.id, "documents"))
+    return found if found and metric.problems(sample) else None

@@ -1,0 +1,467 @@
+"""What fills samples before they are scored: responses, references, pairs of answers, documents.
+
+A stage requests what a sample lacks. The replies are written into the run's samples. From then on
+they are samples like others: scored, planned, resumed, and scored again without new calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
+
+from trustassay.answering import Answering
+from trustassay.answering.pairs import Pairing, pairs_in
+from trustassay.answering.styles import answers_in, diverse_request
+from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.client import Client
+from trustassay.calls.models import SampleModels
+from trustassay.capabilities import ChatRequest, Models, Reply
+from trustassay.errors import BackendError, UsageError
+from trustassay.files import whole
+from trustassay.metric import Metric
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.lines import encoded_sample
+from trustassay.sample import Document, Problem, Sample
+
+STAND_IN = "A stand-in."
+"""A placeholder for a text that is not there yet."""
+CUT = "response_cut"
+"""Field of a sample whose response was cut at ``max_tokens``."""
+
+
+def unanswered(sample: Sample) -> Sample:
+    """Return a sample without its response and the fields that describe the response."""
+    metadata = {name: value for name, value in sample.metadata.items() if name != CUT}
+    return replace(sample, response=None, model=None, metadata=metadata)
+
+
+class StageModels(Models, Protocol):
+    """The models as a stage uses them: they also accept complete requests."""
+
+    def request(
+        self, request: ChatRequest, role: str = "model", name: str = ""
+    ) -> asyncio.Future[Reply]:
+        """Ask a chat model."""
+        ...
+
+
+@dataclass(frozen=True)
+class Filling:
+    """How samples are filled.
+
+    answering: how the model, and the references, are asked for answers.
+    pairing: how the generator is asked for wrong and corrected answers.
+    documents: how many passages are retrieved for a question.
+    diverse: different answers that each reference is asked for in one call; ``None`` as metrics
+        want, else 1.
+    """
+
+    answering: Answering = field(default_factory=Answering)
+    pairing: Pairing = field(default_factory=Pairing)
+    documents: int = 5
+    diverse: int | None = None
+
+    def __post_init__(self) -> None:
+        for option in ("documents", "diverse"):
+            value = getattr(self, option)
+            if value is not None and value < 1:
+                raise UsageError(f"{option}: expected 1 or more, got {value}")
+
+
+class Failure(NamedTuple):
+    """Why something was not filled, and the kind of the failed call if it was one."""
+
+    error: str
+    fault: str | None = None
+
+    @classmethod
+    def of(cls, error: BackendError, name: str = "") -> Failure:
+        """Return the failure for an error; ``name`` is one of several models."""
+        return cls(f"{name}: {error}" if name else str(error), getattr(error, "kind", None))
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A sample after a stage, and the stage's failures.
+
+    asked: calls that were answered.
+    """
+
+    sample: Sample
+    failures: tuple[Failure, ...] = ()
+    asked: int = 0
+
+
+class Stage(ABC):
+    """Fills one field of samples, or two that belong together."""
+
+    field: ClassVar[str]
+    """The field, as in :attr:`~trustassay.metric.Metric.fills`."""
+
+    @abstractmethod
+    def lacks(self, sample: Sample) -> bool:
+        """Return whether a sample is to be filled."""
+
+    def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
+        """Return the reasons why a sample that lacks the field cannot be filled."""
+        return []
+
+    @abstractmethod
+    def stand_in(self, sample: Sample) -> Sample:
+        """Return the sample with placeholders, for the checks of metrics before it is filled."""
+
+    @abstractmethod
+    async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        """Request what a sample lacks."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return the options that determine the result, as JSON values."""
+
+
+@dataclass(frozen=True)
+class Responses(Stage):
+    """Asks the model under assessment for the response; ``name`` is stored with it.
+
+    ``which`` names the model if several are under assessment.
+    """
+
+    field: ClassVar[str] = "response"
+    answering: Answering
+    name: str
+    repeat: int = 0
+    which: str = ""
+
+    def lacks(self, sample: Sample) -> bool:
+        """Return whether a sample is to be filled; a blank response counts as missing."""
+        return not sample.answered
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """Return the reasons why a sample cannot be filled."""
+        return self.answering.problems(sample)
+
+    def stand_in(self, sample: Sample) -> Sample:
+        """Return the sample with placeholders, for checks before it is filled."""
+        return sample if sample.answered else replace(sample, response="")
+
+    async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        """Request what a sample lacks."""
+        try:
+            request = self.answering.request(sample, self.repeat)
+            reply = await models.request(request, MODEL, self.which)
+        except BackendError as error:
+            return Filled(sample, (Failure.of(error),))
+        model = (sample.model if sample.response is None else None) or self.name
+        metadata = unanswered(sample).metadata
+        if reply.finish == "length":
+            metadata = {**metadata, CUT: True}
+        text = reply.text.strip()
+        return Filled(replace(sample, response=text, model=model, metadata=metadata), asked=1)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that determine the result, as JSON values."""
+        return self.answering.settings()
+
+
+@dataclass(frozen=True)
+class References(Stage):
+    """Asks every reference model for its answer; those that fail are missing from the sample.
+
+    ``diverse`` more than 1 asks each of them for that many different answers in one call; fewer
+    are taken.
+    """
+
+    field: ClassVar[str] = "references"
+    answering: Answering
+    names: tuple[str, ...]
+    diverse: int = 1
+
+    def lacks(self, sample: Sample) -> bool:
+        """Return whether a sample is to be filled."""
+        return any(name not in sample.references for name in self.names)
+
+    def stand_in(self, sample: Sample) -> Sample:
+        """Return the sample with placeholders, for checks before it is filled."""
+        missing = dict.fromkeys(self.names, _stand_ins(self.diverse))
+        return replace(sample, references={**missing, **sample.references})
+
+    async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        """Request what a sample lacks."""
+        missing = [name for name in self.names if name not in sample.references]
+        if self.diverse > 1:
+            request = diverse_request(sample, self.diverse, self.answering)
+        else:
+            request = self.answering.request(sample)
+        replies = await asyncio.gather(
+            *(models.request(request, "references", name) for name in missing),
+            return_exceptions=True,
+        )
+        found, failures = dict(sample.references), []
+        for name, reply in zip(missing, replies, strict=True):
+            if isinstance(reply, BackendError):
+                failures.append(Failure.of(reply, name))
+            elif isinstance(reply, BaseException):
+                raise reply
+            elif texts := answers_in(reply.text, self.diverse):
+                found[name] = texts
+            else:
+                failures.append(Failure(f"{name}: its reply holds no numbered answer"))
+        ordered = {name: found[name] for name in [*self.names, *found] if name in found}
+        asked = len(missing) - len(failures)
+        return Filled(replace(sample, references=ordered), tuple(failures), asked)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that determine the result, as JSON values."""
+        several = {"diverse": self.diverse} if self.diverse > 1 else {}
+        return {"names": list(self.names), **several, **self.answering.settings()}
+
+
+@dataclass(frozen=True)
+class Pairs(Stage):
+    """Asks the generator for wrong answers, each with a corrected one."""
+
+    field: ClassVar[str] = "wrong_answers"
+    pairing: Pairing
+
+    def lacks(self, sample: Sample) -> bool:
+        """Return whether a sample is to be filled."""
+        return not (sample.wrong_answers and sample.corrected_answers)
+
+    def stand_in(self, sample: Sample) -> Sample:
+        """Return the sample with placeholders, for checks before it is filled."""
+        if not self.lacks(sample):
+            return sample
+        wrong, corrected = (
+            tuple(f"{kind} {text}" for text in _stand_ins(self.pairing.pairs))
+            for kind in ("Wrong:", "Corrected:")
+        )
+        return replace(sample, wrong_answers=wrong, corrected_answers=corrected)
+
+    async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        """Request what a sample lacks."""
+        try:
+            reply = await models.request(self.pairing.request(sample), "generator")
+        except BackendError as error:
+            return Filled(sample, (Failure.of(error),))
+        pairs = pairs_in(reply.text)
+        if not pairs.wrong:
+            words = "the generator's reply has no pair of a wrong and a corrected answer"
+            return Filled(sample, (Failure(words),), asked=1)
+        found = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
+        return Filled(found, asked=1)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that determine the result, as JSON values."""
+        return self.pairing.settings()
+
+
+@dataclass(frozen=True)
+class Documents(Stage):
+    """Retrieves passages for the question."""
+
+    field: ClassVar[str] = "documents"
+    k: int
+
+    def lacks(self, sample: Sample) -> bool:
+        """Return whether a sample is to be filled."""
+        return sample.documents is None
+
+    def stand_in(self, sample: Sample) -> Sample:
+        """Return the sample with placeholders, for checks before it is filled."""
+        return replace(sample, documents=()) if sample.documents is None else sample
+
+    async def fill(self, sample: Sample, models: StageModels) -> Filled:
+        """Request what a sample lacks."""
+        try:
+            passages = await models.search(sample.question, self.k)
+        except BackendError as error:
+            return Filled(sample, (Failure.of(error),))
+        documents = tuple(Document(one.id, one.text, one.title) for one in passages)
+        return Filled(replace(sample, documents=documents), asked=1)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that determine the result, as JSON values."""
+        return {"documents": self.k}
+
+
+def stages_of(
+    metrics: Collection[Metric], backends: Backends, filling: Filling
+) -> tuple[Stage, ...]:
+    """Return the stages that metrics want and backends can do, in their order.
+
+    Documents come first, since responses may need them.
+    """
+    wanted = {name for metric in metrics for name in metric.fills}
+    filling = _as_wanted(filling, metrics)
+    found: list[Stage] = []
+    if "documents" in wanted and backends.find("search"):
+        found.append(Documents(filling.documents))
+    model = backends.find("chat", MODEL)
+    if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
+        found.append(Responses(filling.answering, model.name))
+    if "references" in wanted and (names := backends.named("references")):
+        answering = _closed_book(filling.answering)
+        found.append(References(answering, names, filling.diverse or 1))
+    if wanted & {"wrong_answers", "corrected_answers"} and backends.find("chat", "generator"):
+        found.append(Pairs(filling.pairing))
+    return tuple(found)
+
+
+def _as_wanted(filling: Filling, metrics: Collection[Metric]) -> Filling:
+    """Return how samples are filled, as many as metrics want where the user does not say.
+
+    Raises:
+        ValueError: two metrics want different numbers.
+    """
+    numbers: dict[str, tuple[str, int]] = {}
+    for metric in metrics:
+        for name, number in metric.filling.items():
+            first, other = numbers.setdefault(name, (metric.name, number))
+            if other != number:
+                raise UsageError(
+                    f"{first} wants {other} {name} of a call and {metric.name} {number}; "
+                    "score them in runs of their own"
+                )
+    if filling.pairing == Pairing() and "wrong_answers" in numbers:
+        filling = replace(filling, pairing=Pairing(pairs=numbers["wrong_answers"][1]))
+    if filling.diverse is None and "references" in numbers:
+        filling = replace(filling, diverse=numbers["references"][1])
+    return filling
+
+
+def _stand_ins(n: int) -> tuple[str, ...]:
+    """Return what is taken for n texts that are not there yet; they differ, as the texts will."""
+    return (STAND_IN,) if n == 1 else tuple(f"{STAND_IN} {number}" for number in range(1, n + 1))
+
+
+def _closed_book(answering: Answering) -> Answering:
+    """Return how references are asked: closed-book, unless the user chose a style."""
+    return replace(answering, style="closed-book") if answering.style == "auto" else answering
+
+
+def settings_of(stages: Sequence[Stage]) -> dict[str, Any]:
+    """Return the settings that determine the results of stages, by field, as in ``run.json``."""
+    return {stage.field: stage.settings() for stage in stages}
+
+
+AHEAD = 4
+"""Samples in progress for each call at once, since a sample may wait before it is tried again."""
+KEPT = 16
+"""Samples for each of those in progress that are kept while an earlier one is not finished."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Counts of filled samples: by field the calls, the cut replies and the failures.
+
+    failed: why, by id and field.
+    """
+
+    asked: Counter[str] = field(default_factory=Counter)
+    failed: dict[tuple[str, str], Failure] = field(default_factory=dict)
+
+    def note(self, found: FilledSample) -> None:
+        """Count a sample."""
+        self.asked.update(found.asked)
+        for name, failure in found.failures.items():
+            words = f"no {name}: {failure.error}"
+            self.failed[found.sample.id, name] = Failure(words, failure.fault)
+
+
+@dataclass(slots=True)
+class FilledSample:
+    """A sample that went through the stages; counts and failures stand by field."""
+
+    sample: Sample
+    repeat: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, Failure] = field(default_factory=dict)
+
+
+async def filled(
+    samples: Iterable[tuple[Sample, Sequence[Stage], int]],
+    models: StageModels,
+    at_once: int,
+    step: Callable[[], None] = lambda: None,
+) -> AsyncIterator[FilledSample]:
+    """Yield samples in their order, each filled by its stages, one after the other.
+
+    Each comes with its stages and with the number of its repetition.
+
+    ``at_once`` samples are in progress at most. One that is slow does not hold up the others: up to
+    ``KEPT`` times as many are kept until it is finished. ``step`` is called when one is finished
+    that lacked something.
+    """
+    tasks: deque[asyncio.Task[FilledSample]] = deque()
+    unfinished, ended = 0, asyncio.Event()
+
+    def note_end(_: object) -> None:
+        nonlocal unfinished
+        unfinished -= 1
+        ended.set()
+
+    try:
+        for sample, stages, repeat in samples:
+            found = FilledSample(sample, repeat)
+            tasks.append(asyncio.create_task(_through(found, stages, models, step)))
+            unfinished += 1
+            tasks[-1].add_done_callback(note_end)
+            while tasks and (unfinished >= at_once or len(tasks) >= KEPT * at_once):
+                ended.clear()
+                await ended.wait()
+                while tasks and tasks[0].done():
+                    yield await tasks.popleft()
+        while tasks:
+            yield await tasks.popleft()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _through(
+    found: FilledSample, stages: Sequence[Stage], models: StageModels, step: Callable[[], None]
+) -> FilledSample:
+    lacking = False
+    for stage in stages:
+        if not stage.lacks(found.sample):
+            continue
+        lacking = True
+        if problems := stage.problems(found.sample):
+            found.failures[stage.field] = Failure("; ".join(map(str, problems)))
+            continue
+        result = await stage.fill(found.sample, models)
+        found.sample = result.sample
+        found.asked[stage.field] += result.asked
+        if result.failures:
+            words = "; ".join(one.error for one in result.failures)
+            found.failures[stage.field] = Failure(words, result.failures[0].fault)
+    if lacking:
+        step()
+    return found
+
+
+async def fill_samples(
+    folder: RunFolder,
+    stages: Sequence[Stage],
+    gatherers: Client,
+    at_once: int,
+    step: Callable[[], None],
+) -> Outcome:
+    """Write the results of the stages into the run's samples, all at once.
+
+    A stopped run finds the replies received so far among its calls. A sample that could not be
+    filled is not changed, and the next run tries it again.
+    """
+    outcome = Outcome()
+    models = cast(StageModels, SampleModels(gatherers))
+    samples = ((sample, stages, 0) for sample in folder.samples())
+    with whole(folder.samples_path) as file:
+        async for found in filled(samples, models, at_once, step):
+            outcome.note(found)
+            file.write(encoded_sample(found.sample))
+    return outcome

@@ -1,0 +1,361 @@
+"""The samples of a pool, with random access in a file."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+from array import array
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, cast
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.calls.backends import Backends
+from trustassay.calls.client import CallOptions, Client, open_calls
+from trustassay.calls.models import SampleModels
+from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError, BackendError, RunFolderError, UsageError
+from trustassay.files import whole
+from trustassay.metric import Metric
+from trustassay.progress import tell
+from trustassay.runs.fill import Failure, Stage, StageModels, settings_of
+from trustassay.runs.intake import Intake, ShardMark
+from trustassay.runs.lines import hash64
+from trustassay.sample import Sample
+from trustassay.tracebacks import keep_failure, words_of
+
+
+class StoredPool:
+    """Samples in canonical JSON Lines; only their places and ids' hashes are held in memory.
+
+    Where the pool is a file of its own, ``stages`` fill what a sample lacks when it is wanted, and
+    ``run`` holds the samples of the run.
+    """
+
+    def __init__(
+        self, path: Path, stages: Sequence[Stage] = (), run: StoredPool | None = None
+    ) -> None:
+        self._path, self._stages, self._run = path, stages, run
+        places, hashes = array("q"), array("Q")
+        offset = 0
+        with path.open("rb") as file:
+            for line in file:
+                places.append(offset)
+                hashes.append(hash64(json.loads(line)["id"]))
+                offset += len(line)
+        self._places = np.array(places, dtype=np.int64)
+        self._hashes = np.array(hashes, dtype=np.uint64)
+        self._by_hash = np.argsort(self._hashes, kind="stable")
+
+    @property
+    def own(self) -> StoredPool:
+        """The samples of the run itself."""
+        return self if self._run is None else self._run
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int, /) -> Sample:
+        with self._path.open("rb") as file:
+            file.seek(int(self._places[index]))
+            return Sample.parse(json.loads(file.readline()))
+
+    def __iter__(self) -> Iterator[Sample]:
+        with self._path.open("rb") as file:
+            for line in file:
+                yield Sample.parse(json.loads(line))
+
+    async def filled(self, index: int, models: Models, /) -> Sample:
+        """Return a sample with the references it lacked; asked once, since calls are stored."""
+        sample = self[index]
+        for stage in self._stages:
+            if stage.field == "references" and stage.lacks(sample):
+                sample = (await stage.fill(sample, cast(StageModels, models))).sample
+        return sample
+
+    def index(self, sample_id: str) -> int | None:
+        """Return the position of the sample with this id; ``None`` if there is none."""
+        wanted = np.uint64(hash64(sample_id))
+        place = int(np.searchsorted(self._hashes, wanted, sorter=self._by_hash))
+        if place == len(self._by_hash):
+            return None
+        found = int(self._by_hash[place])
+        return found if self._hashes[found] == wanted else None
+
+
+class WholePool(StoredPool):
+    """All samples of an input of which the run scores a shard: to the run they are its own.
+
+    They are as they were before the stages; those that are wanted are filled, each once.
+    """
+
+    def __init__(self, path: Path, stages: Sequence[Stage] = ()) -> None:
+        super().__init__(path, stages)
+        self.failures = 0
+        """How often a stage could not fill a sample."""
+
+    async def filled(self, index: int, models: Models, /) -> Sample:
+        """Return a sample as its own shard's run fills it; the calls count for no sample."""
+        sample = self[index]
+        own = cast(SampleModels, models).uncounted()
+        for stage in self._stages:
+            if stage.lacks(sample) and not stage.problems(sample):
+                found = await stage.fill(sample, cast(StageModels, own))
+                self.failures += len(found.failures)
+                sample = found.sample
+        return sample
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a metric prepared, or why it could not, and the requests that it made."""
+
+    value: Any = None
+    failure: Failure | None = None
+    calls: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+async def prepare(
+    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Client, folder: Path
+) -> dict[str, Prepared]:
+    """Return what each metric prepared, by name; those without a pool prepare nothing.
+
+    A failure is a value: it only fails the samples of its own metric. ``folder`` gets the traceback
+    of an error that a metric does not tell of itself.
+    """
+    found = {metric.name: Prepared() for metric in metrics}
+    for metric in metrics:
+        if metric.pool and pool is not None:
+            found[metric.name] = await _prepared(metric, pool, gatherers, folder)
+    return found
+
+
+def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
+    """Return the requests that metrics made while they prepared, by name, of those that did."""
+    return {
+        name: {"calls": dict(one.calls), "usage": dict(one.usage)}
+        for name, one in prepared.items()
+        if one.calls
+    }
+
+
+async def _prepared(metric: Metric, pool: StoredPool, gatherers: Client, folder: Path) -> Prepared:
+    models = SampleModels(gatherers)
+    try:
+        value = await metric.prepare(pool, cast(Models, models))
+    except (AssessmentError, BackendError) as error:
+        words = f"could not be prepared: {error}"
+        return Prepared(failure=Failure(words, getattr(error, "kind", None)))
+    except Exception as error:
+        keep_failure(folder, metric.name, error)
+        words = f"{metric.name} failed while it prepared: {words_of(error)}"
+        return Prepared(failure=Failure(words))
+    usage = {name: dict(sorted(one.items())) for name, one in sorted(models.usage.items())}
+    return Prepared(value, None, dict(sorted(models.calls.items())), usage)
+
+
+Arrays = Mapping[str, NDArray[Any]]
+
+POOL, PREPARATION = "whole", "preparation"
+"""Fields of the ``run.json`` of a shard: where all samples are, and what is prepared of them."""
+CALLS, PREPARED = "calls.sqlite", "prepared.json"
+LOOK_EVERY_S = 0.2
+SAY_AFTER_S = 2.0
+
+
+def key_of(of: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends: Backends) -> str:
+    """Return the key of what metrics prepare: by samples, settings and models.
+
+    ``of`` is the SHA-256 of all samples; ``metrics`` are resolved.
+    """
+    content = [
+        version("trustassay"),
+        of,
+        {metric.name: metric.settings() for metric in metrics if metric.pool},
+        backends.names(),
+        settings_of(stages),
+    ]
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+class Preparation:
+    """The folder of what metrics prepare for all shards of an input."""
+
+    def __init__(self, pool: Path, key: str) -> None:
+        self.pool, self.key = pool, key
+        self.path = pool.with_name(f"{pool.name}.prepared") / key
+        self.calls_path = self.path / CALLS
+
+    def read(self) -> Mapping[str, Any] | None:
+        """Return the requests by metric; ``None`` where it is not finished.
+
+        Raises:
+            RunFolderError: the file is damaged.
+        """
+        try:
+            found = json.loads((self.path / PREPARED).read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise self._damaged(PREPARED, error) from None
+        if not isinstance(found, dict):
+            raise self._damaged(PREPARED, "expected an object")
+        return found
+
+    def arrays(self, metric: str) -> Arrays | None:
+        """Return what a metric packed; ``None`` if it packed nothing.
+
+        Raises:
+            RunFolderError: the file is damaged.
+        """
+        name = packed_name(metric)
+        if not self._has(name):
+            return None
+        try:
+            with np.load(self.path / name, allow_pickle=False) as file:
+                return dict(file)
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
+            raise self._damaged(name, error) from None
+
+    def write(self, packed: Mapping[str, Arrays], made: Mapping[str, Any]) -> None:
+        """Write what metrics packed, by name, and end the preparation with their requests."""
+        for name, arrays in packed.items():
+            part = self.path / f".{name}.{os.getpid()}.part.npz"
+            np.savez(part, allow_pickle=False, **arrays)
+            part.replace(self.path / packed_name(name))
+        with whole(self.path / PREPARED) as file:
+            file.write((json.dumps(made, indent=2) + "\n").encode())
+
+    @asynccontextmanager
+    async def alone(self, *, shown: bool) -> AsyncIterator[None]:
+        """Hold the folder, so that of several processes one prepares and the others wait.
+
+        Raises:
+            RunFolderError: its file system has no locks.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.path, os.O_RDONLY)
+        try:
+            waited = 0.0
+            while not self._locked(lock):
+                await asyncio.sleep(LOOK_EVERY_S)
+                if waited < SAY_AFTER_S <= (waited := waited + LOOK_EVERY_S) and shown:
+                    tell(f"waiting for another process, which prepares {self.path}")
+            yield
+        finally:
+            os.close(lock)
+
+    def _locked(self, lock: int) -> bool:
+        """Whether this process holds the folder now."""
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            words = f"cannot be locked ({error}); move the file of all samples to a local disk"
+            raise RunFolderError(f"{self.path}: {words}") from None
+        return True
+
+    def _has(self, name: str) -> bool:
+        return (self.path / name).exists()
+
+    def _damaged(self, name: str, why: object) -> RunFolderError:
+        return RunFolderError(f"{self.path / name}: damaged ({why}); remove {self.path}")
+
+
+def preparation_of(
+    samples: Path,
+    intake: Intake,
+    pool: str | os.PathLike[str] | None,
+    metrics: Sequence[Metric],
+    stages: Sequence[Stage],
+    backends: Backends,
+) -> Preparation | None:
+    """Return what is prepared for all shards, where a run's samples are a shard and a metric looks
+    beyond them; ``metrics`` are resolved.
+
+    Raises:
+        ValueError: samples of the shard were left out, which the pool holds.
+    """
+    if pool is None or not any(metric.pool for metric in metrics):
+        return None
+    with samples.open("rb") as file:
+        mark = ShardMark.take(json.loads(file.readline()))
+    if mark is None:
+        return None
+    if intake.faulty:
+        raise UsageError(
+            f"{intake.faulty:,} samples of this shard cannot be scored, and others would be "
+            "compared with them; remove them from the input, and divide it again"
+        )
+    return Preparation(Path(pool), key_of(mark.of, metrics, stages, backends))
+
+
+async def prepare_once(
+    preparation: Preparation,
+    metrics: Sequence[Metric],
+    stages: Sequence[Stage],
+    backends: Backends,
+    calls: CallOptions,
+    *,
+    shown: bool = False,
+) -> dict[str, Prepared]:
+    """Return what each metric prepares, by name, as :func:`~trustassay.runs.prepare.prepare`.
+
+    What is there is taken. What is not is prepared, and stored for the runs of other shards; what
+    fails, or lacks what a model did not answer, is not stored.
+    """
+    pool = WholePool(preparation.pool, stages)
+    found: dict[str, Prepared] = {}
+    async with preparation.alone(shown=shown):
+        made = preparation.read()
+        waiting = [metric for metric in metrics if metric.pool]
+        if made is not None:
+            found |= _unpacked(waiting, pool, preparation, made)
+            waiting = [metric for metric in waiting if metric.name not in found]
+        if waiting:
+            async with open_calls(backends, calls, preparation.calls_path) as gatherers:
+                found |= await prepare(waiting, pool, gatherers, preparation.path)
+        failed = pool.failures or any(one.failure for one in found.values())
+        if made is None and not failed:
+            packed = await asyncio.to_thread(_packed, waiting, found)
+            made = requests_of(found)
+            preparation.write(packed, made)
+            found |= _unpacked(waiting, pool, preparation, made)
+    return {metric.name: found.get(metric.name, Prepared()) for metric in metrics}
+
+
+def _packed(metrics: Sequence[Metric], found: Mapping[str, Prepared]) -> dict[str, Arrays]:
+    packed = {metric.name: metric.pack(found[metric.name].value) for metric in metrics}
+    return {name: arrays for name, arrays in packed.items() if arrays is not None}
+
+
+def _unpacked(
+    metrics: Sequence[Metric],
+    pool: WholePool,
+    preparation: Preparation,
+    made: Mapping[str, Any],
+) -> dict[str, Prepared]:
+    """Return what of metrics is stored in arrays, by name."""
+    found = {}
+    for metric in metrics:
+        if (arrays := preparation.arrays(metric.name)) is not None:
+            value = metric.unpack(arrays, pool)
+            found[metric.name] = Prepared(value, None, **made.get(metric.name, {}))
+    return found
+
+
+def packed_name(metric: str) -> str:
+    """Return the name of the file of what a metric packed."""
+    return f"{metric}.npz"

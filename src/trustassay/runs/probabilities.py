@@ -1,0 +1,270 @@
+"""A calibrator applied to a finished run: probabilities, what is accepted, and whether the run is
+like the one that it was made from."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.data.formats import InputError
+from trustassay.errors import RunFolderError
+from trustassay.metric import Assessment
+from trustassay.report import AnswerChance, ChancesTold
+from trustassay.report.text import amount
+from trustassay.runs.calibrator import (
+    AMONG_ACCEPTED,
+    OF_ALL,
+    Calibrator,
+    read_calibrator,
+    write_calibrator,
+)
+from trustassay.runs.counts import rows
+from trustassay.runs.folder import RunFolder, metric_infos
+from trustassay.runs.lines import Step, nothing
+from trustassay.sample import question_key
+from trustassay.statistics.comparison import unlikeness
+from trustassay.statistics.resampling import cluster_numbers, holm
+
+Floats = NDArray[np.float64]
+CALIBRATED = "calibrated"
+"""The part of ``summary.json`` that says what a calibrator found."""
+CALIBRATOR = "calibrator.json"
+FALSE_ALARMS = 0.01
+"""How often two files of one kind are said to be unlike, at most."""
+TOLD = 3
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What a calibrator says of the answers of a run, in their order.
+
+    probabilities: shape (n,), NaN where there is none. accepted: by each promise, shape (n,).
+    failed, without: answers without a probability, since a metric failed or gave no score.
+    unlike: by the names of scores and parts, distance and corrected p-value.
+    """
+
+    calibrator: Calibrator
+    probabilities: Floats
+    accepted: Sequence[NDArray[np.bool_]]
+    failed: int
+    without: int
+    unlike: Mapping[str, Mapping[str, float]]
+
+    def of(self, number: int) -> AnswerChance:
+        """Return what is said of an answer, by its number from 0."""
+        probability = float(self.probabilities[number])
+        shown = next((at for at, one in enumerate(self.calibrator.promises) if not one.without), -1)
+        accepted = bool(self.accepted[shown][number]) if shown >= 0 else None
+        return AnswerChance(None if math.isnan(probability) else probability, accepted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form, without single answers."""
+        there = self.probabilities[~np.isnan(self.probabilities)]
+        return {
+            "fingerprint": self.calibrator.fingerprint,
+            "label": self.calibrator.label,
+            "method": self.calibrator.method,
+            "labelled": self.calibrator.answers,
+            "answers": len(self.probabilities),
+            "with_probability": len(there),
+            "failed": self.failed,
+            "without_score": self.without,
+            "mean_probability": float(there.mean()) if len(there) else None,
+            "accepted": [
+                {
+                    "kind": promise.kind,
+                    "at_most": promise.at_most,
+                    "confidence": promise.confidence,
+                    "above": promise.above,
+                    "accepted": None if promise.without else int(taken.sum()),
+                    "without": promise.without,
+                }
+                for promise, taken in zip(self.calibrator.promises, self.accepted, strict=True)
+            ],
+            "likeness": {name: dict(found) for name, found in self.unlike.items()},
+            "unlike": [name for name, found in self.unlike.items() if found["p"] < FALSE_ALARMS],
+        }
+
+
+def stored_calibrator(folder: RunFolder) -> Calibrator:
+    """Return the calibrator that was applied to a run.
+
+    Raises:
+        InputError: its file is damaged.
+    """
+    return read_calibrator(folder.path / CALIBRATOR)
+
+
+def store_calibrator(folder: RunFolder, calibrator: Calibrator) -> None:
+    """Put a copy into the folder of a run."""
+    write_calibrator(calibrator, folder.path / CALIBRATOR)
+
+
+def check_calibrator(
+    calibrator: Calibrator,
+    metrics: Mapping[str, Mapping[str, Any]],
+    backends: Mapping[str, Any],
+    where: str,
+) -> None:
+    """Refuse a calibrator of other metrics, options or backends.
+
+    Args:
+        metrics: options by name, as in ``run.json``. backends: likewise. where: begins the message.
+
+    Raises:
+        InputError: they differ.
+    """
+    for one in calibrator.inputs:
+        if one.metric not in metrics:
+            has = ", ".join(metrics) or "none"
+            raise InputError(
+                f"{where}: the calibrator is of the metric {one.metric}; this run has {has}"
+            )
+        here = json.loads(json.dumps(metrics[one.metric], default=str))
+        words = _differing(one.options, here)
+        if words:
+            raise InputError(
+                f"{where}: {one.metric} has other options than the calibrator was made with: "
+                f"{words}. Score with the same options, or calibrate on a run with these"
+            )
+        named = {name: backends.get(name) for name in one.backends}
+        if words := _differing(one.backends, json.loads(json.dumps(named, default=str))):
+            raise InputError(
+                f"{where}: {one.metric} has other models than the calibrator was made with: "
+                f"{words}. Score with the same ones, or calibrate on a run with these"
+            )
+
+
+def _differing(theirs: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    names = [name for name in {**theirs, **here} if theirs.get(name) != here.get(name)]
+    told = [f"{name} {here.get(name)!r}, not {theirs.get(name)!r}" for name in names]
+    return "; ".join(told[:TOLD])[:300]
+
+
+def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothing) -> Calibrated:
+    """Apply a calibrator to a finished run.
+
+    Raises:
+        RunFolderError: the folder holds no finished run.
+        InputError: the calibrator is of other metrics, options or models.
+    """
+    run = folder.read_run()
+    if run is None or folder.read_summary() is None:
+        raise RunFolderError(f"{folder.path}: holds no finished run")
+    check_calibrator(calibrator, run["metrics"], run["backends"], str(folder.path))
+    infos = list(metric_infos(folder, run).values())
+    names = list(dict.fromkeys([*(one.name for one in calibrator.inputs), *calibrator.spreads]))
+    values: list[list[float]] = []
+    failed: list[bool] = []
+    questions: list[str] = []
+    for _, sample, assessments in rows(folder, infos):
+        by_metric = {one.metric: one for one in assessments}
+        values.append([_value(by_metric, name) for name in names])
+        failed.append(any(by_metric[name].error is not None for name in calibrator.metrics))
+        questions.append(question_key(str(sample.get("question") or "")))
+        step()
+    table = np.array(values, dtype=np.float64).reshape(len(values), len(names))
+    out = np.array(failed, dtype=bool)
+    inputs = np.where(out[:, None], np.nan, table[:, : len(calibrator.inputs)])
+    probabilities, ranks = calibrator.probabilities(inputs), calibrator.ranks(inputs)
+    ranks = np.where(np.isnan(probabilities), np.nan, ranks)
+    return Calibrated(
+        calibrator,
+        probabilities,
+        [promise.accepts(ranks) for promise in calibrator.promises],
+        int(out.sum()),
+        int((np.isnan(probabilities) & ~out).sum()),
+        _unlike(calibrator, names, table[~out], cluster_numbers(questions)[~out]),
+    )
+
+
+def _value(by_metric: Mapping[str, Assessment], name: str) -> float:
+    metric, _, part = name.partition(".")
+    one = by_metric[metric]
+    found = one.parts.get(part) if part else one.score
+    return math.nan if found is None else float(found)
+
+
+def _unlike(
+    calibrator: Calibrator, names: Sequence[str], table: Floats, questions: NDArray[np.int64]
+) -> dict[str, dict[str, float]]:
+    spreads = calibrator.spreads
+    found = {
+        name: unlikeness(spreads[name], table[:, names.index(name)], questions) for name in spreads
+    }
+    corrected = holm([one.p for one in found.values()])
+    return {
+        name: {"distance": one.distance, "p": p}
+        for (name, one), p in zip(found.items(), corrected, strict=True)
+    }
+
+
+# in words
+
+
+def promise_in_words(kind: str, at_most: float, confidence: float | None) -> str:
+    """Say what a promise is."""
+    if kind == AMONG_ACCEPTED:
+        sure = 100 * (confidence or 0)
+        return f"at most {100 * at_most:.3g} % of them wrong (confidence {sure:.3g} %)"
+    return f"at most {100 * at_most:.3g} % of all answers accepted and wrong, on average"
+
+
+def chances_told(found: Mapping[str, Any]) -> ChancesTold:
+    """Say what ``summary.json`` holds of a calibrator.
+
+    Raises:
+        KeyError, TypeError: it is not of that form.
+    """
+    n = found["with_probability"]
+    sentences = [
+        f"Probability of being right ({found['label']}), {found['method']}, from "
+        f"{amount(found['labelled'], 'labelled answer')}: "
+        + (f"mean {found['mean_probability']:.3f} of {amount(n, 'answer')}" if n else "none")
+        + _left(found)
+    ]
+    for one in found["accepted"]:
+        promise = promise_in_words(one["kind"], one["at_most"], one["confidence"])
+        if one["kind"] != AMONG_ACCEPTED:
+            continue
+        if one["without"]:
+            sentences.append(f"Accepted with {promise}: no threshold; {one['without']}")
+        else:
+            sentences.append(
+                f"Accepted with {promise}: {one['accepted']:,} of {found['answers']:,}"
+            )
+    average = [one for one in found["accepted"] if one["kind"] == OF_ALL and not one["without"]]
+    if average:
+        shares = " / ".join(f"{100 * one['at_most']:.3g}" for one in average)
+        counts = " / ".join(f"{one['accepted']:,}" for one in average)
+        sentences.append(
+            f"With at most {shares} % of all answers accepted and wrong, on average: {counts} "
+            "accepted"
+        )
+    likeness = found["likeness"]
+    warnings = [
+        f"{name}: its distribution here is unlike that of the labelled answers (largest distance "
+        f"{likeness[name]['distance']:.2f}, p {_p(likeness[name]['p'])}); the probabilities and "
+        "promises may not hold here"
+        for name in found["unlike"]
+    ]
+    return ChancesTold(sentences, warnings)
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.2g}"
+
+
+def _left(found: Mapping[str, Any]) -> str:
+    left = [
+        f"{found[name]:,} {words}"
+        for name, words in (("failed", "failed"), ("without_score", "without a score"))
+        if found[name]
+    ]
+    return f"; no probability: {', '.join(left)}" if left else ""

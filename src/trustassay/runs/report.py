@@ -1,0 +1,519 @@
+"""The report of a run, and that of several."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trustassay.data.formats import InputError
+from trustassay.data.ratings import Rating, Ratings
+from trustassay.errors import RunFolderError
+from trustassay.measured import JudgeTold, judge_told
+from trustassay.metric import Assessment, Metric, MetricInfo, Summary
+from trustassay.report import (
+    AnswerRatings,
+    Groups,
+    Looked,
+    RaterSaid,
+    RatingsTold,
+    ReportMetric,
+    ReportRun,
+    ReportSample,
+    lines_of,
+    problem_of,
+    write_page,
+)
+from trustassay.report.answers import Column, answer_of, template_of
+from trustassay.report.groups import LONGEST_NAME
+from trustassay.report.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
+from trustassay.runs.counts import (
+    DOMAIN,
+    Counted,
+    Place,
+    count,
+    domain_of,
+    groups_of,
+    own_label,
+    remarks,
+    rows,
+)
+from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
+from trustassay.runs.intake import WHY
+from trustassay.runs.lines import Step, hash64
+from trustassay.runs.probabilities import (
+    CALIBRATED,
+    Calibrated,
+    calibrated_run,
+    chances_told,
+    stored_calibrator,
+)
+from trustassay.runs.tasks import Steps
+from trustassay.statistics.comparison import sign_flip_p
+from trustassay.statistics.resampling import generator, holm
+
+LARGER_JUDGE = "larger_judge"
+"""The key in ``summary.json`` of what a larger judge would cost."""
+SHOWN = 500
+"""Answers on a report page; where a run has more, the worst of each kind of problem."""
+
+
+def counted_of(
+    folder: RunFolder,
+    run: Mapping[str, Any],
+    metrics: Sequence[MetricInfo],
+    domain_field: str,
+    steps: Steps,
+    here: Mapping[str, Metric],
+    rated: Rated | None = None,
+) -> Counted:
+    """Count the answers of a run once, for its summary, its table and its report."""
+    with steps.begin("counting groups", run["samples"]["samples"]) as step:
+        return count(
+            folder,
+            run,
+            metrics,
+            domain_field=domain_field,
+            shown=SHOWN,
+            here=here,
+            rating_of=rated.mean_of if rated else own_label,
+            step=step,
+        )
+
+
+def write_report(
+    folder: RunFolder,
+    metrics_here: Sequence[Metric] = (),
+    *,
+    domain_field: str = DOMAIN,
+    counted: Counted | None = None,
+    rated: Rated | None = None,
+    calibrated: Calibrated | None = None,
+    steps: Steps | None = None,
+) -> None:
+    """Write ``report.html`` from what is stored in the folder.
+
+    ``metrics_here`` draw their evidence; else those that are installed do. ``counted`` is what the
+    folder holds, where it was counted just now. ``rated`` holds ratings, which are shown with the
+    answers and take the place of the samples' own labels in drawings. ``calibrated`` is what a
+    calibrator says of the answers; if one was applied before, that is shown.
+
+    Raises:
+        RunFolderError: the folder holds no finished run.
+        UnknownNameError: a run of an earlier version, and a metric of it is not installed.
+        StoppedError: ``steps`` were asked to stop.
+    """
+    steps = steps or Steps()
+    run, summary = folder.read_run(), folder.read_summary()
+    if run is None or summary is None:
+        raise RunFolderError(f"{folder.path}: holds no finished run")
+    metrics = list(metric_infos(folder, run).values())
+    try:
+        total = int(run["samples"]["samples"])
+        summaries = [Summary(**summary["metrics"][metric.name]) for metric in metrics]
+    except (KeyError, TypeError, ValueError):
+        raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
+    folder.check_samples(total)
+    drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
+    counted = counted or counted_of(folder, run, metrics, domain_field, steps, drawing, rated)
+    if calibrated is None and CALIBRATED in summary:
+        with steps.begin("applying the calibrator", total) as step:
+            calibrated = calibrated_run(folder, stored_calibrator(folder), step)
+    places = counted.choice.by_need()
+    with steps.begin("writing the report", len(places)) as step:
+        page = ReportRun(
+            title=Path(run["input"]).name,
+            facts=_facts(run),
+            metrics=[
+                ReportMetric(
+                    m.name,
+                    m.title,
+                    s,
+                    m.figures,
+                    counted.histograms[m.name],
+                    counted.groups[m.name],
+                    drawing.get(m.name),
+                )
+                for m, s in zip(metrics, summaries, strict=True)
+            ],
+            total=total,
+            shown=_shown(folder, run["metrics"], places, step, rated, calibrated),
+            ratings=rated.told() if rated else None,
+            selection=counted.choice.selection() if total > SHOWN else None,
+            remarks=remarks(summary, total),
+            looked=counted.looked,
+            lines=lines_of({m.name: m.title for m in metrics}, drawing),
+            judge=judge_of(run, summary),
+            chances=chances_told(calibrated.to_dict()) if calibrated else None,
+        )
+        write_page(page, folder.report_path)
+
+
+def judge_of(run: Mapping[str, Any], summary: Mapping[str, Any] | None = None) -> JudgeTold | None:
+    """Return how sure the entailer of a run is, by its ``run.json``, and what a larger one costs,
+    by its ``summary.json``; ``None`` if it had none.
+    """
+    entailer = run["backends"].get("entailer")
+    if not entailer:
+        return None
+    larger = (summary or {}).get(LARGER_JUDGE)
+    return judge_told(str(entailer), run["metrics"], larger, run.get(WHY, ""))
+
+
+def _shown(
+    folder: RunFolder,
+    metrics: Collection[str],
+    places: Iterable[Place],
+    step: Step,
+    rated: Rated | None,
+    calibrated: Calibrated | None,
+) -> Iterator[ReportSample]:
+    order = list(metrics)
+    for place in places:
+        assessments = folder.assessments_at(place.assessments, len(order))
+        assessments.sort(key=lambda one: order.index(one.metric))
+        sample = folder.sample_at(place.sample)
+        ratings = rated.of(sample.id, sample.model) if rated else None
+        chance = calibrated.of(place.number) if calibrated else None
+        yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
+        step()
+
+
+def _facts(run: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a reader needs first; all settings are below the figures."""
+    facts = {"input": Path(run["input"]).name}
+    if run.get("skipped"):
+        facts["skipped as faulty"] = f"{run['skipped']:,}"
+    facts |= {
+        word: ", ".join(map(str, one.values())) if isinstance(one, Mapping) else str(one)
+        for word, one in run["backends"].items()
+    }
+    for metric, options in run["metrics"].items():
+        if "profile" in options:
+            facts[f"{metric} profile"] = str(options["profile"])
+    return facts | {"seed": str(run["seed"]), "trustassay": str(run["trustassay"])}
+
+
+class Rated:
+    """The ratings of each answer of a run.
+
+    A rating belongs to the answer with its id; where both name a model, to that model's.
+
+    Args:
+        folder: of the run; its samples are read once.
+        ratings: by people or anything else.
+        source: the name of their file, which is shown.
+
+    Raises:
+        InputError: the ratings are choices between two answers.
+        RunFolderError: the samples are damaged.
+    """
+
+    def __init__(self, folder: RunFolder, ratings: Ratings, source: str) -> None:
+        if ratings.pairs:
+            raise InputError(
+                f"{source}: holds choices between two answers (annotate --pairs); expected ratings "
+                "of single answers. `agree` reads choices"
+            )
+        self._ratings = ratings
+        self._by_item: dict[str, list[Rating]] = {}
+        for one in ratings.ratings:
+            self._by_item.setdefault(one.item, []).append(one)
+        answers, rated, used = 0, 0, 0
+        raters: set[str] = set()
+        unknown = {item: len(own) for item, own in self._by_item.items()}
+        for sample in folder.sample_records() if folder.samples_path.exists() else ():
+            answers += 1
+            own = self._of(sample["id"], sample.get("model"))
+            rated += bool(own)
+            used += len(own)
+            raters.update(one.rater for one in own)
+            if own:
+                unknown[sample["id"]] -= len(own)
+        left = {item: count for item, count in unknown.items() if count > 0}
+        numbers = not ratings.categories
+        self._told = RatingsTold(source, numbers, len(raters), used, rated, answers, left)
+
+    def told(self) -> RatingsTold:
+        """Return what was joined, and what was not."""
+        return self._told
+
+    def of(self, sample_id: str, model: str | None) -> AnswerRatings | None:
+        """Return the ratings of an answer, ``None`` where it has none."""
+        by_rater: dict[str, list[Rating]] = {}
+        for one in self._of(sample_id, model):
+            by_rater.setdefault(one.rater, []).append(one)
+        if not by_rater:
+            return None
+        return AnswerRatings([self._said(name, own) for name, own in by_rater.items()])
+
+    def mean_of(self, sample: Mapping[str, Any]) -> float | None:
+        """Return the mean rating of a stored sample; ``None`` without one, or of words."""
+        found = self.of(sample["id"], sample.get("model"))
+        return found.mean if found else None
+
+    def _of(self, sample_id: str, model: str | None) -> list[Rating]:
+        return [
+            one
+            for one in self._by_item.get(sample_id, ())
+            if not (one.model and model) or one.model == model
+        ]
+
+    def _said(self, name: str, own: list[Rating]) -> RaterSaid:
+        own = sorted(own, key=lambda one: one.repeat)
+        words = self._ratings.categories
+        return RaterSaid(
+            name,
+            [words[int(one.value)] if words else f"{one.value:g}" for one in own],
+            () if words else [one.value for one in own],
+            [one.note for one in own if one.note],
+        )
+
+
+QUESTIONS = 20
+"""Questions whose answers are shown side by side: those on which the models differ most."""
+ALPHA = 0.05
+MODELS = 12
+"""Answers to one question that are shown; of more, the best and the worst."""
+
+
+class _Run(NamedTuple):
+    """A finished run, and what is known of its metrics."""
+
+    folder: RunFolder
+    settings: Mapping[str, Any]
+    infos: Mapping[str, MetricInfo]
+
+
+class _Answered(NamedTuple):
+    """Where an answer is: its score, its model, the number of its run, and its place there."""
+
+    score: float
+    model: str
+    run: int
+    place: Place
+
+
+@dataclass
+class _Counts:
+    """What is counted over all runs."""
+
+    groups: dict[str, Groups]
+    looked: Looked
+    answers: dict[int, list[_Answered]] = field(default_factory=dict)
+    """By the hash of the question, as the first shared metric scores them."""
+    seen: set[int] = field(default_factory=set)
+    repeated: int = 0
+
+
+def write_pooled(
+    paths: Sequence[Path], out: Path, *, domain_field: str = DOMAIN, steps: Steps | None = None
+) -> str:
+    """Write the page of several finished runs to ``out`` and return its headline.
+
+    The answers of a run that names no model count under the name of its folder.
+
+    Raises:
+        RunFolderError: a folder holds no finished run or occurs twice, or the runs have no metric
+            in common, or a metric with different ranges.
+        StoppedError: ``steps`` were asked to stop.
+    """
+    steps = steps or Steps()
+    runs = [_read(path) for path in paths]
+    if len({one.folder.path.resolve() for one in runs}) < len(runs):
+        raise RunFolderError("a run is named twice; expected different runs")
+    infos = _shared(runs)
+    here = _here(runs, infos)
+    counts = _Counts(
+        {name: groups_of(info, domain_field) for name, info in infos.items()},
+        Looked(any(metric.line for metric in here.values())),
+    )
+    for number, run in enumerate(runs):
+        total = int(run.settings["samples"]["samples"])
+        with steps.begin(f"reading {run.folder.path.name}", total) as step:
+            _count(counts, number, run, list(infos.values()), here, domain_field, step)
+    first = next(iter(infos.values()))
+    page = PooledPage(
+        title=f"{len(runs)} runs",
+        facts={"runs": ", ".join(run.folder.path.name for run in runs)},
+        looked=counts.looked,
+        lines=lines_of({name: info.title for name, info in infos.items()}, here),
+        warnings=[*_differences(runs, list(infos)), *_repeats(counts)],
+        metrics=[
+            PooledMetric(name, info.title, counts.groups[name]) for name, info in infos.items()
+        ],
+        judge=_judge(runs),
+        questions=_asked(runs, counts, infos, here, first),
+        apart=_apart(counts, counts.groups[first.name]),
+    )
+    write_pooled_page(page, out)
+    return f"{page.headline} {page.models}".strip()
+
+
+def _read(path: Path) -> _Run:
+    folder = RunFolder(path)
+    settings, summary = folder.read_run(), folder.read_summary()
+    if settings is None or summary is None:
+        raise RunFolderError(f"{path}: holds no finished run")
+    return _Run(folder, settings, metric_infos(folder, settings))
+
+
+def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
+    """Return the metrics that all runs have."""
+    shared = [name for name in runs[0].infos if all(name in run.infos for run in runs)]
+    if not shared:
+        found = "; ".join(f"{run.folder.path.name}: {', '.join(run.infos)}" for run in runs)
+        raise RunFolderError(f"the runs have no metric in common ({found})")
+    for name in shared:
+        kinds = {(run.infos[name].score_range, run.infos[name].lower_is_better) for run in runs}
+        if len(kinds) > 1:
+            raise RunFolderError(
+                f"the scores of {name} have different ranges in these runs; expected equal options"
+            )
+    return {name: runs[0].infos[name] for name in shared}
+
+
+def _here(runs: Sequence[_Run], infos: Mapping[str, MetricInfo]) -> dict[str, Metric]:
+    """Return the shared metrics that are installed, with the first run's options."""
+    found = metrics_of(runs[0].settings)
+    return {name: metric for name, metric in found.items() if name in infos}
+
+
+def _model(sample: Mapping[str, Any], run: _Run) -> str:
+    return str(sample.get("model") or run.settings["backends"].get("model") or run.folder.path.name)
+
+
+def _count(
+    counts: _Counts,
+    number: int,
+    run: _Run,
+    infos: Sequence[MetricInfo],
+    here: Mapping[str, Metric],
+    domain_field: str,
+    step: Any,
+) -> None:
+    order = [info.name for info in infos]
+    for place, sample, all_of_sample in rows(run.folder, list(run.infos.values())):
+        by_name = {one.metric: one for one in all_of_sample}
+        assessments = [by_name[name] for name in order]
+        model, domain = _model(sample, run), domain_of(sample, domain_field)
+        flags = [problem_of(here.get(one.metric), one) is not None for one in assessments]
+        counts.looked.add(assessments, flags)
+        for one in assessments:
+            if one.score is not None:
+                counts.groups[one.metric].add(model, domain, one.score, own_label(sample))
+        key = hash64(json.dumps([sample["id"], model, sample.get("response")]))
+        counts.repeated += key in counts.seen
+        counts.seen.add(key)
+        if assessments[0].score is not None:
+            asked = counts.answers.setdefault(hash64(sample["question"].strip()), [])
+            asked.append(_Answered(assessments[0].score, model, number, place))
+        step()
+
+
+def _differences(runs: Sequence[_Run], shared: Sequence[str]) -> Iterator[str]:
+    """Say in which settings the runs differ, so that their scores may not be comparable."""
+    for name in shared:
+        told = [json.dumps(run.settings["metrics"][name], sort_keys=True) for run in runs]
+        if len(set(told)) > 1:
+            yield f"{name} was run with different options: its scores may not be comparable"
+    for backend in ("entailer", "embedder", "similarity", "judge"):
+        names = {str(run.settings["backends"].get(backend, "none")) for run in runs}
+        if len(names) > 1:
+            yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"
+
+
+def _judge(runs: Sequence[_Run]) -> JudgeTold | None:
+    """Return how sure the entailer is, where all runs have the same."""
+    told = [judge_of(run.settings) for run in runs]
+    return told[0] if len({one.name if one else None for one in told}) == 1 else None
+
+
+def _apart(counts: _Counts, groups: Groups) -> dict[tuple[str | None, str | None], bool]:
+    """Return whether a test tells the model with the best mean from each other one.
+
+    The scores of the questions that both answered are compared in pairs, by sign flips; p-values
+    are corrected for the number of models (Holm).
+    """
+    models = [name.model for name in groups.models()]
+    by_model: dict[str, dict[int, list[float]]] = {}
+    for question, answers in counts.answers.items():
+        for one in answers:
+            held = by_model.setdefault(one.model[:LONGEST_NAME], {})
+            held.setdefault(question, []).append(one.score)
+    means = {
+        model: {question: sum(scores) / len(scores) for question, scores in held.items()}
+        for model, held in by_model.items()
+    }
+    sign = -1 if groups.lower_is_better else 1
+    p_values = []
+    for model in models[1:]:
+        best, other = means.get(str(models[0]), {}), means.get(str(model), {})
+        shared = sorted(best.keys() & other.keys())
+        ahead = [sign * (best[question] - other[question]) for question in shared]
+        rng = generator(0, "pooled", str(model))
+        p_values.append(sign_flip_p(ahead, rng) if sum(ahead) > 0 else 1.0)
+    return {
+        (models[0], model): p < ALPHA for model, p in zip(models[1:], holm(p_values), strict=True)
+    }
+
+
+def _repeats(counts: _Counts) -> Iterator[str]:
+    if counts.repeated:
+        n = counts.repeated
+        are = "answer is" if n == 1 else "answers are"
+        yield f"{n:,} {are} counted twice: same id, model and text"
+
+
+def _asked(
+    runs: Sequence[_Run],
+    counts: _Counts,
+    infos: Mapping[str, MetricInfo],
+    here: Mapping[str, Metric],
+    first: MetricInfo,
+) -> list[AskedQuestion]:
+    """Return the questions on which the models differ most, with their answers, best first."""
+    asked = []
+    for answers in counts.answers.values():
+        by_model: dict[str, _Answered] = {}
+        for one in answers:
+            by_model.setdefault(one.model, one)
+        if len(by_model) > 1:
+            sign = 1 if first.lower_is_better else -1
+            asked.append(sorted(by_model.values(), key=lambda one: sign * one.score))
+    asked.sort(key=lambda found: -abs(found[0].score - found[-1].score))
+    columns = {
+        name: Column(
+            place, info.title, info.score_range, here.get(name), template_of(here.get(name))
+        )
+        for place, (name, info) in enumerate(infos.items())
+    }
+    found = []
+    for answers in asked[:QUESTIONS]:
+        half = MODELS // 2
+        kept = answers if len(answers) <= MODELS else [*answers[:half], *answers[-half:]]
+        shown = []
+        for one in kept:
+            run = runs[one.run]
+            sample = run.folder.sample_at(one.place.sample)
+            own = run.folder.assessments_at(one.place.assessments, len(run.infos))
+            assessments = _in_order(own, columns)
+            answer = answer_of(one.place.number + 1, 0, sample, assessments, columns)
+            shown.append((one.model, run.folder.path.name, answer))
+        found.append(
+            AskedQuestion(
+                shown[0][2].sample.question,
+                len(answers),
+                shown,
+                answers[0].score,
+                answers[-1].score,
+            )
+        )
+    return found
+
+
+def _in_order(found: Sequence[Assessment], columns: Mapping[str, Column]) -> list[Assessment]:
+    by_name = {one.metric: one for one in found}
+    return [by_name[name] for name in columns]

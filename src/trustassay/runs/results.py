@@ -1,0 +1,358 @@
+"""The results at the end of a run: the summary, the Parquet file, the report."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import arro3.io
+from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
+
+from trustassay.backends.chat_entailer import entailment_prompt
+from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Prices, Tokens
+from trustassay.calls.store import CallStore, Usage
+from trustassay.errors import RunFolderError
+from trustassay.files import whole
+from trustassay.measured import BETTER, judge_told
+from trustassay.metric import Metric, MetricInfo, Summary
+from trustassay.runs.calibrator import Calibrator
+from trustassay.runs.counts import DOMAIN, UNIT, Counted, read_units, silence, unread
+from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
+from trustassay.runs.intake import Intake
+from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
+from trustassay.runs.probabilities import (
+    CALIBRATED,
+    Calibrated,
+    calibrated_run,
+    store_calibrator,
+)
+from trustassay.runs.report import LARGER_JUDGE, Rated, counted_of, write_report
+from trustassay.runs.tasks import Steps, StoppedError
+from trustassay.sample import clean
+from trustassay.tracebacks import keep_failure, words_of
+
+
+def write_outputs(  # noqa: PLR0913 - two callers name them all
+    folder: RunFolder,
+    metrics: Sequence[Metric],
+    intake: Intake,
+    seconds: float,
+    *,
+    seed: int,
+    report: bool,
+    prices: Prices,
+    steps: Steps | None = None,
+) -> None:
+    """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``.
+
+    Raises:
+        RunFolderError: there is no run, or its assessments are damaged or not sorted.
+        StoppedError: ``steps`` were asked to stop; files written before are complete.
+    """
+    steps = steps or Steps()
+    run = folder.read_run()
+    if run is None:
+        raise RunFolderError(f"{folder.path}: holds no run")
+    samples = run["samples"]["samples"]
+    units = read_units(folder, run.get(UNIT))
+    summaries = {}
+    for metric in metrics:
+        with steps.begin(f"summarising {metric.name}", samples) as step:
+            assessments = folder.assessments_to_sum(metric.name, step, units)
+            summaries[metric.name] = _summary(folder.path, metric, assessments, seed)
+    infos = [MetricInfo.of(metric) for metric in metrics]
+    here = {metric.name: metric for metric in metrics}
+    counted = counted_of(folder, run, infos, DOMAIN, steps, here)
+    silent = silence(folder)
+    content: dict[str, Any] = {
+        "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
+        **_calls(folder, counted, prices),
+        "skipped": intake.faulty,
+        **silent,
+        **larger_judge(folder, run, prices, unread(silent)),
+        "seconds": round(seconds, 3),
+    }
+    groups = counted.groups
+    if told := {name: one.to_dict() for name, one in groups.items() if one.worth_showing}:
+        content["groups"] = told
+    folder.write_json("summary", content)
+    with steps.begin("writing the table", len(metrics) * samples) as step:
+        write_parquet(folder, list(counted.parts), step)
+    if report:
+        write_report(folder, metrics, counted=counted, steps=steps)
+
+
+def _summary(folder: Path, metric: Metric, assessments: StoredAssessments, seed: int) -> Summary:
+    """Return the summary of a metric; if it fails, one with the error and the counts.
+
+    The calls are paid for by then, and the same command writes the summary when it is fixed.
+    """
+    try:
+        return metric.summarise(assessments, seed=seed)
+    except (StoppedError, RunFolderError):
+        raise
+    except Exception as error:
+        keep_failure(folder, metric.name, error)
+        words = f"{metric.name} could not be summarised: {words_of(error)}"
+        failed = sum(one.error is not None for one in assessments)
+        settings = metric.settings()
+        return Summary({}, len(assessments), failed, settings=settings, error=words)
+
+
+def _calls(folder: RunFolder, counted: Counted, prices: Prices) -> dict[str, Any]:
+    """Return the requests that the samples made of each capability, with the stored calls, and
+    what the chat models took: for the run, and for each metric.
+
+    The result does not depend on how often the run was stopped and resumed.
+    """
+    requests = counted.requests
+    stored: Counter[str] = Counter()
+    paid: dict[str, Usage] = {}
+    if folder.calls_path.exists():
+        store = CallStore(folder.calls_path)
+        for (capability, _), number in store.counts().items():
+            stored[capability] += number
+        paid = store.usage("chat")
+        store.close()
+    calls = {
+        name: {"requests": requests[name], "stored": stored[name]}
+        for name in sorted(requests | ({"chat": 0} if paid else {}))
+    }
+    if not paid:
+        return {"calls": calls}
+    return {"calls": calls, "usage": _usage(paid, counted.usage, prices)}
+
+
+def _usage(
+    paid: Mapping[str, Usage],
+    by_metric: Mapping[str, Mapping[str, Mapping[str, int]]],
+    prices: Prices,
+) -> dict[str, Any]:
+    """Return calls, tokens and US dollars: what the run paid, and what its metrics used.
+
+    Without a known price, or where calls came without a count of tokens, the price is unknown.
+    """
+
+    def usd(model: str, prompt: int, reply: int, uncounted: int) -> float | None:
+        price = prices.usd(model, Tokens(prompt, reply))
+        return None if price is None or uncounted else round(price, 6)
+
+    models = {
+        model: {
+            **{name: value for name, value in usage._asdict().items() if name != "seconds"},
+            "usd": usd(model, usage.prompt_tokens, usage.reply_tokens, usage.uncounted),
+        }
+        for model, usage in paid.items()
+    }
+    metrics = {
+        metric: {
+            model: {
+                **usage,
+                "usd": usd(
+                    model, usage["prompt_tokens"], usage["reply_tokens"], usage["uncounted"]
+                ),
+            }
+            for model, usage in used.items()
+        }
+        for metric, used in by_metric.items()
+    }
+    found: dict[str, Any] = {"models": models, "metrics": metrics}
+    if table := next(filter(None, map(prices.basis, models)), ""):
+        found["prices"] = table
+    return found
+
+
+# what a calibrator adds
+
+
+def apply_calibrator(
+    folder: RunFolder,
+    calibrator: Calibrator,
+    metrics_here: Sequence[Metric] = (),
+    *,
+    domain_field: str = DOMAIN,
+    report: bool = True,
+    rated: Rated | None = None,
+    steps: Steps | None = None,
+) -> Calibrated:
+    """Add probabilities of being right to a finished run: to its summary, its table, its report,
+    and a copy of the calibrator to its folder.
+
+    Raises:
+        RunFolderError: the folder holds no finished run.
+        InputError: the calibrator is of other metrics, options or models; nothing was written.
+        StoppedError: ``steps`` were asked to stop.
+    """
+    steps = steps or Steps()
+    run, summary = folder.read_run(), folder.read_summary()
+    if run is None or summary is None:
+        raise RunFolderError(f"{folder.path}: holds no finished run")
+    total = int(run["samples"]["samples"])
+    with steps.begin("applying the calibrator", total) as step:
+        found = calibrated_run(folder, calibrator, step)
+    infos = list(metric_infos(folder, run).values())
+    drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
+    counted = counted_of(folder, run, infos, domain_field, steps, drawing, rated)
+    store_calibrator(folder, calibrator)
+    folder.write_json("summary", {**summary, CALIBRATED: found.to_dict()})
+    with steps.begin("writing the table", len(infos) * total) as step:
+        write_parquet(folder, list(counted.parts), step, found)
+    if report:
+        write_report(
+            folder,
+            metrics_here,
+            domain_field=domain_field,
+            counted=counted,
+            rated=rated,
+            calibrated=found,
+            steps=steps,
+        )
+    return found
+
+
+ROWS = 4096
+BATCH_BYTES = 1 << 22
+"""About how much evidence is held at once while the table is written."""
+
+_COLUMNS: dict[str, Any] = {
+    "id": DataType.string(),
+    "metric": DataType.string(),
+    "score": DataType.float64(),
+    "verdict": DataType.string(),
+    "reason": DataType.string(),
+    "error": DataType.string(),
+    "evidence": DataType.string(),
+}
+
+
+def write_parquet(
+    folder: RunFolder,
+    parts: Sequence[str],
+    step: Step = nothing,
+    calibrated: Calibrated | None = None,
+) -> None:
+    """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
+
+    ``parts`` names all of them. With ``calibrated`` each line has the answer's ``probability`` of
+    being right, and whether it is ``accepted``.
+    """
+    types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in parts}
+    if calibrated:
+        types |= {"probability": DataType.float64(), "accepted": DataType.bool()}
+    schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
+    batches = (
+        _batch(lines, types, schema) for lines in _batches(_chances(folder, calibrated), step)
+    )
+    with whole(folder.parquet_path) as file:
+        target = _Target(file)
+        arro3.io.write_parquet(
+            RecordBatchReader.from_batches(schema, batches),
+            target,
+            compression="zstd(1)",
+            max_row_group_size=ROWS,
+        )
+        if target.error:
+            raise target.error
+
+
+class _Target(io.RawIOBase):
+    """Keeps the first error of a file, as arro3 panics at one, on standard error."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        """Say that it can be written."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write to the file, or keep the error."""
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.error = self.error or error
+        return len(data)
+
+    def flush(self) -> None:
+        """Leave it to the block that opened the file."""
+
+
+def _chances(folder: RunFolder, calibrated: Calibrated | None) -> Iterator[tuple[int, Line]]:
+    """Yield the lines, with what a calibrator says of the answer among their fields."""
+    if calibrated is None:
+        yield from folder.lines()
+        return
+    number, sample = -1, None
+    for offset, line in folder.lines():
+        if line.fields["id"] != sample:
+            number, sample = number + 1, line.fields["id"]
+        chance = calibrated.of(number)
+        told = {"probability": chance.probability, "accepted": chance.accepted}
+        yield offset, line._replace(fields={**line.fields, **told})
+
+
+def _batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
+    batch: list[Line] = []
+    held = 0
+    for _, line in lines:
+        batch.append(line)
+        held += len(line.evidence)
+        if len(batch) == ROWS or held >= BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
+        step()
+    if batch:
+        yield batch
+
+
+def _batch(lines: Sequence[Line], types: Mapping[str, Any], schema: Any) -> RecordBatch:
+    rows = [line.fields for line in lines]
+    columns: dict[str, list[Any]] = {
+        name: [_storable(row[name]) for row in rows] for name in _COLUMNS if name != "evidence"
+    }
+    columns["evidence"] = [line.evidence_text() for line in lines]
+    for name in types.keys() & {"probability", "accepted"}:
+        columns[name] = [row[name] for row in rows]
+    for name in types.keys() - columns.keys():
+        columns[name] = [row["parts"].get(name.removeprefix("parts.")) for row in rows]
+    arrays = [Array(columns[name], kind) for name, kind in types.items()]
+    return RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _storable(value: Any) -> Any:
+    return clean(value) if isinstance(value, str) else value
+
+
+REPLY_TOKENS = 4
+"""Of one word such as CONTRADICTS."""
+
+
+def larger_judge(
+    folder: RunFolder, run: Mapping[str, Any], prices: Prices, unread: int
+) -> dict[str, Any]:
+    """Return the estimated price for ``summary.json``; nothing where it cannot be known.
+
+    The model would be asked the pairs that the run's entailer was, in its own prompt. ``unread``
+    samples, which this did not judge, count like the others.
+    """
+    entailer = str(run["backends"].get("entailer") or "")
+    if not judge_told(entailer, run["metrics"]).sets or not folder.calls_path.exists():
+        return {}
+    store = CallStore(folder.calls_path)
+    calls, characters = store.size("entailment", entailer)
+    store.close(alone=False)
+    samples = int(run["samples"]["samples"])
+    if not calls or unread >= samples:
+        return {}
+    around = len(entailment_prompt().filled(premise="", hypothesis=""))
+    more = samples / (samples - unread)
+    tokens = (characters + calls * around) / CHARACTERS_PER_TOKEN
+    usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * REPLY_TOKENS)))
+    if usd is None:
+        return {}
+    told = {"usd": round(usd, 6), "samples": samples, "prices": prices.basis(BETTER)}
+    return {LARGER_JUDGE: {"entailer": BETTER, **told}}
