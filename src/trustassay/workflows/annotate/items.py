@@ -16,6 +16,7 @@ from trustassay.data.reading import InputError
 from trustassay.runs.counts import domain_of
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import take_in
+from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Document, Sample
 
 

@@ -12,6 +12,7 @@ from trustassay.report.pages import Row
 from trustassay.report.study import Line, Plot, StudyPage, StudySection, write_calibration_page
 from trustassay.report.text import amount
 from trustassay.runs.calibrator import Calibrator, Promise
+from trustassay.runs.probabilities import promise_in_words
 from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.outputs import (
