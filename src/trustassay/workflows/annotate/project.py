@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trustassay.data.formats import InputError
 from trustassay.data.journal import ACTION, START
+from trustassay.data.records import InputError
 from trustassay.errors import UsageError
 from trustassay.metrics.judge.rubric import Rubric
 from trustassay.statistics.resampling import generator
