@@ -14,7 +14,8 @@ from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.data.ratings import Ratings
-    from trustassay.workflows.agree import Agreement, Dispute, Estimate
+    from trustassay.statistics.intervals import Estimate
+    from trustassay.workflows.agree import Agreement, Dispute
     from trustassay.workflows.variance import Variances
 
 MOST_LISTED = 12

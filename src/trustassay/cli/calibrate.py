@@ -153,8 +153,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
 
 
 def _show(found: Calibration) -> None:
+    from trustassay.workflows.calibrate.command import FIGURES
     from trustassay.workflows.calibrate.outputs import (
-        FIGURES,
         PROMISES,
         figure_rows,
         headline,

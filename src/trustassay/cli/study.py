@@ -148,8 +148,8 @@ def _write(found: Study, page: Path | None, table: Path | None) -> None:
 
 
 def _show(found: Study) -> None:
-    from trustassay.show.text import amount
-    from trustassay.workflows.study.wording import COST_COLUMNS, cost_row
+    from trustassay.report.text import amount
+    from trustassay.workflows.study.outputs import COST_COLUMNS, cost_row
 
     say(
         f"{amount(found.answers, 'answer')} to {amount(found.questions, 'question')}; intervals "
@@ -164,7 +164,7 @@ def _show(found: Study) -> None:
 
 
 def _show_label(one: LabelStudy) -> None:
-    from trustassay.workflows.study.wording import (
+    from trustassay.workflows.study.outputs import (
         COVARIATE_COLUMNS,
         FIGURES,
         TEST_COLUMNS,
@@ -206,7 +206,7 @@ def _show_label(one: LabelStudy) -> None:
 
 
 def _show_groups(one: LabelStudy, by: str, values: list[str]) -> None:
-    from trustassay.workflows.study.wording import FIGURES, figure_cells
+    from trustassay.workflows.study.outputs import FIGURES, figure_cells
 
     kinds = {column.name: column.kind for column in one.columns}
     rows = [

@@ -34,14 +34,12 @@ from trustassay.statistics.correlation import (
     weighted_calibration_error,
     weighted_log_loss,
 )
-from trustassay.statistics.intervals import FEWEST
+from trustassay.statistics.intervals import FEWEST, Estimate
 from trustassay.statistics.resampling import FEWEST_OF_CLASS, generator, holm
 from trustassay.workflows.calibrate.fitting import Rows, fit, promises
-from trustassay.workflows.study.answers import Answers, Column, read_answers
-from trustassay.workflows.study.figures import Estimate, Resampling, estimates
-from trustassay.workflows.study.labelling import Label, LabelOptions, labelled
-
-__all__ = ["AT_MOST", "CALIBRATED", "CHANCE", "FIGURES", "Calibration", "calibrate"]
+from trustassay.workflows.study.answers import Answers, Column, as_list, read_answers
+from trustassay.workflows.study.figures import Resampling, estimates
+from trustassay.workflows.study.labels import Label, LabelOptions, labelled
 
 Floats = NDArray[np.float64]
 AT_MOST = (0.05, 0.1, 0.2)
@@ -137,17 +135,17 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     """
     risks = [at_most] if isinstance(at_most, int | float) else list(at_most)
     _check(risks, confidence, method, resamples)
-    paths = [Path(one) for one in _several(runs)]
+    paths = [Path(one) for one in as_list(runs)]
     answers = read_answers(paths, [label] if label else [])
     options = LabelOptions(
         Path(ratings) if ratings is not None else None,
         dict(fields or {}),
         list(machines),
-        _several(positive),
+        as_list(positive),
     )
     found = _label(labelled(answers, [label] if label else [], options).labels)
-    columns = _columns(answers, _several(metrics))
-    inputs = [_input(column, _several(lower)) for column in columns]
+    columns = _columns(answers, as_list(metrics))
+    inputs = [_input(column, as_list(lower)) for column in columns]
     used = ~np.isnan(found.values)
     failed = np.zeros(len(used), dtype=bool)
     for column in columns:
@@ -189,10 +187,6 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         notes,
         seed,
     )
-
-
-def _several(given: Any) -> list[Any]:
-    return [given] if isinstance(given, str | os.PathLike) else list(given)
 
 
 def _check(risks: Sequence[float], confidence: float, method: str, resamples: int) -> None:
@@ -369,7 +363,7 @@ def _command(
     options = [
         ("--label", [label] if label else []),
         ("--ratings", [] if ratings is None else [str(ratings)]),
-        ("--positive", _several(positive)),
+        ("--positive", as_list(positive)),
         ("--machine", sorted(machines)),
         ("--field", [f"{name}={column}" for name, column in (fields or {}).items()]),
     ]

@@ -1,7 +1,8 @@
-"""Scores of runs held against labels: which of them to believe, and for what."""
+"""The study: scores of runs compared with labels, which of them to believe, and for what."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,31 +15,113 @@ from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError, door
-from trustassay.show.text import amount
+from trustassay.report.text import amount
+from trustassay.statistics.correlation import ranks
+from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import generator
-from trustassay.workflows.study.answers import Answers, Column, Cost, read_answers
-from trustassay.workflows.study.baselines import (
-    ceiling,
-    group_values,
-    length_column,
-    source_column,
-)
-from trustassay.workflows.study.disagreement import RightWhereWrong, right_where_wrong
+from trustassay.workflows.study.answers import Answers, Column, Cost, as_list, read_answers
 from trustassay.workflows.study.figures import (
     ASSOCIATIONS,
     HEADLINE,
-    Estimate,
     Resampling,
     Test,
+    ceiling,
     chance,
     estimates,
+    group_values,
+    length_column,
     paired_tests,
+    source_column,
 )
-from trustassay.workflows.study.labelling import Label, LabelOptions, labelled
-
-__all__ = ["CEILING", "CHANCE_ROW", "RESAMPLES", "Figures", "LabelStudy", "Study", "study"]
+from trustassay.workflows.study.labels import Label, LabelOptions, labelled
 
 Floats = NDArray[np.float64]
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An answer on which two scores part; ``label`` is 1 where it is right."""
+
+    id: str
+    model: str
+    link: str
+    label: float
+    first: float
+    second: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class RightWhereWrong:
+    """Answers about which the first score is right and the second wrong, of ``n`` with both.
+
+    wrong: about how many of them the second is wrong. cases: those on which they part farthest.
+    """
+
+    first: str
+    second: str
+    n: int
+    wrong: int
+    count: int
+    cases: Sequence[Case]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        plain: Mapping[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        return dict(plain) | {"cases": [case.to_dict() for case in self.cases]}
+
+
+def accepted(scores: Floats, labels: Floats) -> NDArray[np.bool_]:
+    """Return which answers a score accepts if it is to accept as many as are right, shape (n,).
+
+    The threshold is the score at which the number accepted is nearest to that of right answers (of
+    two as near, the higher one): it needs no scale, and is not chosen for what it gets right.
+    """
+    values, counts = np.unique(scores, return_counts=True)
+    above = np.cumsum(counts[::-1])[::-1]  # accepted from each value on
+    apart = np.abs(above - labels.sum())[::-1]
+    threshold = values[::-1][int(apart.argmin())]
+    return np.asarray(scores >= threshold)
+
+
+def right_where_wrong(
+    answers: Answers, columns: Sequence[Column], labels: Floats
+) -> list[RightWhereWrong]:
+    """Return each ordered pair of columns, on the answers that have both and a label of 0 or 1."""
+    found = []
+    for first, second in itertools.permutations(columns, 2):
+        there = ~(np.isnan(first.values) | np.isnan(second.values) | np.isnan(labels))
+        places = np.flatnonzero(there)
+        y = labels[places]
+        if not len(places) or (y == y[0]).all():
+            continue
+        x = [one.values[places] for one in (first, second)]
+        right = [accepted(one, y) == (y > 0) for one in x]
+        parting = np.flatnonzero(right[0] & ~right[1])
+        apart = np.abs(ranks(x[0]) - ranks(x[1]))
+        farthest = parting[np.argsort(-apart[parting], kind="stable")][:EXAMPLES]
+        cases = [
+            Case(
+                (row := answers.rows[places[at]]).id,
+                row.model,
+                row.link,
+                float(y[at]),
+                float(x[0][at]),
+                float(x[1][at]),
+            )
+            for at in farthest
+        ]
+        wrong = int((~right[1]).sum())
+        found.append(
+            RightWhereWrong(first.name, second.name, len(places), wrong, len(parting), cases)
+        )
+    return found
+
+
 Figures = Mapping[str, Mapping[str, Estimate]]
 """Estimates by the names of a column and a figure."""
 
@@ -169,15 +252,15 @@ def study(  # noqa: PLR0913 - one argument an option
     """
     if resamples < 100:
         raise UsageError(f"resamples: expected 100 or more, got {resamples}")
-    paths = [Path(one) for one in _several(runs)]
-    names, groups = _several(labels), _several(by)
+    paths = [Path(one) for one in as_list(runs)]
+    names, groups = as_list(labels), as_list(by)
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
     answers = read_answers(paths, wanted)
     options = LabelOptions(
         Path(ratings) if ratings is not None else None,
         dict(fields or {}),
         list(machines),
-        _several(positive),
+        as_list(positive),
         list(levels),
     )
     found = labelled(answers, names, options)
@@ -289,10 +372,6 @@ def _notes(columns: Sequence[Column]) -> list[str]:
                 for why, count in column.why.items()
             ]
     return found
-
-
-def _several(given: Any) -> list[Any]:
-    return [given] if isinstance(given, str | os.PathLike) else list(given)
 
 
 def _told(figures: Mapping[str, Estimate]) -> dict[str, Any]:

@@ -18,8 +18,6 @@ from typing import Any
 from trustassay.data.records import InputError
 from trustassay.files import Appender, cut_unfinished
 
-__all__ = ["VERSION", "AnswerKey", "Batch", "LabelPlan", "PlannedDraw", "append_lines", "read_plan"]
-
 KIND, VERSION = "label plan", 1
 AnswerKey = tuple[str, str]
 """The id of a sample and the model that it names, empty where it names none."""

@@ -25,7 +25,7 @@ from trustassay.workflows.label.figures import (
     told_apart,
     wide_enough,
 )
-from trustassay.workflows.label.plan_file import (
+from trustassay.workflows.label.plan import (
     AnswerKey,
     Batch,
     LabelPlan,
@@ -40,8 +40,7 @@ from trustassay.workflows.label.population import (
     read_labels,
     read_population,
 )
-
-__all__ = ["PROPOSED", "WIDTH", "Labelling", "default_plan", "label"]
+from trustassay.workflows.study.answers import as_list
 
 Floats = NDArray[np.float64]
 PROPOSED = 50
@@ -146,13 +145,13 @@ def label(  # noqa: PLR0913 - one argument an option
         raise UsageError(f"width: expected above 0 and below 2, got {width:g}")
     if compare and auroc:
         raise UsageError("compare and auroc: expected one of them")
-    paths = [Path(one) for one in _several(runs)]
+    paths = [Path(one) for one in as_list(runs)]
     path = Path(plan) if plan is not None else default_plan(paths[0])
     source = LabelSource(
-        [Path(one) for one in _several(ratings)], field, at_least, _several(positive), columns
+        [Path(one) for one in as_list(ratings)], field, at_least, as_list(positive), columns
     )
     found = read_plan(path) if path.exists() and path.stat().st_size else None
-    work = _Work(paths, source, unit, _several(scores), compare, auroc, equal, seed, path, found)
+    work = _Work(paths, source, unit, as_list(scores), compare, auroc, equal, seed, path, found)
     added: Sequence[AnswerKey] = ()
     if propose is not None or found is None:
         added = work.propose(propose or PROPOSED)
@@ -394,7 +393,3 @@ def _others(population: Population) -> list[Figure]:
         *(shares if len(shares) <= MOST_MODELS else ()),
         *(Figure("auroc", (name,)) for name in scores),
     ]
-
-
-def _several(given: Any) -> list[Any]:
-    return [given] if isinstance(given, str | os.PathLike) else list(given)

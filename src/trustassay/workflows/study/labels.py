@@ -19,8 +19,6 @@ from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.workflows.study.answers import Answers, Column
 
-__all__ = ["Label", "LabelOptions", "Labelled", "labelled", "pooled"]
-
 Floats = NDArray[np.float64]
 RATING = "rating"
 """The name of the label that the ratings of people make up."""
