@@ -148,7 +148,7 @@ def _write(found: Study, page: Path | None, table: Path | None) -> None:
 
 
 def _show(found: Study) -> None:
-    from trustassay.report.text import amount
+    from trustassay.show.text import amount
     from trustassay.workflows.study.outputs import COST_COLUMNS, cost_row
 
     say(

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.runs.probabilities import promise_in_words
+from trustassay.show.document import Row
+from trustassay.show.plots import Line, Plot, StudyPage, StudySection, write_calibration_page
+from trustassay.show.text import amount
 from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.outputs import (

@@ -26,7 +26,7 @@ from trustassay.show.plots import (
     StudySection,
     write_study_page,
 )
-from trustassay.report.text import amount, number
+from trustassay.show.text import amount, number
 from trustassay.statistics.calibration import reliability_bins
 from trustassay.statistics.correlation import kept_means, roc_curve
 from trustassay.statistics.intervals import Estimate
