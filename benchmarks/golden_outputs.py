@@ -32,6 +32,7 @@ import sqlite3
 import sys
 import tempfile
 import time
+import tomllib
 import traceback
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -214,6 +215,23 @@ def run_job(name: str, job: Job) -> dict[str, str]:
     return found
 
 
+@contextmanager
+def papers() -> Iterator[None]:
+    """Let the package of papers add its commands, whether or not it is installed."""
+    described = tomllib.loads((ROOT / "papers/pyproject.toml").read_text())["project"]
+    with tempfile.TemporaryDirectory(prefix="golden-") as home:
+        info = Path(home) / f"papers-{described['version']}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {described['name']}\n")
+        lines = [
+            f"[{group}]\n" + "".join(f"{name} = {thing}\n" for name, thing in entries.items())
+            for group, entries in described["entry-points"].items()
+        ]
+        (info / "entry_points.txt").write_text("\n".join(lines))
+        sys.path[:0] = [home, str(ROOT / "papers/src")]
+        yield
+
+
 def command_names() -> list[str]:
     """Return the names of all commands, those of groups with the group's name before them.
 
@@ -221,10 +239,10 @@ def command_names() -> list[str]:
     """
 
     def below(command: Any, name: str) -> Iterator[str]:
-        for key, one in getattr(command, "commands", {}).items():
+        for key in command.list_commands(None) if hasattr(command, "list_commands") else ():
             full = f"{name} {key}".strip()
             yield full
-            yield from below(one, full)
+            yield from below(command.get_command(None, key), full)
 
     typer.main.get_command = functools.cache(typer.main.get_command)
     app = importlib.import_module("trustassay.cli.main").app
@@ -421,7 +439,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a folder for all outputs")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 2)
     given = parser.parse_args()
-    found = collect(given.prefixes, given.processes)
+    with papers():
+        found = collect(given.prefixes, given.processes)
     if given.out:
         for name, text in found.items():
             path = given.out / f"{name}.txt"

@@ -200,7 +200,7 @@ def jobs(commands: Sequence[str]) -> dict[str, Job]:
         f"score {SMALL} --metric trustscore:claims=yes,checks=3 {CHAT} {FUNCTION} --out runs/one"
     )
     found["answers/select"] = _job(
-        "select icl answers.jsonl --out icl.jsonl --metric "
+        "papers select icl answers.jsonl --out icl.jsonl --metric "
         "fewl:form=agreement,weights=uniform --similarity novel --run runs/icl --json",
         f"attack 'What is red?' {CHAT} {VECTORS} --steps 4 --out runs/attack",
         f"isotropy asked.jsonl {VECTORS} --json",
