@@ -13,7 +13,7 @@ from trustassay.differences import Piece, compared
 from trustassay.metric import Assessment
 from trustassay.metrics.consistency.checks import NONE_OF_THEM, ConsistencyOptions
 from trustassay.metrics.consistency.maths import LETTERS
-from trustassay.views import Mark, View
+from trustassay.views import Mark, View, as_data
 
 _KEPT = Mark("good", "✓", "took its own answer")
 _OTHER = Mark("bad", "✕", "took another option")
@@ -63,10 +63,8 @@ class Choices:
             match item:
                 case {"options": [*_], "right": "A" | "B" | "C" | "D"}:
                     shown.append(_shown(len(shown) + 1, item))
-                case Mapping():
-                    rest.append(item)
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         wrong = (_OTHER, _NEITHER, _UNPARSED) if unparsed_counts else (_OTHER, _NEITHER)
         failed = next((one for one in shown if one.mark in wrong), None)
         if failed:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import as_file, files
 from typing import Any, ClassVar, Literal, get_args
 
 from trustassay.capabilities import Entailment, Models, repair_turns
@@ -32,7 +31,7 @@ from trustassay.metrics.factcheck.evidence import problem_in, view_of
 from trustassay.metrics.factcheck.maths import SCORES, Rule, decided
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.metrics.grounding.text import without_citations
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document, Problem, Sample, is_blank
 from trustassay.texts import TextWork
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
@@ -68,24 +67,17 @@ class FactCheckOptions(Metric):
     @cached_property
     def statement_template(self) -> Prompt:
         """The template of the statement by which passages are searched."""
-        return _template(self.statement, "statement")
+        return shipped(__package__, "statement", self.statement)
 
     @cached_property
     def hypothesis_template(self) -> Prompt:
         """The template of what a passage is to entail."""
-        return _template(self.hypothesis, "hypothesis")
+        return shipped(__package__, "hypothesis", self.hypothesis)
 
     @cached_property
     def judge_prompt(self) -> Prompt:
         """The template around passages, question and answer."""
-        return _template(self.prompt, "factcheck")
-
-
-def _template(path: str | None, name: str) -> Prompt:
-    if path is not None:
-        return Prompt.read(path)
-    with as_file(files(__package__) / "prompts" / f"{name}.jinja") as own:
-        return Prompt.read(own)
+        return shipped(__package__, "factcheck", self.prompt)
 
 
 NO_EVIDENCE = "not assessable: there is no retriever (--retriever), and the sample has no documents"

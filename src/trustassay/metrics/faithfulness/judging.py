@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import as_file, files
 from typing import Any, Literal, NamedTuple, get_args
 
 from trustassay.capabilities import Entailment
@@ -25,7 +24,7 @@ from trustassay.metrics.faithfulness.maths import (
 )
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document
 from trustassay.texts import TextWork
 from trustassay.together import all_of
@@ -75,10 +74,7 @@ class FaithfulnessOptions(Metric):
     @cached_property
     def claims_prompt(self) -> Prompt:
         """The template by which a model is asked for an answer's claims."""
-        if self.prompt is not None:
-            return Prompt.read(self.prompt)
-        with as_file(files(__package__) / "prompts" / "claims.jinja") as own:
-            return Prompt.read(own)
+        return shipped(__package__, "claims", self.prompt)
 
 
 LONGEST = 400

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources import as_file, files
 from typing import ClassVar, Literal
 
 import jinja2
@@ -26,7 +25,7 @@ from trustassay.metrics.harmonicity.perturbations import (
     perturb,
     shown,
 )
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
 
@@ -255,7 +254,7 @@ class Asking:
 
     async def _paraphrased(self, n: int) -> list[str]:
         """Ask for ``n`` paraphrases; return those that are not blank and not the question."""
-        prompt, question = _paraphrase_prompt(), self.sample.question
+        prompt, question = shipped(__package__, "paraphrase"), self.sample.question
         numbers = range(self._paraphrases, self._paraphrases + n)
         self._paraphrases += n
         replies = await asyncio.gather(
@@ -320,9 +319,3 @@ class Asking:
 def is_cut(reply: Reply) -> bool:
     """Whether a reply ended because its tokens were used up."""
     return reply.finish == "length"
-
-
-def _paraphrase_prompt() -> Prompt:
-    home = files("trustassay.metrics.harmonicity")
-    with as_file(home / "prompts" / "paraphrase.jinja") as path:
-        return Prompt.read(path)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from trustassay.differences import Piece, compared
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import View
+from trustassay.views import View, as_data
 
 _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
 """A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
@@ -81,10 +81,8 @@ class Perturbed:
                     refused.append(change)
                 case {"empty": str(change)}:
                     empty.append(change)
-                case Mapping():
-                    rest.append(item)
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         same = by_text.pop(original.strip(), None) if original is not None else None
         for variant in by_text.values():
             found = compared(original, variant.text) if original is not None else None

@@ -6,8 +6,7 @@ import asyncio
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib.resources import as_file, files
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,11 +16,11 @@ from trustassay.errors import AssessmentError, CallError, UsageError
 from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary, directions
 from trustassay.metrics.pairwise import maths
 from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
-from trustassay.prompts import Prompt, fence
+from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
 from trustassay.summaries import units_of
-from trustassay.views import View
+from trustassay.views import View, as_data
 
 OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge repeats this in their place."""
@@ -90,7 +89,7 @@ class Asking:
         if found is not None and found.index is not None:
             return Verdict(order, CHOICES[found.index], found.reply)
         said = found.reply if found else ""
-        repair = shipped("repair")
+        repair = shipped(__package__, "repair")
         words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
         turns = repair_turns(prompt, said, words)
         again = await self._reply(turns, f"pairwise-{repair.name}", expected)
@@ -116,13 +115,6 @@ class Asking:
             if error.kind != "empty":
                 raise
             return None
-
-
-@cache
-def shipped(name: str) -> Prompt:
-    """Return a prompt of this package."""
-    with as_file(files(__package__) / "prompts" / f"{name}.jinja") as path:
-        return Prompt.read(path)
 
 
 _MEANINGS = {
@@ -163,10 +155,8 @@ class Compared:
                     preferred = "not sure" if choice == "C" else "unreadable"
                     preferred = _MEANINGS.get((order, choice or ""), preferred)
                     found.rows.append(Row(order, preferred, reply, item.get("repaired") is True))
-                case Mapping():
-                    rest.append(item)
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         found.rest = rest
         return found
 
@@ -320,7 +310,7 @@ class Pairwise(Metric):
     @cached_property
     def template(self) -> Prompt:
         """The prompt that the judge is asked with."""
-        return shipped("pairwise") if self.prompt is None else Prompt.read(self.prompt)
+        return shipped(__package__, "pairwise", self.prompt)
 
     def needs(self) -> Sequence[Need]:
         """One judge."""
