@@ -100,7 +100,6 @@ FIGURES: Mapping[str, Figure] = {
         *_places("chosen", "of"),
     )
 }
-_STATISTICS = {key: one.statistic for key, one in FIGURES.items() if one.statistic}
 RATIOS: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),
     "checks_consistent": ("consistent", "parsed"),
@@ -147,7 +146,7 @@ class _Sums:
         return dict(zip(_COLUMNS, self.rows.total.tolist(), strict=True))
 
     def interval(self, above: str, below: str) -> Interval | str:
-        """Return the interval of a ratio of two sums, from 0 to 1, or why it has none.
+        """Return the interval of a ratio of two sums, in percent, or why it has none.
 
         The answers, or their units, are what was drawn, and not the choices: those of one answer go
         together.
@@ -155,44 +154,30 @@ class _Sums:
         each = dict(zip(_COLUMNS, np.eye(len(_COLUMNS)), strict=True))
         found = self.rows.ratio(each[above], each[below])
         reason = too_few_units(self.rows.n, self.rows.units, found.units, FEWEST_FOR_MEANS)
-        return reason or mean_interval(*found)
+        if reason:
+            return reason
+        low, high = mean_interval(*found)
+        return 100 * low, 100 * high
 
 
 def summarise(metric: ConsistencyOptions, assessments: Collection[Assessment]) -> Summary:
     """Return the figures over ``assessments``, read once and in order."""
     sums = _Sums()
-    found = summarised(_STATISTICS, sums.counted(assessments), metric.score_range)
-    totals, without = sums.totals, found.without_interval
+    found = summarised(metric.statistics, sums.counted(assessments), metric.score_range)
+    n, totals = sums.rows.n, sums.totals
     for key, (above, below) in RATIOS.items():
-        found.support[key] = sums.rows.n
-        if sums.rows.units < sums.rows.n:
-            found.units[key] = sums.rows.units
-        if not totals[below]:
-            found.values[key], found.not_applicable[key] = None, _WHY[below]
-            continue
-        found.values[key] = 100 * totals[above] / totals[below]
-        interval = sums.interval(above, below)
-        if isinstance(interval, str):
-            without[key] = interval
-        else:
-            found.intervals[key] = (100 * interval[0], 100 * interval[1])
-    bias = position_bias(totals)
-    found.values["position_bias"], found.support["position_bias"] = bias, sums.rows.n
-    if bias is None:
-        found.not_applicable["position_bias"] = "no option from A to D was chosen"
-    else:
-        without["position_bias"] = "a distance is above 0 by chance alone"
-    return Summary(
-        {key: found.values[key] for key in FIGURES},
-        found.n,
-        found.failed,
-        found.intervals,
-        found.support,
-        found.not_applicable,
-        metric.settings(),
-        without,
-        units=found.units,
+        value = interval = None
+        if totals[below]:
+            value, interval = 100 * totals[above] / totals[below], sums.interval(above, below)
+        found.put(key, value, n, interval, units=sums.rows.units, why=_WHY[below])
+    found.put(
+        "position_bias",
+        position_bias(totals),
+        n,
+        "a distance is above 0 by chance alone",
+        why="no option from A to D was chosen",
     )
+    return Summary.of(found, metric.settings(), FIGURES)
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,13 @@ from trustassay.summaries import summarised
 from trustassay.views import View
 
 CHANCE = 50.0
-_HELD_AGAINST = {
+_COMPARED = {
     "auroc": "score",
     "auroc_no_penalty": "no_penalty",
     "auroc_agreement": "agreement",
     "auroc_length": "brevity",
 }
-"""What is held against the label, by the figure."""
+"""What is compared with the label, by the figure."""
 _MEANS = {
     "mean": Mean(),
     "no_penalty": Mean("no_penalty"),
@@ -73,49 +73,30 @@ def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:
     Those that need labels take answers with a label of 0 or less for wrong and all others for
     right, and have intervals over units.
     """
-    columns = {name: array("d") for name in ("unit", "label", *_HELD_AGAINST.values())}
-    found = summarised(_MEANS, _noting(assessments, columns), metric.score_range)
+    columns = {name: array("d") for name in ("unit", "label", *_COMPARED.values())}
+    found = summarised(metric.statistics, _noting(assessments, columns), metric.score_range)
     labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
-    for key, of in _HELD_AGAINST.items():
-        found.support[key] = len(labels)
+    independent = int((units < 0).sum()) + len(np.unique(units[units >= 0]))
+    why = "all labels say the same" if len(labels) else "no scored sample has a label"
+    for key, of in _COMPARED.items():
         scores = np.array(columns[of])
         value = auroc(scores, labels)
         if value is None:
-            found.values[key] = None
-            found.not_applicable[key] = (
-                "all labels say the same" if len(labels) else "no scored sample has a label"
-            )
+            found.put(key, None, len(labels), why=why)
             continue
-        found.values[key] = 100 * value
-        if (independent := int((units < 0).sum()) + len(np.unique(units[units >= 0]))) < len(units):
-            found.units[key] = independent
         interval = auroc_interval(scores, labels, units)
-        if isinstance(interval, str):
-            found.without_interval[key] = interval
-        else:
-            found.intervals[key] = (100 * interval[0], 100 * interval[1])
-    found.support["chance"] = len(labels)
+        if not isinstance(interval, str):
+            interval = (100 * interval[0], 100 * interval[1])
+        found.put(key, 100 * value, len(labels), interval, units=independent)
     known = found.values["auroc"] is not None
-    found.values["chance"] = CHANCE if known else None
-    if not known:
-        found.not_applicable["chance"] = found.not_applicable["auroc"]
-    return Summary(
-        {key: found.values[key] for key in FIGURES},
-        found.n,
-        found.failed,
-        found.intervals,
-        found.support,
-        found.not_applicable,
-        metric.settings(),
-        found.without_interval,
-        units=found.units,
-    )
+    found.put("chance", CHANCE if known else None, len(labels), why=why)
+    return Summary.of(found, metric.settings(), FIGURES)
 
 
 def _noting(
     assessments: Collection[Assessment], columns: Mapping[str, array[float]]
 ) -> Iterator[Assessment]:
-    """Pass assessments on, and note what is held against labels."""
+    """Pass assessments on, and note what is compared with labels."""
     for one in assessments:
         if one.error is None and one.score is not None and "label" in one.parts:
             numbers = {**one.parts, "score": one.score}
@@ -358,7 +339,7 @@ class Fewl(FewlOptions):
         return "; ".join(words)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
-        """Return the mean beside what it is to be held against."""
+        """Return the mean beside what it is to be compared with."""
         return summarise(self, assessments)
 
     @property
