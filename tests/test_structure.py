@@ -39,7 +39,16 @@ ALLOWED: dict[str, set[str]] = {
     "capabilities": {"errors", "sample"},
     "summaries": {"statistics"},
     "assessment": {"summaries"},
-    "metric": {"assessment", "capabilities", "languages", "sample", "summaries", "texts", "views"},
+    "metric": {
+        "assessment",
+        "capabilities",
+        "errors",
+        "languages",
+        "sample",
+        "summaries",
+        "texts",
+        "views",
+    },
     "registry": {"errors", "metric"},
     # what stands side by side
     "data": {"errors", "files", "progress", "sample"},

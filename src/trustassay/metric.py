@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from trustassay.assessment import Assessment, Direction, Figure, Summary
 from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError
 from trustassay.languages import OTHER_LANGUAGE
 from trustassay.sample import Problem, Sample
 from trustassay.summaries import (
@@ -152,6 +153,12 @@ class Context:
     prepared: Any = None
     seed: int = 0
     limits: TextLimits = USUAL_LIMITS
+
+    def response(self) -> str:
+        """Return the response of the sample; raises AssessmentError where it is blank."""
+        if not self.sample.answered:
+            raise AssessmentError("the response is blank", "empty")
+        return self.sample.response or ""
 
 
 class Metric(ABC):

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from trustassay.capabilities import Choice, Models, repair_turns
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.tokens import contains, normalised, says_the_same
-from trustassay.errors import UnknownNameError, UsageError, did_you_mean
+from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.metric import Context, Metric, Pool
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.maths import LETTERS, Check
@@ -50,17 +50,8 @@ class ConsistencyOptions(Metric):
     aggregate: Aggregate = "all"
 
     def __post_init__(self) -> None:
-        for option, least in (("checks", 1), ("candidates", 3), ("max_tokens", 1)):
-            if getattr(self, option) < least:
-                raise UsageError(f"{option}: expected {least} or more")
-        for option, kind in (
-            ("by", By),
-            ("parser", Parser),
-            ("unparsed", Unparsed),
-            ("aggregate", Aggregate),
-        ):
-            if getattr(self, option) not in (known := get_args(kind)):
-                raise UnknownNameError(did_you_mean(option, getattr(self, option), known))
+        check_least(self, checks=1, candidates=3, max_tokens=1)
+        check_choices(self, by=By, parser=Parser, unparsed=Unparsed, aggregate=Aggregate)
         if self.aggregate == "share" and self.stop:
             raise UsageError(
                 "aggregate: share needs stop=no (a share of checks that end with the first "

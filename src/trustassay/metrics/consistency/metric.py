@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from trustassay.capabilities import Models
-from trustassay.errors import AssessmentError
 from trustassay.metric import (
     Assessment,
     Context,
@@ -256,13 +255,11 @@ class Consistency(ConsistencyOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Find distractors, and let the model choose; each choice stands in the evidence."""
-        sample = context.sample
-        if not sample.answered:
-            raise AssessmentError("the response is blank", "empty")
-        if no_answer(sample.response or ""):
+        sample, response = context.sample, context.response()
+        if no_answer(response):
             return Assessment(sample.id, self.name, None, reason=NO_ANSWER)
-        length = len(sample.response or "")
-        context.limits.count("characters of an answer that is offered among others", length)
+        what = "characters of an answer that is offered among others"
+        context.limits.count(what, len(response))
         found = await candidates_of(self, context)
         to_make = offers(sample.id, found, self.checks, context.seed)
         done = await check(self, sample, context.models, to_make)

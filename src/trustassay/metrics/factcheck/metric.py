@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from trustassay.capabilities import Entailment, Models, repair_turns
 from trustassay.errors import (
     AssessmentError,
-    UnknownNameError,
     UnparsedError,
     UsageError,
-    did_you_mean,
+    check_choices,
+    check_least,
 )
 from trustassay.metric import (
     Assessment,
@@ -54,14 +54,10 @@ class FactCheckOptions(Metric):
     max_tokens: int = 256
 
     def __post_init__(self) -> None:
-        for option in ("k", "max_tokens"):
-            if getattr(self, option) < 1:
-                raise UsageError(f"{option}: expected 1 or more")
+        check_least(self, k=1, max_tokens=1)
+        check_choices(self, by=By, rule=Rule)
         if not 0 < self.threshold <= 1:
             raise UsageError("threshold: expected a number above 0 and up to 1")
-        for option, kind in (("by", By), ("rule", Rule)):
-            if getattr(self, option) not in (known := get_args(kind)):
-                raise UnknownNameError(did_you_mean(option, getattr(self, option), known))
         _ = self.statement_template, self.hypothesis_template, self.judge_prompt  # may be faulty
 
     @cached_property

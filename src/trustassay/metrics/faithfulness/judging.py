@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from trustassay.capabilities import Entailment
-from trustassay.errors import UnknownNameError, UsageError, did_you_mean
+from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.metric import Context, Metric
 from trustassay.metrics.faithfulness.claims import Claim
 from trustassay.metrics.faithfulness.maths import (
@@ -49,16 +49,13 @@ class FaithfulnessOptions(Metric):
     max_tokens: int = 1024
 
     def __post_init__(self) -> None:
-        for option in ("passages", "max_tokens"):
-            if getattr(self, option) < 1:
-                raise UsageError(f"{option}: expected 1 or more")
+        check_least(self, passages=1, max_tokens=1)
+        check_choices(self, claims=Claims)
         for option in ("threshold", "contradiction"):
             if not 0 < getattr(self, option) <= 1:
                 raise UsageError(f"{option}: expected a number above 0 and up to 1")
         if not 0 <= self.near <= 1:
             raise UsageError("near: expected a number from 0 to 1")
-        if self.claims not in get_args(Claims):
-            raise UnknownNameError(did_you_mean("claims", self.claims, get_args(Claims)))
         _ = self.split, self.refuses, self.claims_prompt  # may be unknown, or faulty
 
     @cached_property

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trustassay.capabilities import Models, Vectors
-from trustassay.errors import AssessmentError, UsageError
+from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import Answer, Asking, PerturbingOptions, recorded
@@ -136,10 +136,7 @@ class Harmonicity(Perturbing):
         super().__post_init__()
         if self.precision is not None and not 0 < self.precision < 1:
             raise UsageError("precision: expected a number between 0 and 1, or none")
-        if self.first < 2:
-            raise UsageError("first: expected 2 or more")
-        if self.replicates < 1:
-            raise UsageError("replicates: expected 1 or more")
+        check_least(self, first=2, replicates=1)
 
     @property
     def title(self) -> str:  # type: ignore[override]

@@ -5,7 +5,6 @@ A vote is asked for, read, and asked for once more where it cannot be read.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from trustassay.metrics.judge.replies import read_reply
 from trustassay.metrics.judge.rubric import Rubric
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Sample
+from trustassay.together import all_of
 
 ALTERNATIVES = 20
 """Likeliest tokens that are asked for; no public endpoint gives more."""
@@ -115,11 +115,7 @@ class Asking:
             for judge in self.judges
             for order in self.orders
         ]
-        found = await asyncio.gather(*calls, return_exceptions=True)
-        for one in found:
-            if isinstance(one, BaseException):
-                raise one
-            self.votes.append(one)
+        self.votes += await all_of(calls)
 
     async def _vote(self, judge: str, order: str, number: int) -> Vote:
         prompt = self._prompt(order)

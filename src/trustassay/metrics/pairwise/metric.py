@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from trustassay.capabilities import Choice, Message, Models, repair_turns
-from trustassay.errors import AssessmentError, CallError, UsageError
+from trustassay.errors import AssessmentError, CallError, check_least
 from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary, directions
 from trustassay.metrics.pairwise import maths
 from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
@@ -20,6 +19,7 @@ from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
 from trustassay.summaries import units_of
+from trustassay.together import all_of
 from trustassay.views import View, as_data
 
 OPTIONS = ("reply a", "reply b", "not sure")
@@ -64,16 +64,11 @@ class Asking:
             BackendError: a call failed; an empty reply is unreadable instead.
             PromptError: the template uses a name that does not exist.
         """
-        first, swapped = await asyncio.gather(
-            self._verdict(sample, "answer first", (answer, other), 0),
-            self._verdict(sample, "other first", (other, answer), 1),
-            return_exceptions=True,
+        first = self._verdict(sample, "answer first", (answer, other), 0)
+        first_done, swapped_done = await all_of(
+            [first, self._verdict(sample, "other first", (other, answer), 1)]
         )
-        for one in (first, swapped):
-            if isinstance(one, BaseException):
-                raise one
-        assert isinstance(first, Verdict) and isinstance(swapped, Verdict)
-        return first, swapped
+        return first_done, swapped_done
 
     async def _verdict(
         self, sample: Sample, order: str, texts: tuple[str, str], expected: int
@@ -301,10 +296,7 @@ class Pairwise(Metric):
     max_tokens: int = 300
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1:
-            raise UsageError(f"max_tokens: expected 1 or more, got {self.max_tokens}")
-        if self.temperature is not None and self.temperature < 0:
-            raise UsageError("temperature: expected 0 or more, or none")
+        check_least(self, max_tokens=1, temperature=0)
         _ = self.template  # a faulty file is to fail here
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +31,7 @@ from trustassay.metrics.trustscore import maths
 from trustassay.metrics.trustscore.evidence import problem_in, view_of
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
+from trustassay.together import all_of
 from trustassay.verdicts import Verdict
 from trustassay.views import View
 
@@ -205,9 +205,8 @@ class TrustScore(ConsistencyOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Assess both parts of the answer, or of each of its claims."""
+        context.response()  # raises where it is blank
         sample = context.sample
-        if not sample.answered:
-            raise AssessmentError("the response is blank", "empty")
         answers = [sample]
         if self.claims:
             answers = await TextWork.on(sample)(self._claims, sample)
@@ -232,12 +231,8 @@ class TrustScore(ConsistencyOptions):
         work = [self.factcheck.judged(context, evidence)]
         if evidence is not None:
             work.append(self.consistency.assess(context))
-        found = await asyncio.gather(*work, return_exceptions=True)
-        for failure in found:
-            if isinstance(failure, BaseException):
-                raise failure  # only now, when nothing is under way any more
-        facts, kept = cast("list[Assessment | None]", [*found, None])[:2]
-        assert facts is not None
+        facts, *others = await all_of(work)
+        kept = others[0] if others else None
         row: dict[str, Any] = {
             "kind": "claim" if self.claims else "answer",
             "text": context.sample.response,
