@@ -31,7 +31,7 @@ from trustassay.metrics.consistency.checks import (
     offers,
     others_of,
 )
-from trustassay.metrics.consistency.evidence import problem_in, view_of
+from trustassay.metrics.consistency.evidence import Choices
 from trustassay.metrics.consistency.maths import LETTERS, PLACES, position_bias
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.sample import Problem, Sample
@@ -44,6 +44,7 @@ from trustassay.statistics.intervals import (
 )
 from trustassay.summaries import summarised, units_of
 from trustassay.views import View
+from trustassay.words import amount
 
 _PLACES = LETTERS[:PLACES]
 _AMONG = "of all whose reply names an option"
@@ -305,11 +306,16 @@ class Consistency(ConsistencyOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where a model does not keep to its answer."""
-        return problem_in(assessment)
+        if assessment.verdict == "inconsistent":
+            return "offered its own answer among others, the model does not take it"
+        if assessment.error is None and assessment.score is None:
+            return "it could not be assessed whether the model keeps to its answer"
+        return None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the choices, with what was offered and what was taken."""
-        return view_of(self, assessment)
+        counts = self.unparsed == "inconsistent"
+        return View(data=Choices.read(assessment.evidence, unparsed_counts=counts))
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return shares of answers and of choices, with intervals over answers."""
@@ -325,21 +331,17 @@ def _reason(
 ) -> str:
     """Say in words what came of the checks."""
     if not possible:
-        return f"not assessable: {_amount(candidates, 'distractor')} found, and 3 are needed"
+        return f"not assessable: {amount(candidates, 'distractor')} found, and 3 are needed"
     kept = sum(one.consistent for one in checks)
     unparsed = sum(one.chosen is None for one in checks)
     again = options.unparsed == "again"
     made = len(checks) - (unparsed if again else 0)
-    words = f"the model took its own answer in {kept} of {_amount(made, 'choice')}"
+    words = f"the model took its own answer in {kept} of {amount(made, 'choice')}"
     if missing:
         words = f"not assessable: {words}"
     if unparsed:
-        words += f"; {_amount(unparsed, 'reply', 'replies')} named no option"
+        words += f"; {amount(unparsed, 'reply', 'replies')} named no option"
         words += ", also when asked again" if again else ""
     if possible < options.checks:
-        words += f"; {candidates} distractors allow no more than {_amount(possible, 'choice')}"
+        words += f"; {candidates} distractors allow no more than {amount(possible, 'choice')}"
     return words
-
-
-def _amount(n: int, one: str, several: str = "") -> str:
-    return f"{n} {one}" if n == 1 else f"{n} {several or one + 's'}"

@@ -9,9 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trustassay.metric import Assessment
-from trustassay.sample import Sample
-from trustassay.views import Mark, View, as_data, number_in, text_in
+from trustassay.views import Mark, as_data, number_in, text_in
 
 _DECIDES = {
     "support": Mark("good", "✓", "supports the answer"),
@@ -70,20 +68,6 @@ class Facts:
                     rest.append(as_data(item))
         found.passages, found.rest = passages, rest
         return found
-
-
-def problem_in(assessment: Assessment) -> str | None:
-    """Return what is wrong with an answer, in one sentence: the evidence contradicts it."""
-    if assessment.verdict == "contradict":
-        return "the evidence contradicts the answer"
-    if assessment.error is None and assessment.score is None:
-        return "there is no evidence to check the answer against"
-    return None
-
-
-def view_of(sample: Sample, assessment: Assessment) -> View:
-    """Return what the report needs to know of a fact check."""
-    return View(data=Facts.read(assessment.evidence, len(sample.documents or ())))
 
 
 def _passage(item: Mapping[str, Any], number: int, documents: int) -> Passage:

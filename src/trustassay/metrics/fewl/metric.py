@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Pool, Summary, directions
 from trustassay.metrics.fewl import maths
-from trustassay.metrics.fewl.evidence import DISAGREES, problem_in, view_of
+from trustassay.metrics.fewl.evidence import Weighed
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.pool import Neighbour, QuestionPool, pack, prepared, unpack
 from trustassay.metrics.fewl.references import Absent, Reference, blank, counted, says_same
@@ -26,6 +27,8 @@ from trustassay.summaries import summarised
 from trustassay.views import View
 
 CHANCE = 50.0
+DISAGREES = 0.2
+"""Weighted similarity below which the references do not agree with the answer."""
 _COMPARED = {
     "auroc": "score",
     "auroc_no_penalty": "no_penalty",
@@ -352,11 +355,16 @@ class Fewl(FewlOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where references agree with anything rather than with the answer."""
-        return problem_in(assessment)
+        parts = assessment.parts
+        if assessment.score is None or "agreement" not in parts:
+            return None
+        if parts["agreement"] <= parts.get("penalty", -math.inf):
+            return "the references say as much of it of other questions"
+        return "the references say something else" if parts["agreement"] < DISAGREES else None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the references beside what they make of the answer."""
-        return view_of(assessment)
+        return View(data=Weighed.read(assessment.evidence))
 
 
 @dataclass(frozen=True)

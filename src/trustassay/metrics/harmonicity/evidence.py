@@ -92,13 +92,6 @@ class Perturbed:
         return cls(original, same, variants, refused, empty, answers, rest)
 
 
-def problem_in(assessment: Assessment) -> str | None:
-    """Return a sentence if the answer changes too much."""
-    if assessment.verdict != "unstable":
-        return None
-    return "the answer changes when the prompt is perturbed without changing its meaning"
-
-
 def view_of(sample: Sample, assessment: Assessment) -> View:
     """Return the answers to perturbed prompts for the report."""
     found = Perturbed.read(assessment.evidence, sample.question)

@@ -16,7 +16,7 @@ from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import Answer, Asking, PerturbingOptions, recorded
-from trustassay.metrics.harmonicity.evidence import problem_in, view_of
+from trustassay.metrics.harmonicity.evidence import view_of
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.resampling import generator
@@ -76,7 +76,9 @@ class Perturbing(PerturbingOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return a sentence if the answer changes."""
-        return problem_in(assessment)
+        if assessment.verdict != "unstable":
+            return None
+        return "the answer changes when the prompt is perturbed without changing its meaning"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the answers to perturbed prompts next to the original one."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Sample
-from trustassay.views import Mark, View, as_data, text_in
+from trustassay.views import Mark, as_data, text_in
 
 _MARKS = {
     "support": Mark("good", "✓", "the facts support it"),
@@ -114,11 +114,6 @@ def problem_in(assessment: Assessment, *, by_claim: bool) -> str | None:
     text = text_in(rows[0], "text") if rows else ""
     text = text if len(text) <= SHOWN else text[:SHOWN] + "..."
     return f"weakest claim, {text!r}: {'; '.join(held)}"
-
-
-def view_of(metrics: Mapping[str, Metric], sample: Sample, assessment: Assessment) -> View:
-    """Return what the report needs to know of both parts."""
-    return View(data=Claims.read(metrics, sample, assessment.evidence))
 
 
 def _part(metric: Metric, sample: Sample, told: Any) -> Part:

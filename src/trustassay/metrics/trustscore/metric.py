@@ -15,7 +15,6 @@ from trustassay.metric import (
     Direction,
     Figure,
     Mean,
-    Metric,
     Need,
     Pool,
     Share,
@@ -28,7 +27,7 @@ from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.maths import Rule
 from trustassay.metrics.grounding.sentences import splitter, statements
 from trustassay.metrics.trustscore import maths
-from trustassay.metrics.trustscore.evidence import problem_in, view_of
+from trustassay.metrics.trustscore.evidence import Claims, problem_in
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.together import all_of
@@ -310,12 +309,8 @@ class TrustScore(ConsistencyOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return both parts, of the answer or of each claim."""
-        return view_of(self.parts_of_view, sample, assessment)
-
-    @property
-    def parts_of_view(self) -> Mapping[str, Metric]:
-        """The metrics that draw the parts."""
-        return {"factcheck": self.factcheck, "consistency": self.consistency}
+        parts = {"factcheck": self.factcheck, "consistency": self.consistency}
+        return View(data=Claims.read(parts, sample, assessment.evidence))
 
 
 def _told(part: Assessment) -> dict[str, Any]:
