@@ -15,7 +15,7 @@ from typer.main import get_command
 from tests.cli.conftest import Cli
 from tests.support import jsonl, record, records
 from trustassay.cli.main import ANSWERING_AT_ONCE, app
-from trustassay.cli.streams import complain, folded
+from trustassay.show.terminal import complain, folded
 
 LEXICAL = ["--entailer", "lexical"]
 

@@ -12,10 +12,9 @@ from typer.core import TyperGroup
 from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.plan import show_plan
-from trustassay.cli.streams import one_line, say
-from trustassay.cli.tables import show_table
+from trustassay.cli.results import show_plan
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, say, show_table
 
 if TYPE_CHECKING:
     from trustassay_papers.mixedqa import Mixed
