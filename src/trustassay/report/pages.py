@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from trustassay.differences import Piece, compared
 from trustassay.report.groups import Groups
 from trustassay.report.page import write_template
 from trustassay.report.plots import Curve, Mark, bars_svg, curves_svg, interval_svg, ticks
 from trustassay.report.text import amount, number
 from trustassay.statistics.isotropy import Isotropy
+from trustassay.views import Piece, word_differences
 
 __all__ = [
     "AnswerLists",
@@ -56,7 +56,7 @@ class ChangedAnswer(NamedTuple):
     @property
     def pieces(self) -> list[Piece] | None:
         """The later response in pieces, with what it lacks of the earlier one."""
-        return compared(*self.responses)
+        return word_differences(*self.responses)
 
 
 class AnswerLists(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from trustassay.measured import JudgeTold
+from trustassay.entailer_quality import EntailerQuality
 from trustassay.report.answers import Answer
 from trustassay.report.groups import Groups
 from trustassay.report.look import Line, Looked
@@ -49,7 +49,7 @@ class PooledPage:
     warnings: Sequence[str]
     metrics: Sequence[PooledMetric]
     questions: Sequence[AskedQuestion]
-    judge: JudgeTold | None = None
+    judge: EntailerQuality | None = None
     apart: Mapping[tuple[str | None, str | None], bool] = field(default_factory=dict)
     """Whether a test tells two models apart by the first metric, the better one first."""
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from trustassay.capabilities import Entailment
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
+from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric
 from trustassay.metrics.faithfulness.claims import Claim
 from trustassay.metrics.faithfulness.maths import (
@@ -28,7 +29,6 @@ from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.prompts import Prompt
 from trustassay.sample import Document
 from trustassay.texts import TextWork
-from trustassay.together import all_of
 from trustassay.words import content_words
 
 Claims = Literal["sentences", "model"]
