@@ -37,7 +37,7 @@ class Variant:
     times: int = 0
     changes: list[Change] = field(default_factory=list)
     pieces: Sequence[Piece] = ()
-    word_differences: bool = True
+    compared: bool = True
 
 
 @dataclass(slots=True)
