@@ -59,31 +59,31 @@ ALLOWED: dict[str, set[str]] = {
     "metrics": METRIC
     | {"capabilities", "distractors", "errors", "languages", "prompts", "sample", "event_loop"}
     | {"prose", "texts", "token_matching", "verdicts", "words"},
-    "report": {"files", "entailer_quality", "metric", "sample", "statistics", "views"},
+    "show": {"differences", "files", "measured", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "prose", "sample", "event_loop"},
     "runs": VALUES
-    | {"answering", "backends", "calls", "data", "languages", "metric", "registry"}
-    | {"entailer_quality", "report", "statistics", "texts"},
+    | {"answering", "backends", "calls", "data", "languages", "measured", "metric", "registry"}
+    | {"show", "statistics", "texts"},
     "cluster": VALUES | {"backends", "calls", "metric", "registry", "runs"},
     "workflows": VALUES
     | METRIC
-    | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
-    | {"prose", "runs", "texts", "event_loop", "words"},
+    | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
+    | {"prose", "runs", "texts", "together", "words"},
     "keywords": {"answering", "backends", "calls", "capabilities", "errors", "metric"},
     "api": VALUES
     | METRIC
-    | {"backends", "calls", "cluster", "data", "keywords", "report"}
+    | {"backends", "calls", "cluster", "data", "keywords", "show"}
     | {"runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
     | {"workflows"},
     # doors for other tools: they score by ``trustassay.scorer`` and say what it found
-    "integrations": {"errors", "metric", "registry", "report", "runs", "sample", "workflows"},
+    "integrations": {"errors", "metric", "registry", "show", "runs", "sample", "workflows"},
     "cli": VALUES
     | METRIC
-    | {"answering", "api", "backends", "calls", "data", "entailer_quality", "metrics", "report"}
+    | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "show"}
     | {"retrieval", "runs", "service", "texts", "workflows"},
-    "service": {"backends", "data", "errors", "event_loop", "metric", "registry", "report", "runs"}
+    "service": {"backends", "data", "errors", "event_loop", "metric", "registry", "show", "runs"}
     | {"sample", "texts", "tracebacks", "workflows"},
     "__main__": {"cli"},
     # what tests of metrics, in this package and in others, stand on

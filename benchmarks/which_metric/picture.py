@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from benchmarks.which_metric.studying import Studied
-from trustassay.report.text import finalized, number
+from trustassay.show.text import finalized, number
 from trustassay.statistics.intervals import Estimate
 
 SHOWN = {

@@ -11,8 +11,8 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import say
 from trustassay.errors import UsageError
+from trustassay.show.terminal import say
 
 if TYPE_CHECKING:
     from trustassay.workflows.annotate import Project

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, say
-from trustassay.cli.tables import show_table
+from trustassay.show.terminal import one_line, say, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from trustassay.cli.options import (
     Spending,
     with_options,
 )
-from trustassay.cli.plan import show_plan
+from trustassay.cli.results import show, show_plan
 from trustassay.texts import LONGEST_ANSWER
 
 Pool = Annotated[
@@ -128,7 +128,7 @@ def score(  # noqa: PLR0913 - one argument an option
         run = api.score(source, **options, **on_cluster)
         if open_report:
             typer.launch(str(run.path / "report.html"))
-        common.show(run, as_json=as_json)
+        show(run, as_json=as_json)
 
 
 @with_options

@@ -9,9 +9,8 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.workflows.study import LabelStudy, Study
@@ -149,7 +148,7 @@ def _write(found: Study, page: Path | None, table: Path | None) -> None:
 
 
 def _show(found: Study) -> None:
-    from trustassay.report.text import amount
+    from trustassay.show.text import amount
     from trustassay.workflows.study.outputs import COST_COLUMNS, cost_row
 
     say(

@@ -10,7 +10,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import AtOnce, Backends, Spending, with_options
-from trustassay.cli.streams import one_line, say
+from trustassay.show.terminal import one_line, say
 from trustassay.texts import LONGEST_ANSWER
 
 ALARM = 3
@@ -88,7 +88,7 @@ def watch(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay import api
-        from trustassay.report.text import amount
+        from trustassay.show.text import amount
         from trustassay.workflows.watch import WatchOptions
 
         options = WatchOptions(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.report.conftest import HOSTILE
+from tests.show.conftest import HOSTILE
 from trustassay.workflows.annotate.pages import LONGEST, markdown_html
 
 TAGS = {"p", "br", "hr", "strong", "em", "code", "pre", "blockquote", "ul", "ol", "li", "span"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.report.conftest import HOSTILE
+from tests.show.conftest import HOSTILE
 from tests.support import lines
 from tests.workflows.annotate.helpers import MODELS, answers, project, session, two_files
 from trustassay.workflows.annotate.project import Project

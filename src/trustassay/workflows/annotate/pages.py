@@ -19,8 +19,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from trustassay.report.text import amount, cut, finalized, visible
 from trustassay.sample import Document, is_blank
+from trustassay.show.text import amount, cut, finalized, visible
 from trustassay.workflows.annotate.project import Project, Scale, Step
 from trustassay.workflows.annotate.session import LONGEST_NOTE, RaterState
 
@@ -119,7 +119,7 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-STYLES = (("trustassay.report", "report.css"), (__package__, "annotate.css"))
+STYLES = (("trustassay.show", "report.css"), (__package__, "annotate.css"))
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

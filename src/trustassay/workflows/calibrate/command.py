@@ -18,10 +18,10 @@ from trustassay.calls.backends import MODEL
 from trustassay.data.records import InputError
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
 from trustassay.registry import metric_from_settings
-from trustassay.report.text import amount
 from trustassay.runs.calibrator import Calibrator, Input, write_calibrator
 from trustassay.runs.needs import asked_words
 from trustassay.runs.probabilities import promise_in_words
+from trustassay.show.text import amount
 from trustassay.statistics.auroc import auroc_difference
 from trustassay.statistics.calibration import Method
 from trustassay.statistics.comparison import spread_of

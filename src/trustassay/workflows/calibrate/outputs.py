@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.report.pages import Row
-from trustassay.report.study import Line, Plot, StudyPage, StudySection, write_calibration_page
-from trustassay.report.text import amount
 from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.runs.probabilities import promise_in_words
+from trustassay.show.document import Row
+from trustassay.show.plots import Line, Plot, StudyPage, StudySection, write_calibration_page
+from trustassay.show.text import amount
 from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.outputs import (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from trustassay.data.journal import UNEQUAL
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError, did_you_mean, door
-from trustassay.report.text import amount
+from trustassay.show.text import amount
 from trustassay.statistics.active import Draw, Labels, draw_units, explored_with
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.label.figures import (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError, door
-from trustassay.report.text import amount
+from trustassay.show.text import amount
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import generator

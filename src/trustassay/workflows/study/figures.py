@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.labels import Kind
-from trustassay.report.text import amount
+from trustassay.show.text import amount
 from trustassay.statistics.auroc import auroc_difference, mean_auroc_interval
 from trustassay.statistics.correlation import (
     BIASED,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.files import whole
-from trustassay.report.pages import Row
-from trustassay.report.study import (
+from trustassay.show.document import Row
+from trustassay.show.plots import (
     MOST_CURVES,
     Example,
     Line,
@@ -26,7 +26,7 @@ from trustassay.report.study import (
     StudySection,
     write_study_page,
 )
-from trustassay.report.text import amount, number
+from trustassay.show.text import amount, number
 from trustassay.statistics.calibration import reliability_bins
 from trustassay.statistics.correlation import kept_means, roc_curve
 from trustassay.statistics.intervals import Estimate
