@@ -59,17 +59,26 @@ ALLOWED: dict[str, set[str]] = {
     "metrics": METRIC
     | {"capabilities", "distractors", "errors", "languages", "prompts", "sample", "event_loop"}
     | {"prose", "texts", "token_matching", "verdicts", "words"},
-    "show": {"differences", "files", "measured", "metric", "sample", "statistics", "views"},
+    "show": {"files", "entailer_quality", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "prose", "sample", "event_loop"},
     "runs": VALUES
-    | {"answering", "backends", "calls", "data", "languages", "measured", "metric", "registry"}
+    | {
+        "answering",
+        "backends",
+        "calls",
+        "data",
+        "languages",
+        "entailer_quality",
+        "metric",
+        "registry",
+    }
     | {"show", "statistics", "texts"},
     "cluster": VALUES | {"backends", "calls", "metric", "registry", "runs"},
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
-    | {"prose", "runs", "texts", "together", "words"},
+    | {"prose", "runs", "texts", "event_loop", "words"},
     "keywords": {"answering", "backends", "calls", "capabilities", "errors", "metric"},
     "api": VALUES
     | METRIC
@@ -81,7 +90,7 @@ ALLOWED: dict[str, set[str]] = {
     "integrations": {"errors", "metric", "registry", "show", "runs", "sample", "workflows"},
     "cli": VALUES
     | METRIC
-    | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "show"}
+    | {"answering", "api", "backends", "calls", "data", "entailer_quality", "metrics", "show"}
     | {"retrieval", "runs", "service", "texts", "workflows"},
     "service": {"backends", "data", "errors", "event_loop", "metric", "registry", "show", "runs"}
     | {"sample", "texts", "tracebacks", "workflows"},

@@ -12,6 +12,7 @@ from trustassay.metric import Summary
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 from trustassay.metrics.harmonicity.evidence import Perturbed
 from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.views import MOST_WORDS, Piece
 
 METRICS = [
     ReportMetric(metric.name, metric.title, Summary({}, 0, 0), {}, metric=metric)
