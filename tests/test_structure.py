@@ -36,7 +36,17 @@ ALLOWED: dict[str, set[str]] = {
     "languages": set(),
     "capabilities": {"errors", "sample"},
     "summaries": {"statistics"},
-    "metric": {"capabilities", "languages", "sample", "summaries", "texts", "views"},
+    "assessment": {"summaries"},
+    "metric": {
+        "assessment",
+        "capabilities",
+        "errors",
+        "languages",
+        "sample",
+        "summaries",
+        "texts",
+        "views",
+    },
     "registry": {"errors", "metric"},
     # what stands side by side
     "data": {"errors", "files", "progress", "sample"},
