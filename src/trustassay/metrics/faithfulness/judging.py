@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from trustassay.capabilities import Entailment
 from trustassay.errors import UsageError, check_choices, check_least
+from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric
 from trustassay.metrics.faithfulness.claims import Claim
 from trustassay.metrics.faithfulness.maths import (

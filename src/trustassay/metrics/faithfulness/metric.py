@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total, directions
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
 from trustassay.metrics.faithfulness.evidence import problem_in, view_of

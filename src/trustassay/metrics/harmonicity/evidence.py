@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import View, as_data
+from trustassay.views import Piece, View, as_data, word_differences
 
 _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
 """A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
