@@ -45,13 +45,13 @@ from trustassay.registry import metric_class, metric_from_text
 from trustassay.report.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.counts import UNIT
+from trustassay.runs.estimates import Plan
 from trustassay.runs.execute import RunOutcome, execute
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions, Source, row_index, run_options
 from trustassay.runs.lines import StoredAssessments
 from trustassay.runs.looks import Looks, WorstAnswer, looks_of, short
 from trustassay.runs.needs import ROLES, asked_words, backend_words, settle
-from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.prepare import POOL
 from trustassay.runs.probabilities import CALIBRATED

@@ -9,7 +9,7 @@ from trustassay.cli.streams import print_json, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
-    from trustassay.runs.plan import Plan, Planned
+    from trustassay.runs.estimates import Plan, Planned
 
 COLUMNS = ("metric", "asks", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time")
 

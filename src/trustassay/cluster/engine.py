@@ -32,8 +32,6 @@ from trustassay.runs.prepare import PREPARATION, Preparation
 from trustassay.runs.shards import MOST_SHARDS, WHOLE, Merged, merge_runs, split
 from trustassay.runs.tasks import Steps
 
-__all__ = ["HOME", "score_on_cluster"]
-
 HOME = ".cluster"
 """The folder inside the run's, as long as the run is not merged."""
 SHARDS_A_WORKER = 4

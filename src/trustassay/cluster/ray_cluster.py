@@ -21,8 +21,6 @@ from trustassay.cluster.leases import LeaseService
 from trustassay.cluster.worker import Job, Worker
 from trustassay.errors import BackendError, UsageError
 
-__all__ = ["ClusterOptions", "Crew", "connected"]
-
 OBJECT_STORE_BYTES = 80 * 2**20
 """Shards travel through files, so Ray's memory for objects is the smallest that it takes."""
 START_TRIES = 4

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
+import json
 import os
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +22,7 @@ from trustassay.calls.prices import Prices
 from trustassay.data.arrow import ArrowStream, frame_index
 from trustassay.data.reading import Located, read_samples
 from trustassay.data.records import Fault, InputError, summarised, untold_of
+from trustassay.data.source_files import is_standard_input, kept_input
 from trustassay.errors import Portable, UnknownNameError, UsageError, did_you_mean
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric
@@ -358,3 +361,32 @@ def _next_free(sample_id: str, ids: HashSet, repeats: Counter[str]) -> str:
         name = f"{sample_id}-{repeats[sample_id] + 1}"
         if hash64(name) not in ids:
             return name
+
+
+HOME = "trustassay-runs"
+STEM = 60
+"""Characters of the input's name that are kept; a file system takes 255 bytes."""
+
+
+def default_folder(source: Path | Sequence[Path], **settings: Any) -> Path:
+    """Return the folder for these settings and this state of the input, one file or several.
+
+    The same command finds its folder again; a file that was changed since gets a new one. What
+    comes on standard input is known by its content.
+    """
+    paths = [source] if isinstance(source, Path) else source
+    state = [part for path in paths for part in _state(path)]
+    content = json.dumps([state, settings], sort_keys=True)
+    digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
+    names = ["stdin" if is_standard_input(path) else path.name.split(".")[0] for path in paths]
+    stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:STEM] or "run"
+    return Path(HOME) / f"{stem}-{digest}"
+
+
+def _state(path: Path) -> list[str]:
+    if is_standard_input(path):
+        return [kept_input().digest]
+    if not path.exists():
+        return [str(path.resolve())]
+    stat = path.stat()
+    return [str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns)]

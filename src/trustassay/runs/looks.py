@@ -21,8 +21,6 @@ from trustassay.runs.counts import rows
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Sample
 
-__all__ = ["Looks", "WorstAnswer", "first_verdict", "looks_of", "reason_of"]
-
 LONGEST = 120
 """Characters of a question, and of a reason, in the line of the first verdict."""
 

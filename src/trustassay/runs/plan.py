@@ -19,10 +19,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from trustassay.calls.backends import Backends, is_remote
-from trustassay.calls.client import Asking, Client
+from trustassay.calls.client import Asking, Client, shared_file
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.models import SampleModels
-from trustassay.calls.store import CACHE_FILE, Calls, CallStore
+from trustassay.calls.store import Calls, CallStore
 from trustassay.capabilities import ChatRequest, Choice, EndpointLimits, Message, Models, Reply
 from trustassay.errors import BackendError
 from trustassay.metric import Context, Metric
@@ -36,8 +36,6 @@ from trustassay.runs.lines import encoded_sample
 from trustassay.runs.needs import resolved
 from trustassay.runs.prepare import StoredPool
 from trustassay.sample import Sample
-
-__all__ = ["Plan", "Planned", "plan"]
 
 PROBE = 32
 """Requests of a local model that are computed to measure its speed."""
@@ -64,7 +62,8 @@ async def plan(
         stages = stages_of(metrics, backends, options.filling)
         intake = await admit(source, folder.samples_path, metrics, backends, options)
         metrics = resolved(metrics, intake.inventory, backends.names())
-        calls = Calls(_opened(stack, out), _opened_cache(stack, options.calls.cache))
+        stored = out and RunFolder(out).calls_path
+        calls = Calls(_opened(stack, stored), _opened(stack, shared_file(options.calls.cache)))
         # The gatherers are not started on anything: they only know how requests are keyed.
         gatherers = Client(backends, Asking(policy=options.calls.policy))
         stack.push_async_callback(gatherers.close)
@@ -109,20 +108,11 @@ async def _rehearse(
             progress.step()
 
 
-def _opened(stack: AsyncExitStack, folder: Path | None) -> CallStore | None:
-    path = folder and RunFolder(folder).calls_path
-    if not (path and path.exists()):
+def _opened(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
+    if path is None or not path.exists():
         return None
     store = CallStore(path)
     stack.callback(store.close, alone=False)  # the run may be in progress
-    return store
-
-
-def _opened_cache(stack: AsyncExitStack, cache: Path | None) -> CallStore | None:
-    if not (cache and (cache / CACHE_FILE).exists()):
-        return None
-    store = CallStore(cache / CACHE_FILE)
-    stack.callback(store.close, alone=False)
     return store
 
 

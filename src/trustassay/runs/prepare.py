@@ -220,7 +220,7 @@ class Preparation:
             RunFolderError: the file is damaged.
         """
         name = packed_name(metric)
-        if not self._has(name):
+        if not (self.path / name).exists():
             return None
         try:
             with np.load(self.path / name, allow_pickle=False) as file:
@@ -266,9 +266,6 @@ class Preparation:
             words = f"cannot be locked ({error}); move the file of all samples to a local disk"
             raise RunFolderError(f"{self.path}: {words}") from None
         return True
-
-    def _has(self, name: str) -> bool:
-        return (self.path / name).exists()
 
     def _damaged(self, name: str, why: object) -> RunFolderError:
         return RunFolderError(f"{self.path / name}: damaged ({why}); remove {self.path}")

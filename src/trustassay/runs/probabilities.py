@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
-from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.report import AnswerChance, ChancesTold
 from trustassay.report.text import amount
@@ -154,9 +153,7 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
         RunFolderError: the folder holds no finished run.
         InputError: the calibrator is of other metrics, options or models.
     """
-    run = folder.read_run()
-    if run is None or folder.read_summary() is None:
-        raise RunFolderError(f"{folder.path}: holds no finished run")
+    run, _ = folder.read_finished()
     check_calibrator(calibrator, run["metrics"], run["backends"], str(folder.path))
     infos = list(metric_infos(folder, run).values())
     names = list(dict.fromkeys([*(one.name for one in calibrator.inputs), *calibrator.spreads]))

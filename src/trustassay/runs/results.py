@@ -187,9 +187,7 @@ def apply_calibrator(
         StoppedError: ``steps`` were asked to stop.
     """
     steps = steps or Steps()
-    run, summary = folder.read_run(), folder.read_summary()
-    if run is None or summary is None:
-        raise RunFolderError(f"{folder.path}: holds no finished run")
+    run, summary = folder.read_finished()
     total = int(run["samples"]["samples"])
     with steps.begin("applying the calibrator", total) as step:
         found = calibrated_run(folder, calibrator, step)

@@ -23,8 +23,6 @@ from trustassay.capabilities import ChatRequest, Message, Reply
 from trustassay.errors import BackendError, did_you_mean, door
 from trustassay.event_loop import run_anywhere
 
-__all__ = ["Chat", "Unanswered", "UnansweredError", "chat"]
-
 Cache = str | os.PathLike[str] | bool
 Prompts = Sequence[str | Sequence[Message]]
 

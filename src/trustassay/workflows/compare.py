@@ -46,8 +46,6 @@ from trustassay.workflows.two_runs import (
     paired_runs,
 )
 
-__all__ = ["Comparison", "Side", "compare"]
-
 Floats = NDArray[np.float64]
 
 

@@ -33,8 +33,6 @@ from trustassay.statistics.resampling import (
     interval_of,
 )
 
-__all__ = ["Contradictions", "Estimate", "MeasuredEntailer", "Passed", "measure_entailers"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Places = NDArray[np.int64]

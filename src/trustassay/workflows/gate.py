@@ -45,8 +45,6 @@ from trustassay.workflows.two_runs import (
     paired_runs,
 )
 
-__all__ = ["gate"]
-
 
 def gate(
     path: Path, bounds: Sequence[Bound] = (), earlier: Earlier | None = None, *, seed: int = 0

@@ -29,8 +29,6 @@ from trustassay.sample import Sample
 from trustassay.workflows.choose_metric import some_unanswered
 from trustassay.workflows.resumable import locked
 
-__all__ = ["GenerateOptions", "Generated", "generate"]
-
 
 @dataclass(frozen=True)
 class GenerateOptions:

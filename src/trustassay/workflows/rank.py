@@ -26,8 +26,6 @@ from trustassay.statistics.ranking import (
 )
 from trustassay.statistics.resampling import generator
 
-__all__ = ["PairsAlike", "Ranking", "rank"]
-
 Floats = NDArray[np.float64]
 AT_ONCE = 256
 """Samples whose similarities are computed together."""
