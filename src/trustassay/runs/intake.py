@@ -182,7 +182,7 @@ class Intake:
             self.faults.append(fault)
 
 
-async def take_in(
+async def take_in(  # noqa: PLR0913 - callers name them
     source: Source,
     target: Path,
     check: Check,
@@ -190,11 +190,13 @@ async def take_in(
     fields: Mapping[str, str],
     limit: int | None = None,
     skip_bad: bool = False,
-    step: Callable[[], None] = lambda: None,
+    shown: bool | None = False,
+    what: str = "the input",
 ) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
-    ``check`` returns the problems of a well-formed sample; ``step`` is called for each.
+    ``check`` returns the problems of a well-formed sample. The progress is ``shown`` as one of
+    checking ``what``.
 
     Raises:
         BadInputError: samples have faults, and ``skip_bad`` is off; ``target`` is not there then.
@@ -204,8 +206,12 @@ async def take_in(
     digest = hashlib.sha256()
     records = islice(read_samples(source, fields=fields), limit)
     try:
-        with named(target), target.open("wb") as file:
-            async for sample in _sound(records, check, intake, step):
+        with (
+            Progress(f"checking {what}", shown=shown) as progress,
+            named(target),
+            target.open("wb") as file,
+        ):
+            async for sample in _sound(records, check, intake, progress.step):
                 line = encoded_sample(sample)
                 intake.inventory.add(sample)
                 digest.update(line)
@@ -243,16 +249,15 @@ async def admit(
         asked=backends.find("chat", MODEL) is not None,
         pool=options.pool,
     )
-    with Progress("checking the input", shown=options.progress) as progress:
-        intake = await take_in(
-            source,
-            target,
-            lambda sample: [*also(sample), *check(sample)],
-            fields=options.fields,
-            limit=options.limit,
-            skip_bad=options.skip_bad,
-            step=progress.step,
-        )
+    intake = await take_in(
+        source,
+        target,
+        lambda sample: [*also(sample), *check(sample)],
+        fields=options.fields,
+        limit=options.limit,
+        skip_bad=options.skip_bad,
+        shown=options.progress,
+    )
     try:
         check_served(metrics, backends, intake.inventory)
         check_unit(target, options.unit)

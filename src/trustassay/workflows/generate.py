@@ -102,16 +102,15 @@ async def _generate(
     async with AsyncExitStack() as stack:
         place = stack.enter_context(TemporaryDirectory(prefix="trustassay-"))
         folder = RunFolder(Path(place))
-        with Progress("checking the input", shown=options.progress) as progress:
-            intake = await take_in(
-                source,
-                folder.samples_path,
-                checks_of([], stages[:1], asked=True),
-                fields=options.fields,
-                limit=options.limit,
-                skip_bad=options.skip_bad,
-                step=progress.step,
-            )
+        intake = await take_in(
+            source,
+            folder.samples_path,
+            checks_of([], stages[:1], asked=True),
+            fields=options.fields,
+            limit=options.limit,
+            skip_bad=options.skip_bad,
+            shown=options.progress,
+        )
         inventory = intake.inventory
         asked = inventory.samples if options.again else inventory.samples - inventory.responses
         if asked:

@@ -374,16 +374,15 @@ async def write_each(
     """
     async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
-        with Progress("checking the input", shown=options.progress) as progress:
-            intake = await take_in(
-                source,
-                folder.samples_path,
-                work.check,
-                fields=options.fields,
-                limit=options.limit,
-                skip_bad=options.skip_bad,
-                step=progress.step,
-            )
+        intake = await take_in(
+            source,
+            folder.samples_path,
+            work.check,
+            fields=options.fields,
+            limit=options.limit,
+            skip_bad=options.skip_bad,
+            shown=options.progress,
+        )
         check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
         known = {**work.settings, "samples": intake.sha256, "backends": backends.names()}
         unfinished = stack.enter_context(UnfinishedFile(out, known))
