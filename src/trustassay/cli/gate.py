@@ -107,7 +107,7 @@ def gate(  # noqa: PLR0913 - one argument an option
         typer.Option(help="Write the result as JUnit XML.", metavar="FILE", show_default=False),
     ] = None,
     seed: Seed = 0,
-    as_json: Json = False,
+    outcomes_as_json: Json = False,
 ) -> None:
     """Pass or fail a run, for continuous integration: by bounds, or against an earlier run.
 
@@ -148,7 +148,7 @@ def gate(  # noqa: PLR0913 - one argument an option
             _write(markdown, rules.markdown(found).encode())
         if junit:
             _write(junit, rules.junit(found, undecided))
-        if as_json:
+        if outcomes_as_json:
             print_json(found.to_dict() | {"undecided_counts_as": undecided})
         strict = found.result == "untestable" and undecided == "fail"
         result = undecided if found.result == "undecided" or strict else found.result
@@ -168,7 +168,7 @@ def _write(path: Path, content: bytes) -> None:
 
 def _show(found: Gate) -> None:
     from trustassay.workflows.rules import explained, interval_in_words, value_of
-    from trustassay.workflows.two_runs import in_words
+    from trustassay.workflows.two_runs import outcomes_in_words
 
     rows = [
         (one.name, one.result, value_of(one), interval_in_words(one), one.rule, explained(one))
@@ -177,7 +177,7 @@ def _show(found: Gate) -> None:
     headings = ("figure", "result", "value", "95 % interval", "rule", "why")
     show_table(headings, rows, {"rule", "why"}, wide=True)
     for name, outcomes in found.outcomes.items():
-        say(f"{name}: {in_words(outcomes)}")
+        say(f"{name}: {outcomes_in_words(outcomes)}")
     for name, answers in found.answers.items():
         show_worse(name, answers)
     for note in found.notes:

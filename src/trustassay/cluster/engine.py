@@ -100,10 +100,7 @@ def score_on_cluster(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The shards of a run, the largest first, and what workers are told.
-
-    pool: the file of all samples, where metrics look beyond a shard.
-    """
+    """The shards of a run, the largest first; ``pool`` is the file of all samples, if needed."""
 
     job: Job
     shards: Sequence[Path]
@@ -166,15 +163,7 @@ class _Asked:
 
 
 def _planned(asked: _Asked) -> _Plan:
-    """Divide the input, or go on with the shards that are there.
-
-    If the input was changed since, or --skip-bad was added, it is divided anew; no call that was
-    made for a shard is repeated.
-
-    Raises:
-        RunFolderError: those are of another input or other settings.
-        As :func:`~trustassay.runs.shards.split`.
-    """
+    """Divide the input, anew if it was changed, or go on with the shards that are there."""
     if not isinstance(asked.source, str | os.PathLike):
         raise UsageError("--engine ray takes a file")
     home, options, cluster = asked.home, asked.options, asked.cluster
@@ -214,11 +203,7 @@ def _planned(asked: _Asked) -> _Plan:
 
 
 async def _divided(asked: _Asked, before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Check the input as the engine of one machine does, and write its shards.
-
-    ``before`` is the plan of the same input before it was changed: as many shards, by which calls
-    are found again.
-    """
+    """Check the input and write its shards, as many as ``before``."""
     home, metrics, cluster = asked.home, asked.metrics, asked.cluster
     backends = await settle(metrics, asked.backends, load=False)
     shutil.rmtree(home / "new", ignore_errors=True)  # of a process that was killed
@@ -347,11 +332,7 @@ def _run(
 
 
 def _prepare(crew: Crew, retries: int) -> None:
-    """Let a worker prepare what all need of all samples, or another one where it dies.
-
-    Raises:
-        RunFolderError: they died too often.
-    """
+    """Let a worker prepare what all need of all samples, or another one where it dies."""
     deaths = 0
     asked = crew.workers[0].prepare.remote()
     while not (state := crew.is_done(asked)):

@@ -96,11 +96,7 @@ def _remove_left() -> None:
 
 
 def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = None) -> None:
-    """Connect; a cluster of this machine is given several tries, as Ray waits 30 s for its parts.
-
-    Raises:
-        BackendError: it cannot be reached or started.
-    """
+    """Connect; a cluster of this machine gets several tries, as Ray waits 30 s for its parts."""
     own: dict[str, Any] = {}
     if home is not None:
         own = {

@@ -68,11 +68,7 @@ def _being_cancelled() -> bool:
 
 
 def _check(found: Any, sample: Sample, metric: Metric) -> None:
-    """Check that the return value of a metric follows the contract.
-
-    Raises:
-        AssessmentError: it does not; no part of it may reach the summary or the files.
-    """
+    """Refuse what does not follow the contract: it may not reach the summary or the files."""
     name = metric.name
     if not isinstance(found, Assessment):
         raise AssessmentError(f"{name}: expected an Assessment, got {found!r:.60}")

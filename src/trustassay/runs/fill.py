@@ -312,11 +312,7 @@ def stages_of(
 
 
 def _as_wanted(filling: Filling, metrics: Collection[Metric]) -> Filling:
-    """Return how samples are filled, as many as metrics want where the user does not say.
-
-    Raises:
-        ValueError: two metrics want different numbers.
-    """
+    """Return how samples are filled, as many as metrics want where the user does not say."""
     numbers: dict[str, tuple[str, int]] = {}
     for metric in metrics:
         for name, number in metric.filling.items():

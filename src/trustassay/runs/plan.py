@@ -167,10 +167,7 @@ class _Rehearsal:
                 self.unsure[metric.name] += 1
 
     def reply_to(self, metric: str, name: str, backend: Any, item: Any) -> tuple[Any, bool]:
-        """Count a request; return what is stored for it, or a stand-in, and whether it is stored.
-
-        The backend answers itself.
-        """
+        """Count a request; return its reply, or a stand-in, and whether it is stored."""
         found, gatherer = capability(name), self._gatherers.gatherer(name, backend)
         part, stored = self._counted(metric, found.stored_as, gatherer, item)
         if stored is not None:
@@ -265,10 +262,7 @@ class _Rehearsal:
         return found
 
     def _seconds_each(self, name: str, backend: str, probes: Sequence[Any]) -> float | None:
-        """Return the seconds of one request of a local model, by computing some.
-
-        ``None`` for an endpoint, which is not asked.
-        """
+        """Return the seconds of one request of a local model; an endpoint is not asked."""
         found = capability(name)
         model = self._backend(found.served_by or name, backend)
         if model is None or is_remote(model):

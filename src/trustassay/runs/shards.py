@@ -1,6 +1,6 @@
 """An input in shards, each of which is scored by itself: on another machine, or at another time.
 
-Metrics that look beyond a sample need the whole beside its shards.
+Metrics that look beyond a sample also need the whole input.
 
 A sample's shard follows from its id alone. Each line holds, in the field ``trustassay_shard``, to
 which shard of what it belongs, and its place in the input, so a run of a shard says this itself.
@@ -250,11 +250,7 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
 
 
 def _claimed(folder: RunFolder, content: Mapping[str, Any]) -> bool:
-    """Mark the folder as one that a merge writes; ``False`` if this merge is finished there.
-
-    Raises:
-        RunFolderError: it holds anything else.
-    """
+    """Mark the folder as one that a merge writes; ``False`` if this merge is finished there."""
     mark = folder.path / MARK
     if mark.exists():
         return True
@@ -366,11 +362,7 @@ def _command(shard: _ShardRun, number: int | None = None) -> str:
 
 
 def _preparation(shard: _ShardRun, pool: Path | None) -> Preparation | None:
-    """Return what was prepared for all shards, if anything was.
-
-    Raises:
-        RunFolderError: it is not there.
-    """
+    """Return what was prepared for all shards, if anything was; raises if it is not there."""
     if (key := shard.run.get(PREPARATION)) is None:
         return None
     found = Preparation(pool or Path(shard.run[POOL]), key)

@@ -112,7 +112,7 @@ def open_backends(
     out: Path,
     options: SessionOptions,
 ) -> Backends:
-    """Load what a search calls; all that stands in the way is said before a model is loaded.
+    """Load what a search calls; every fault is reported before a model is loaded.
 
     Raises:
         UnknownNameError, BackendError, FaultsError: one cannot be loaded, or lacks its key.

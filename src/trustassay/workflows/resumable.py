@@ -432,7 +432,7 @@ async def _results(
 
 
 async def _ended(task: asyncio.Future[Record]) -> Record | Exception:
-    """Return what became of a sample; what would befall all that follow is raised."""
+    """Return what became of a sample; an error that all others would meet is raised."""
     try:
         return await task
     except BudgetReachedError:

@@ -51,7 +51,7 @@ class Pairing:
     first, second: the places of each pair in the runs, in the order of the first. units: for each
     pair the number of its question, from 0 on without gaps. by_id, by_question: pairs of the same
     id and question, and those of the same question alone. repeated: of these, pairs of questions
-    that a run holds several times. other_question: ids that stand in both runs with different
+    that a run holds several times. other_question: ids that both runs hold with different
     questions, which pair nothing. only_first, only_second: samples without a partner.
     """
 
@@ -132,7 +132,7 @@ def pair(first: SampleKeys, second: SampleKeys) -> Pairing:
     """Pair the samples of two runs.
 
     Samples of the same id and question are a pair. The others are paired by their question, whose
-    case and white space do not count. Where a question stands in a run several times, its answers
+    case and white space do not count. Where a run holds a question several times, its answers
     are paired with those of the same model first, then in the order in which they stand.
     """
     _, in_first, in_second = np.intersect1d(first.ids, second.ids, return_indices=True)
@@ -272,12 +272,12 @@ def _moved(
     return int((change > 0).sum()), int((change < 0).sum()), len(change)
 
 
-def in_words(outcomes: Sequence[Outcome]) -> str:
+def outcomes_in_words(outcomes: Sequence[Outcome]) -> str:
     """Write the outcomes of both runs: ``scored 50 → 40, refused 0 → 10``."""
     return ", ".join(f"{one.name} {one.first:,} → {one.second:,}" for one in outcomes)
 
 
-def as_json(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
+def outcomes_as_json(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
     """Return the JSON form of all outcomes by name."""
     return {one.name: one.to_dict() for one in outcomes}
 
