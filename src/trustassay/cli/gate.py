@@ -107,7 +107,7 @@ def gate(  # noqa: PLR0913 - one argument an option
         typer.Option(help="Write the result as JUnit XML.", metavar="FILE", show_default=False),
     ] = None,
     seed: Seed = 0,
-    outcomes_as_json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Pass or fail a run, for continuous integration: by bounds, or against an earlier run.
 
@@ -148,7 +148,7 @@ def gate(  # noqa: PLR0913 - one argument an option
             _write(markdown, rules.markdown(found).encode())
         if junit:
             _write(junit, rules.junit(found, undecided))
-        if outcomes_as_json:
+        if as_json:
             print_json(found.to_dict() | {"undecided_counts_as": undecided})
         strict = found.result == "untestable" and undecided == "fail"
         result = undecided if found.result == "undecided" or strict else found.result
