@@ -27,6 +27,7 @@ from trustassay.progress import Progress, tell
 from trustassay.runs.counts import UNIT
 from trustassay.runs.folder import RunFolder, as_stored, check_settings
 from trustassay.runs.intake import RunOptions, Source
+from trustassay.runs.lines import file_lines
 from trustassay.runs.needs import check_run_keys, resolved, settle
 from trustassay.runs.prepare import PREPARATION, Preparation
 from trustassay.runs.shards import MOST_SHARDS, WHOLE, Merged, merge_runs, split
@@ -318,7 +319,7 @@ def _run(
         total = plan.samples * len(plan.metrics)
         for shard in plan.shards:
             if shard not in waiting:
-                board.counts[shard] = len(plan.metrics) * _lines(shard)
+                board.counts[shard] = len(plan.metrics) * sum(1 for _ in file_lines(shard))
         with Progress("scoring", total, shown=options.progress) as progress:
             progress.step(sum(board.counts.values()))
             try:
@@ -417,8 +418,3 @@ def _leave(crew: Crew, board: _Board) -> None:
     for worker in crew.workers:
         ray.kill(worker)
     board.running.clear()
-
-
-def _lines(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(1 for _ in file)

@@ -6,6 +6,7 @@ Ray reports nothing to its makers, starts no dashboard, and a cluster started he
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -102,7 +103,8 @@ def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = N
         own = {
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
-            "num_cpus": _cpus(options),
+            # at least what the workers take
+            "num_cpus": max(os.cpu_count() or 1, math.ceil((options.workers or 1) * options.cpus)),
             "_temp_dir": home,
         }
     import psutil  # Ray brings it
@@ -123,12 +125,6 @@ def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = N
                 raise BackendError(f"Ray ({address}) cannot be used: {words}") from None
         else:
             return
-
-
-def _cpus(options: ClusterOptions) -> int:
-    """Return the CPUs that a cluster of this machine offers: at least what the workers take."""
-    wanted = (options.workers or 1) * options.cpus
-    return max(os.cpu_count() or 1, int(-(-wanted // 1)))
 
 
 class Crew:

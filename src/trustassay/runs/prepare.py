@@ -326,16 +326,16 @@ async def prepare_once(
                 found |= await prepare(waiting, pool, gatherers, preparation.path)
         failed = pool.failures or any(one.failure for one in found.values())
         if made is None and not failed:
-            packed = await asyncio.to_thread(_packed, waiting, found)
+            packed = {
+                metric.name: arrays
+                for metric in waiting
+                if (arrays := await asyncio.to_thread(metric.pack, found[metric.name].value))
+                is not None
+            }
             made = requests_of(found)
             preparation.write(packed, made)
             found |= _unpacked(waiting, pool, preparation, made)
     return {metric.name: found.get(metric.name, Prepared()) for metric in metrics}
-
-
-def _packed(metrics: Sequence[Metric], found: Mapping[str, Prepared]) -> dict[str, Arrays]:
-    packed = {metric.name: metric.pack(found[metric.name].value) for metric in metrics}
-    return {name: arrays for name, arrays in packed.items() if arrays is not None}
 
 
 def _unpacked(

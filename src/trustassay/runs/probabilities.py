@@ -244,18 +244,15 @@ def chances_told(found: Mapping[str, Any]) -> ChancesTold:
             f"With at most {shares} % of all answers accepted and wrong, on average: {counts} "
             "accepted"
         )
-    likeness = found["likeness"]
-    warnings = [
-        f"{name}: its distribution here is unlike that of the labelled answers (largest distance "
-        f"{likeness[name]['distance']:.2f}, p {_p(likeness[name]['p'])}); the probabilities and "
-        "promises may not hold here"
-        for name in found["unlike"]
-    ]
+    warnings = []
+    for name in found["unlike"]:
+        distance, p = found["likeness"][name]["distance"], found["likeness"][name]["p"]
+        told = "< 0.0001" if p < 0.0001 else f"{p:.2g}"
+        warnings.append(
+            f"{name}: its distribution here is unlike that of the labelled answers (largest "
+            f"distance {distance:.2f}, p {told}); the probabilities and promises may not hold here"
+        )
     return ChancesTold(sentences, warnings)
-
-
-def _p(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"{value:.2g}"
 
 
 def _left(found: Mapping[str, Any]) -> str:

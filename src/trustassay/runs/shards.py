@@ -217,7 +217,7 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
         for one in (folder, *(shard.folder for shard in shards)):
             one.lock()
             stack.callback(one.unlock)
-        seconds = sum(_summary(shard)["seconds"] for shard in shards)
+        seconds = sum((shard.folder.read_summary() or {})["seconds"] for shard in shards)
         inventory = Inventory(**{k: v for k, v in content["samples"].items() if k != "sha256"})
         intake = Intake(content["samples"]["sha256"], inventory, [], content["skipped"])
         outcome = RunOutcome(metrics, intake, 0, {}, Outcome(), {}, seconds)
@@ -310,10 +310,6 @@ def _settings(run: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any
     """Return the settings in which two runs have to agree."""
     lacking = IN_SOME - (run.keys() & other.keys())
     return {name: value for name, value in run.items() if name not in OWN | lacking}
-
-
-def _summary(shard: _ShardRun) -> Mapping[str, Any]:
-    return shard.folder.read_summary() or {}
 
 
 def _check_complete(shards: Sequence[_ShardRun]) -> None:

@@ -119,13 +119,7 @@ def open_backends(
     """
     stores = [RunFolder(out).calls_path, shared_file(options.calls.cache)]
     wanted = {Place("embed"): ("embed", embedder), Place("chat", MODEL): ("chat", model)}
-    return run_anywhere(lambda: _loaded(wanted, stores))
-
-
-async def _loaded(
-    wanted: Mapping[Place, tuple[str, Any]], stores: Sequence[Path | None]
-) -> Backends:
-    return Backends(await load_all(wanted, stores=stores))
+    return Backends(run_anywhere(lambda: load_all(wanted, stores=stores)))
 
 
 def attack(
@@ -144,7 +138,7 @@ def attack(
         RunFolderError: the folder holds something else, or another process works in it.
         BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
     """
-    settings = {name: value for name, value in _options(how).items() if name not in GROWING}
+    settings = {one.name: getattr(how, one.name) for one in fields(how) if one.name not in GROWING}
     trace = out / "trace.jsonl"
 
     async def search(models: CountedModels) -> list[Point]:
@@ -179,10 +173,6 @@ def attack(
 def row(point: Point) -> dict[str, Any]:
     """Return a point as it is written in the trace."""
     return {name: getattr(point, name) for name in point.__slots__}
-
-
-def _options(how: Ascent) -> dict[str, Any]:
-    return {field.name: getattr(how, field.name) for field in fields(how)}
 
 
 def _draw_page(found: Attacked, backends: Backends, how: Ascent) -> None:
