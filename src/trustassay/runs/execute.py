@@ -164,12 +164,13 @@ async def _begin(
         stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
         missing = intake.inventory.samples - intake.inventory.responses
         check_run_keys(metrics, backends, stores, missing)
-        settled = resolved(metrics, intake.inventory, backends.names())
+        named = backends.names()
+        settled = resolved(metrics, intake.inventory, named)
         whole = preparation_of(part, intake, options.pool, settled, stages, backends)
         pool = {} if whole else await _take_in_pool(metrics, folder, options)
         common = run_settings(
             settled,
-            backends.names(),
+            named,
             options.seed,
             **_stage_settings(stages, intake),
             **pool,
