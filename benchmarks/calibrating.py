@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.runs.calibrated import FALSE_ALARMS
 from trustassay.runs.calibrator import Promise
+from trustassay.runs.probabilities import FALSE_ALARMS
 from trustassay.statistics.calibration import calibration_error, fit_combination, mean_log_loss
 from trustassay.statistics.comparison import Spread, spread_of, unlikeness
 from trustassay.statistics.conformal import accepted_and_wrong_threshold, selective_threshold

@@ -36,7 +36,7 @@ from trustassay.distractors.matching import normalised, words_of
 from trustassay.distractors.questions import likely_types
 from trustassay.sample import Sample
 from trustassay.statistics.resampling import generator
-from trustassay.workflows.distractors import POOL, loaded
+from trustassay.workflows.probe import POOL, loaded
 
 SYSTEMS = ("flan", "llama", "gpt")
 UNCACHED = CallOptions(cache=None)

@@ -30,7 +30,7 @@ from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.metrics import Faithfulness, Grounding
 from trustassay.runs.lines import encoded
 from trustassay.workflows.gate import gate
-from trustassay.workflows.gate_rules import Bound, Earlier
+from trustassay.workflows.rules import Bound, Earlier
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

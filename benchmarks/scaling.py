@@ -260,7 +260,7 @@ def nodes(folder: Path, count: int, store: str | None) -> dict[str, Any]:
     """
     from trustassay.backends.telemetry import import_ray
     from trustassay.calls.store import CallStore
-    from trustassay.cluster.keeping import Store
+    from trustassay.cluster.store import Store
     from trustassay.runs.folder import RunFolder
 
     os.environ["RAY_TMPDIR"] = str(folder)  # else it writes into /tmp/ray

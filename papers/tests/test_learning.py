@@ -17,7 +17,7 @@ from trustassay.answering import Answering
 from trustassay.calls.opening import CallOptions
 from trustassay.data.reading import InputError
 from trustassay.metrics.fewl import Fewl
-from trustassay.runs.options import RunOptions
+from trustassay.runs.intake import RunOptions
 from trustassay_papers.experiments.answers import Records
 from trustassay_papers.experiments.learning import Asked, icl, sft
 from trustassay_papers.experiments.measuring import Setup

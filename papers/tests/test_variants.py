@@ -12,7 +12,7 @@ from tests.metrics.fewl.helpers import Angles, Known
 
 from trustassay import score
 from trustassay.metrics.fewl import Fewl
-from trustassay.runs.options import run_options
+from trustassay.runs.intake import run_options
 from trustassay.sample import Sample
 from trustassay_papers.experiments.measuring import (
     Measured,

@@ -43,27 +43,25 @@ from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
 from trustassay.registry import metric_class, metric_from_text
 from trustassay.report.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
-from trustassay.runs.calibrated import CALIBRATED
-from trustassay.runs.calibrator import Calibrator
-from trustassay.runs.calibrator_file import read_calibrator
-from trustassay.runs.ending import Steps, run_in_thread
-from trustassay.runs.folder import RunFolder, StoredAssessments
-from trustassay.runs.intake import Source, row_index
+from trustassay.runs.calibrator import Calibrator, read_calibrator
+from trustassay.runs.counts import UNIT
+from trustassay.runs.execute import RunOutcome, execute
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import RunOptions, Source, row_index, run_options
+from trustassay.runs.lines import StoredAssessments
 from trustassay.runs.looks import Looks, WorstAnswer, looks_of, short
-from trustassay.runs.merging import merge_runs
-from trustassay.runs.options import RunOptions, run_options
-from trustassay.runs.outputs import apply_calibrator, judge_of, write_report
+from trustassay.runs.needs import ROLES, asked_words, backend_words, settle
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
-from trustassay.runs.preparation import POOL
-from trustassay.runs.run import RunOutcome, execute
-from trustassay.runs.settling import ROLES, asked_words, backend_words, settle
-from trustassay.runs.shards import Shards, split
-from trustassay.runs.units import UNIT
-from trustassay.workflows.choosing import Chosen, choose_metric, naming, some_unanswered
+from trustassay.runs.prepare import POOL
+from trustassay.runs.probabilities import CALIBRATED
+from trustassay.runs.report import judge_of, write_report
+from trustassay.runs.results import apply_calibrator
+from trustassay.runs.shards import Shards, merge_runs, split
+from trustassay.runs.tasks import Steps, run_in_thread
+from trustassay.workflows.choose_metric import Chosen, choose_metric, naming, some_unanswered
 from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
-from trustassay.workflows.scorer import Scorer, open_scorer
-from trustassay.workflows.scorer_doors import OpenScorer
+from trustassay.workflows.scorer import OpenScorer, Scorer, open_scorer
 from trustassay.workflows.watch import Watched, WatchOptions
 from trustassay.workflows.watch import watch as follow_file
 

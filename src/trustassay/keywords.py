@@ -104,7 +104,7 @@ class ScoreOptions(RescoreOptions, total=False):
     is written; if there is a folder, unless said otherwise. command: what began the run, for
     messages. why: the metric was chosen, where nobody named it. progress: whether it is shown; if
     not said, in a notebook alone. calls_from: a file of calls to start from.
-    answering, pairing, documents, diverse: fields of :class:`~trustassay.runs.stages.Filling`.
+    answering, pairing, documents, diverse: fields of :class:`~trustassay.runs.fill.Filling`.
     cache: the folder of replies that runs share, ``None`` for none. prices: prices by model, or
     their file. budget: the most to spend (``"5usd"``, ``"200k"``). calls_at_once, policy: fields of
     :class:`~trustassay.calls.opening.CallOptions`. calibrator: a file of ``calibrate`` that gives

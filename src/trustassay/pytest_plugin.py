@@ -80,7 +80,7 @@ class AssertTrust:
         """Return the backends that a metric uses; local ones loaded, once each."""
         from trustassay.calls.backends import place_of
         from trustassay.calls.kinds import capability
-        from trustassay.runs.settling import asked_words, check_needs
+        from trustassay.runs.needs import asked_words, check_needs
 
         words = asked_words([metric])
         found = {word: one for word, one in self._backends.items() if word in words}

@@ -14,7 +14,7 @@ from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors
 from trustassay.errors import BackendError, CallError, UnknownNameError
-from trustassay.workflows.distractors import loaded
+from trustassay.workflows.probe import loaded
 
 QUESTION, ANSWER = "who wrote it", "Jane Austen wrote it in 1815."
 QUICK = "?deadline=3&tries=3&patience=1"

@@ -46,7 +46,7 @@ def checked(path: Path, tmp_path: Path) -> str:
 def test_a_fault_of_the_program_is_not_the_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trustassay.runs.run.write_results", broken)
+    monkeypatch.setattr("trustassay.runs.execute.write_results", broken)
     code, output = score(tmp_path)
     assert code == 70
     assert (

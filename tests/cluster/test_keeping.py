@@ -19,21 +19,21 @@ from tests.llm_server import LlmServer
 from tests.support import jsonl, records
 from trustassay import api
 from trustassay.calls.store import CallStore, StoredCall
-from trustassay.cluster.keeping import (
+from trustassay.cluster.store import (
     Keeper,
+    SharedReplies,
     Store,
     fetch,
     fetch_prepared,
     finished,
     keep_prepared,
 )
-from trustassay.cluster.replies import SharedReplies
 from trustassay.cluster.worker import Job, Worker
 from trustassay.errors import BackendError
 from trustassay.metrics.fewl import Fewl
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.options import run_options
-from trustassay.runs.preparation import Preparation
+from trustassay.runs.intake import run_options
+from trustassay.runs.prepare import Preparation
 
 
 @pytest.fixture(params=["folder", "memory", "s3"])

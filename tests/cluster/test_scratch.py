@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.cluster.scratch import Scratch, remove_left
+from trustassay.cluster.worker import Scratch, remove_left
 from trustassay.errors import RunFolderError
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.lazily import needed
 from trustassay.data import Fault, InputError, Located, read_samples
 from trustassay.data.standard_input import kept_input
-from trustassay.runs.naming import default_folder
+from trustassay.runs.folder import default_folder
 from trustassay.sample import Sample
 
 openpyxl = needed("openpyxl")

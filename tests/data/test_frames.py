@@ -7,7 +7,7 @@ import pytest
 from tests.lazily import needed
 from trustassay.data import Fault, InputError, Located, read_samples
 from trustassay.sample import Sample
-from trustassay.workflows.choosing import choose_metric
+from trustassay.workflows.choose_metric import choose_metric
 
 pandas, polars = needed("pandas"), needed("polars")
 pyarrow, datasets, arro3 = needed("pyarrow"), needed("datasets"), needed("arro3.core")

@@ -20,9 +20,7 @@ from trustassay.report import ReportRun, ReportSample, write_page
 from trustassay.report.ascent import AscentPage, write_ascent_page
 from trustassay.report.variance import Bar, VariancePage, write_variance_page
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import write_report
-from trustassay.runs.pooling import write_pooled
-from trustassay.runs.rated import Rated
+from trustassay.runs.report import Rated, write_pooled, write_report
 from trustassay.workflows.compare import compare
 
 if TYPE_CHECKING:

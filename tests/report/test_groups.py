@@ -24,7 +24,7 @@ from trustassay.report.plots import (
 )
 from trustassay.report.text import figure, with_error
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import write_report
+from trustassay.runs.report import write_report
 from trustassay.statistics.regression import Line
 
 

@@ -21,7 +21,7 @@ from trustassay.report import Looked, ReportRun, ReportSample, lines_of, problem
 from trustassay.report.choice import finding_of, need_of
 from trustassay.report.marking import MOST, excerpt_of
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import write_report
+from trustassay.runs.report import write_report
 from trustassay.sample import Sample
 from trustassay.views import Judged, Mark
 

@@ -18,7 +18,7 @@ from trustassay import score
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Summary
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import write_report
+from trustassay.runs.report import write_report
 
 STEPS = [
     "sorting assessments",
@@ -33,7 +33,7 @@ STEPS = [
 
 PROGRAM = """
 import sys, time
-from trustassay.runs import {module}, table
+from trustassay.runs import {module}, results
 
 owner, name = {module}{owner}, "{name}"
 quick = getattr(owner, name)
@@ -49,7 +49,7 @@ def slow(*arguments, **options):
     return quick(*arguments, **options)
 
 setattr(owner, name, slow)
-table.ROWS = 16
+results.ROWS = 16
 sys.argv = ["trustassay", "score", "in.jsonl", "--entailer", "lexical", "--out", "run"]
 from trustassay.cli.main import main
 main()
@@ -70,8 +70,8 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("module", "owner", "name", "after"),
     [
         ("folder", "", "sample_id", 20),
-        ("folder", ".StoredAssessments", "_read", 20),
-        ("grouping", "", "finding_of", 20),
+        ("lines", ".StoredAssessments", "_read", 20),
+        ("counts", "", "finding_of", 20),
         ("lines", ".Line", "evidence_text", 40),
         ("folder", ".RunFolder", "sample_at", 20),
     ],

@@ -198,7 +198,7 @@ def test_killed_among_the_outputs_of_a_second_try_no_stale_file_remains(
     run()
     sick = False
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(f"trustassay.runs.outputs.{killed_in}", kill)
+        patch.setattr(f"trustassay.runs.results.{killed_in}", kill)
         run()
     run()
     assert "unwell-today" not in (tmp_path / "run" / "report.html").read_text()
@@ -387,7 +387,7 @@ def test_killed_at_ten_random_moments_and_resumed(place: Path) -> None:
 KILLED = """
 import os, pathlib, signal, sys
 from trustassay import score
-from trustassay.runs import outputs, run  # what a run imports, once for all
+from trustassay.runs import execute, results  # what a run imports, once for all
 
 replace = pathlib.Path.replace
 

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.runs import hashing
-from trustassay.runs.hashing import HashSet, hash64
+from trustassay.runs import lines
+from trustassay.runs.lines import HashSet, hash64
 
 
 @given(st.lists(st.integers(0, 2**64 - 1)), st.lists(st.integers(0, 2**64 - 1)))
 def test_a_hash_set_is_a_set(added: list[int], others: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hashing, "FRESH", 3)
+        patch.setattr(lines, "FRESH", 3)
         found = HashSet()
         for value in added + added[::-1]:
             found.add(value)

@@ -8,9 +8,8 @@ import pytest
 from tests.support import Recorder, lines, record, records
 from trustassay import Document, Sample, score
 from trustassay.runs import intake
-from trustassay.runs.hashing import hash64
-from trustassay.runs.intake import FAULTS_KEPT, BadInputError
-from trustassay.runs.options import RunOptions
+from trustassay.runs.intake import FAULTS_KEPT, BadInputError, RunOptions
+from trustassay.runs.lines import hash64
 
 METRICS = ["grounding"]
 

@@ -13,7 +13,7 @@ from trustassay import Assessment, Metric, Run, registry, score
 from trustassay.metric import Context, Figure, Mean
 from trustassay.runs.looks import first_verdict, short
 from trustassay.workflows.gate import gate
-from trustassay.workflows.gate_rules import Earlier
+from trustassay.workflows.rules import Earlier
 
 
 @dataclass(frozen=True)

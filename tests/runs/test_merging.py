@@ -12,9 +12,9 @@ from tests.support import Recorder, jsonl, record, records
 from trustassay import api
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.errors import RunFolderError
-from trustassay.runs import merging
+from trustassay.runs import shards
 from trustassay.runs.intake import BadInputError
-from trustassay.runs.merging import UnfinishedShardsError
+from trustassay.runs.shards import UnfinishedShardsError
 
 FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
 
@@ -155,14 +155,14 @@ def test_a_killed_merge_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     source = jsonl(tmp_path / "a.jsonl", records(9))
     runs = runs_of_shards(source, tmp_path, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(merging, "write_outputs", lambda *_, **__: 1 / 0)
+        patch.setattr(shards, "write_outputs", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             api.merge(runs, out=tmp_path / "merged")
     assert not (tmp_path / "merged" / "summary.json").exists()
     merged = api.merge(runs, out=tmp_path / "merged")
     whole = scored(source, tmp_path / "whole")
     assert without_seconds(merged.path) == without_seconds(whole)
-    assert not (tmp_path / "merged" / merging.MARK).exists()
+    assert not (tmp_path / "merged" / shards.MARK).exists()
 
 
 def test_a_call_that_one_shard_paid_for_counts_as_paid(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_call_that_one_shard_paid_for_counts_as_paid(tmp_path: Path) -> None:
     merged = api.merge(runs, out=tmp_path / "merged")
     used = CallStore(merged.path / "calls.sqlite").usage("chat")["m"]
     assert (used.calls, used.prompt_tokens, used.cached) == (2, 10, 0)
-    found = merging.merge_runs(runs, tmp_path / "again")
+    found = shards.merge_runs(runs, tmp_path / "again")
     assert found.repeated == 1  # b
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trustassay.runs.naming import default_folder
+from trustassay.runs.folder import default_folder
 
 SETTINGS: dict[str, Any] = {
     "metrics": ["grounding"],

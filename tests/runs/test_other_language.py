@@ -12,7 +12,7 @@ from trustassay.backends.agreement import AgreementSimilarity
 from trustassay.backends.similarity import ConsistencySimilarity
 from trustassay.calls.backends import Backends
 from trustassay.metrics import FactCheck, Faithfulness, Fewl, Grounding, Judge, SemanticHarmonicity
-from trustassay.runs.silence import remarks
+from trustassay.runs.counts import remarks
 from trustassay.workflows.cite.answers import cite
 
 SPANISH = "La lámpara roja está en la casa verde, junto a la puerta."

@@ -13,9 +13,9 @@ from trustassay import Sample, score
 from trustassay.capabilities import Models
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
-from trustassay.runs import outputs, table
+from trustassay.runs import report, results
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import write_report
+from trustassay.runs.report import write_report
 
 METRICS = ["grounding"]
 
@@ -59,7 +59,7 @@ def test_the_table_holds_what_the_lines_hold(tmp_path: Path) -> None:
 
 
 def test_a_table_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "ROWS", 7)
+    monkeypatch.setattr(results, "ROWS", 7)
     run = score(records(20), metrics=METRICS, entailer="lexical")
     assert run.to_pandas()["id"].tolist() == [f"q{i}" for i in range(20)]
 
@@ -78,7 +78,7 @@ def test_a_run_in_which_everything_failed_still_has_its_outputs(tmp_path: Path) 
 def test_the_lowest_scores_and_all_failures_come_on_the_page_of_a_long_run(
     tmp_path: Path, probe_installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outputs, "SHOWN", 3)
+    monkeypatch.setattr(report, "SHOWN", 3)
 
     async def by_number(sample: Sample, models: Models) -> Any:
         number = int(sample.id[1:])

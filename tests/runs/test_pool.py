@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.support import jsonl
-from trustassay.runs.pool import StoredPool
+from trustassay.runs.prepare import StoredPool
 from trustassay.sample import Sample
 
 

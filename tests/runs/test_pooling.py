@@ -10,7 +10,7 @@ import pytest
 from tests.many import DOMAINS, HashedWords, many
 from trustassay import score
 from trustassay.errors import RunFolderError
-from trustassay.runs.pooling import QUESTIONS, write_pooled
+from trustassay.runs.report import QUESTIONS, write_pooled
 from trustassay.statistics.resampling import generator
 
 

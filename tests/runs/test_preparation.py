@@ -23,8 +23,8 @@ from trustassay import api
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError, RunFolderError
-from trustassay.runs.merging import merge_runs
-from trustassay.runs.preparation import Preparation
+from trustassay.runs.prepare import Preparation
+from trustassay.runs.shards import merge_runs
 
 FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
 N = 24

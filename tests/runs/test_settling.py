@@ -14,7 +14,7 @@ from trustassay.calls.backends import Backends, Place
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.metric import Assessment, Context, Metric, Need
-from trustassay.runs.settling import named_models, settle
+from trustassay.runs.needs import named_models, settle
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.gatherers import Asking, Gatherers
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Reply
-from trustassay.runs.filling import FilledSample, Outcome, fill_samples, filled
+from trustassay.runs.fill import FilledSample, Outcome, Responses, StageModels, fill_samples, filled
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.stages import Responses, StageModels
 from trustassay.sample import Document, Sample
 
 Function = Callable[[str], Any]

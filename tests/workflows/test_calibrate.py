@@ -16,11 +16,11 @@ from trustassay import calibrate, registry, rescore, score
 from trustassay.data.formats import InputError
 from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, directions
-from trustassay.runs.calibrated import calibrated_run, chances_told
-from trustassay.runs.calibrator import Calibrator
-from trustassay.runs.calibrator_file import read_calibrator, write_calibrator
+from trustassay.runs.calibrator import Calibrator, read_calibrator, write_calibrator
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.outputs import apply_calibrator, write_report
+from trustassay.runs.probabilities import calibrated_run, chances_told
+from trustassay.runs.report import write_report
+from trustassay.runs.results import apply_calibrator
 from trustassay.statistics.regression import Isotonic, sigmoid
 from trustassay.workflows.calibrate.outputs import write_page
 

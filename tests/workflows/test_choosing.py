@@ -11,7 +11,7 @@ import pytest
 from tests.support import Recorder
 from trustassay import score
 from trustassay.api import default_metrics
-from trustassay.workflows.choosing import LOOKED_AT, choose_metric
+from trustassay.workflows.choose_metric import LOOKED_AT, choose_metric
 
 ENTAILER: Any = {"entailer": Recorder(), "cache": None}
 

@@ -14,7 +14,7 @@ from trustassay.distractors import find_distractors
 from trustassay.errors import BackendError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need
 from trustassay.runs.intake import BadInputError
-from trustassay.workflows.distractors import DistractorOptions, find_in_file, loaded
+from trustassay.workflows.probe import DistractorOptions, find_in_file, loaded
 
 NAMES = ["Anna", "Bert", "Carla", "Dirk"]
 RECORDS: list[dict[str, Any]] = [
@@ -99,7 +99,7 @@ def test_any_exception_is_the_failure_of_one_answer(
             raise ValueError("out of bounds")
         return await find_distractors(question, *others, **options)
 
-    monkeypatch.setattr("trustassay.workflows.distractors.find_distractors", faulty)
+    monkeypatch.setattr("trustassay.workflows.probe.find_distractors", faulty)
     done = write(tmp_path, Listed())
     assert list(done.failed) == ["c"]
     assert done.failed["c"].startswith("ValueError: out of bounds (tests/workflows/")

@@ -15,7 +15,7 @@ from trustassay.calls.spending import BudgetReachedError
 from trustassay.capabilities import Models
 from trustassay.errors import BackendError, CallError
 from trustassay.sample import Sample
-from trustassay.workflows.each import Done, FileOptions, FileWork, write_each
+from trustassay.workflows.resumable import Done, FileOptions, FileWork, write_each
 
 ROWS = [{"id": str(number), "question": f"What is {number}?"} for number in range(9)]
 OPTIONS = FileOptions(samples_at_once=1, calls=CallOptions(cache=None))

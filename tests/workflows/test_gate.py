@@ -16,7 +16,7 @@ from trustassay import score
 from trustassay.errors import RunFolderError
 from trustassay.workflows.compare import compare
 from trustassay.workflows.gate import gate
-from trustassay.workflows.gate_rules import (
+from trustassay.workflows.rules import (
     Allowance,
     Bound,
     Earlier,

@@ -10,7 +10,7 @@ from tests.support import jsonl
 from tests.support import lines as read_lines
 from trustassay.calls.opening import CallOptions
 from trustassay.workflows.generate import Generated, GenerateOptions, generate
-from trustassay.workflows.unfinished import UnfinishedError
+from trustassay.workflows.resumable import UnfinishedError
 
 NO_CACHE = CallOptions(cache=None)
 

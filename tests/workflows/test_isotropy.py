@@ -17,7 +17,7 @@ from trustassay.metrics.harmonicity.perturbations import Versions, family, versi
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample
 from trustassay.statistics.isotropy import Isotropy
-from trustassay.workflows.isotropy import TOGETHER, drawn_samples, measure_isotropy
+from trustassay.workflows.probe import TOGETHER, drawn_samples, measure_isotropy
 
 
 class Characters:

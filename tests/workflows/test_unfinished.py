@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.workflows.unfinished import UnfinishedError, UnfinishedFile
+from trustassay.workflows.resumable import UnfinishedError, UnfinishedFile
 
 SETTINGS = {"k": 5}
 

@@ -22,8 +22,7 @@ from trustassay.data.reading import Fault, InputError
 from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.files import Appender, whole
 from trustassay.progress import Progress
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.settings import check_settings
+from trustassay.runs.folder import RunFolder, check_settings
 from trustassay.sample import Problem, clean
 
 ROLES = ("system", "user", "assistant")

@@ -96,8 +96,8 @@ def attack(  # noqa: PLR0913 - one argument an option
     with errors_for_people():
         from trustassay.errors import AssessmentError
         from trustassay.metrics.harmonicity.ascent import Ascent
-        from trustassay.workflows import attack as attacking
-        from trustassay.workflows.session import SessionOptions
+        from trustassay.workflows import probe as attacking
+        from trustassay.workflows.resumable import SessionOptions
 
         how = Ascent(
             steps=steps,

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from trustassay.calls.opening import CallOptions
     from trustassay.data.faults import Untold
     from trustassay.metric import Figure, Summary
+    from trustassay.runs.execute import RunOutcome
     from trustassay.runs.intake import BadInputError
-    from trustassay.runs.run import RunOutcome
 
 FAULTS_SHOWN = 20
 FAILURES_SHOWN = 20
@@ -270,7 +270,7 @@ def default_metrics(
     ``named`` are the backends that were.
     """
     from trustassay import api
-    from trustassay.workflows.choosing import naming
+    from trustassay.workflows.choose_metric import naming
 
     metrics, why = api.default_metrics(source, fields, retrieves="retriever" in named)
     say(f"{naming(metrics)}: {why}")
@@ -400,7 +400,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     """Print a finished run, its worst answers first, and return how many samples failed."""
     from trustassay.cli.groups import show_groups
     from trustassay.cli.sureness import show_sureness
-    from trustassay.runs.silence import remarks
+    from trustassay.runs.counts import remarks
 
     content = run.summary_file
     if worst:
@@ -431,7 +431,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
 
 def show_calibrated(summary: Mapping[str, Any]) -> None:
     """Print what a calibrator found, if one was applied."""
-    from trustassay.runs.calibrated import CALIBRATED, chances_told
+    from trustassay.runs.probabilities import CALIBRATED, chances_told
 
     if CALIBRATED in summary:
         told = chances_told(summary[CALIBRATED])

@@ -81,7 +81,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.report.text import amount
-        from trustassay.workflows import distractors as finding
+        from trustassay.workflows import probe as finding
 
         backends, names = finding.loaded(sources, linker, generator)
         options = finding.DistractorOptions(

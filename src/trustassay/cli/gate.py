@@ -14,7 +14,7 @@ from trustassay.cli.tables import show_table
 from trustassay.errors import UsageError
 
 if TYPE_CHECKING:
-    from trustassay.workflows.gate_rules import Gate
+    from trustassay.workflows.rules import Gate
 
 FAILED, UNDECIDED = 1, 4
 STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED, "untestable": UNDECIDED}
@@ -129,25 +129,25 @@ def gate(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.workflows import gate as gating
-        from trustassay.workflows import gate_files, gate_rules
+        from trustassay.workflows import rules
 
         given = {"--figure": figure, "--margin": margin, "--allow-missing": allow_missing != "0"}
         given["--allow-other-judge"] = allow_other_judge
         if no_worse_than is None and any(given.values()):
             name = next(name for name, value in given.items() if value)
             raise UsageError(f"{name}: has an effect with --no-worse-than alone")
-        bounds = [gate_rules.parse_bound(one, at_least=True) for one in at_least]
-        bounds += [gate_rules.parse_bound(one, at_least=False) for one in at_most]
+        bounds = [rules.parse_bound(one, at_least=True) for one in at_least]
+        bounds += [rules.parse_bound(one, at_least=False) for one in at_most]
         earlier = None
         if no_worse_than:
-            missing = gate_rules.parse_allowance(allow_missing)
-            earlier = gate_rules.Earlier(no_worse_than, figure, margin, missing, allow_other_judge)
+            missing = rules.parse_allowance(allow_missing)
+            earlier = rules.Earlier(no_worse_than, figure, margin, missing, allow_other_judge)
         found = gating.gate(run, bounds, earlier, seed=seed)
         _show(found)
         if markdown:
-            _write(markdown, gate_files.markdown(found).encode())
+            _write(markdown, rules.markdown(found).encode())
         if junit:
-            _write(junit, gate_files.junit(found, undecided))
+            _write(junit, rules.junit(found, undecided))
         if as_json:
             print_json(found.to_dict() | {"undecided_counts_as": undecided})
         strict = found.result == "untestable" and undecided == "fail"
@@ -167,8 +167,8 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _show(found: Gate) -> None:
-    from trustassay.workflows.gate_files import explained, interval_in_words, value_of
-    from trustassay.workflows.outcomes import in_words
+    from trustassay.workflows.rules import explained, interval_in_words, value_of
+    from trustassay.workflows.two_runs import in_words
 
     rows = [
         (one.name, one.result, value_of(one), interval_in_words(one), one.rule, explained(one))

@@ -80,7 +80,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         from trustassay.backends import resolve
         from trustassay.calls.backends import Backends
         from trustassay.metrics.harmonicity.perturbations import FAMILIES, families, versions
-        from trustassay.workflows.isotropy import drawn_samples, measure_isotropy
+        from trustassay.workflows.probe import drawn_samples, measure_isotropy
 
         if "paraphrase" in perturbation:
             raise UsageError("paraphrases need a model; choose another --perturbation")

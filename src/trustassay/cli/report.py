@@ -72,24 +72,24 @@ def report(
             return
         if out is not None:
             raise UsageError("--out: names the page of several runs; one run has report.html")
-        from trustassay.runs.calibrated import CALIBRATED
-        from trustassay.runs.ending import Steps
         from trustassay.runs.folder import RunFolder
-        from trustassay.runs.outputs import write_report
+        from trustassay.runs.probabilities import CALIBRATED
+        from trustassay.runs.report import write_report
+        from trustassay.runs.tasks import Steps
 
         folder = RunFolder(runs[0])
         rated = None
         if ratings is not None:
             from trustassay.data.ratings import read_ratings
-            from trustassay.runs.rated import Rated
+            from trustassay.runs.report import Rated
 
             fields = common.pairs(field, "--field")
             rated = Rated(folder, read_ratings(ratings, fields=fields), ratings.name)
         if calibrator is None:
             write_report(folder, domain_field=domain, rated=rated, steps=Steps(shown=True))
         else:
-            from trustassay.runs.calibrator_file import read_calibrator
-            from trustassay.runs.outputs import apply_calibrator
+            from trustassay.runs.calibrator import read_calibrator
+            from trustassay.runs.results import apply_calibrator
 
             found = apply_calibrator(
                 folder,
@@ -107,8 +107,8 @@ def report(
 
 
 def _pool(runs: list[Path], page: Path, domain: str) -> None:
-    from trustassay.runs.ending import Steps
-    from trustassay.runs.pooling import write_pooled
+    from trustassay.runs.report import write_pooled
+    from trustassay.runs.tasks import Steps
 
     say(one_line(write_pooled(runs, page, domain_field=domain, steps=Steps(shown=True))))
     say(f"report: {page}")

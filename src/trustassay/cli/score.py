@@ -91,7 +91,7 @@ def score(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay import api
-        from trustassay.runs.naming import default_folder
+        from trustassay.runs.folder import default_folder
 
         source = common.source_of(sources)
         answering, read, named = answers.read(), records.read(), backends.named()

@@ -31,7 +31,7 @@ def scored_run(
     if isinstance(source, Path) and (source / "run.json").exists():
         return source, metric, 0
     from trustassay import api
-    from trustassay.runs.naming import default_folder
+    from trustassay.runs.folder import default_folder
 
     chosen = metric or METRIC
     settings: dict[str, Any] = {"metrics": [chosen], "seed": seed, **backends}

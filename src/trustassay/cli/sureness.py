@@ -17,7 +17,7 @@ def show_sureness(run: Path) -> None:
     A run without an entailer has nothing to say.
     """
     from trustassay.runs.folder import RunFolder
-    from trustassay.runs.outputs import judge_of
+    from trustassay.runs.report import judge_of
 
     folder = RunFolder(run)
     settings = folder.read_run()

@@ -15,25 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.backends.telemetry import import_ray
-from trustassay.cluster.keeping import Store, fetch, fetch_prepared, finished
 from trustassay.cluster.ray_cluster import ClusterOptions, Crew, cause_of, connected
-from trustassay.cluster.scratch import remove_left
-from trustassay.cluster.worker import Job
+from trustassay.cluster.store import Store, fetch, fetch_prepared, finished
+from trustassay.cluster.worker import Job, remove_left
 from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.metric import Inventory, Metric
 from trustassay.progress import Progress, tell
-from trustassay.runs.ending import Steps
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import Source
-from trustassay.runs.merging import Merged, merge_runs
-from trustassay.runs.options import RunOptions
-from trustassay.runs.preparation import PREPARATION, Preparation
-from trustassay.runs.settings import as_stored, check_settings
-from trustassay.runs.settling import check_run_keys, resolved, settle
-from trustassay.runs.shards import MOST_SHARDS, WHOLE, split
-from trustassay.runs.units import UNIT
+from trustassay.runs.counts import UNIT
+from trustassay.runs.folder import RunFolder, as_stored, check_settings
+from trustassay.runs.intake import RunOptions, Source
+from trustassay.runs.needs import check_run_keys, resolved, settle
+from trustassay.runs.prepare import PREPARATION, Preparation
+from trustassay.runs.shards import MOST_SHARDS, WHOLE, Merged, merge_runs, split
+from trustassay.runs.tasks import Steps
 
 __all__ = ["HOME", "score_on_cluster"]
 
@@ -56,8 +52,8 @@ def score_on_cluster(
     """Score ``source`` on a cluster into the folder ``out``; the same call goes on after a stop.
 
     Raises:
-        As :func:`~trustassay.runs.run.execute`, before anything is started.
-        BackendError: Ray is not installed, or what :func:`~trustassay.runs.settling.settle` raises.
+        As :func:`~trustassay.runs.execute.execute`, before anything is started.
+        BackendError: Ray is not installed, or what :func:`~trustassay.runs.needs.settle` raises.
         ValueError: a metric, a backend or an option that only one machine can serve.
         RunFolderError: ``out`` holds another run; a shard's worker died again and again.
         KeyboardInterrupt: stopped; what was finished is kept.

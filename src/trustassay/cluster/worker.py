@@ -6,7 +6,10 @@ It knows nothing of what starts it and hands out the shards.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -16,21 +19,91 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trustassay.calls.backends import Backends
-from trustassay.cluster.keeping import Keeper, Store, fetch_prepared, keep_prepared
 from trustassay.cluster.leases import Leases, ray_lease
-from trustassay.cluster.replies import SharedReplies
-from trustassay.cluster.scratch import Scratch, remove_left
+from trustassay.cluster.store import Keeper, SharedReplies, Store, fetch_prepared, keep_prepared
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric
 from trustassay.registry import metric_class
+from trustassay.runs.execute import execute
+from trustassay.runs.fill import stages_of
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.options import RunOptions
-from trustassay.runs.preparation import Preparation, key_of, prepare_once
-from trustassay.runs.run import execute
-from trustassay.runs.settling import settle
-from trustassay.runs.stages import stages_of
+from trustassay.runs.intake import RunOptions
+from trustassay.runs.needs import settle
+from trustassay.runs.prepare import Preparation, key_of, prepare_once
 
-__all__ = ["Job", "Worker"]
+PREFIX = "trustassay-job-"
+
+
+class Scratch:
+    """A job's folder, from :meth:`enter` to :meth:`leave`.
+
+    path: of the folder. All workers of the job on one machine share it.
+    """
+
+    def __init__(self, home: str | None, job: str) -> None:
+        """``home`` is the folder for such folders; ``None`` for the temporary one."""
+        self.path = _home(home) / f"{PREFIX}{job}"
+        self._held: int | None = None
+
+    def enter(self) -> None:
+        """Make the folder, for this user alone, or share it with other workers.
+
+        Raises:
+            RunFolderError: another user owns it.
+            OSError: it cannot be made.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        while self._held is None:
+            self.path.mkdir(mode=0o700, exist_ok=True)
+            try:
+                held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            except FileNotFoundError:  # removed by another process in between
+                continue
+            if os.fstat(held).st_uid != os.getuid():
+                os.close(held)
+                raise RunFolderError(
+                    f"{self.path}: belongs to another user; give --scratch, a folder of your own"
+                )
+            os.fchmod(held, 0o700)
+            fcntl.flock(held, fcntl.LOCK_SH)
+            if self.path.exists() and os.path.samestat(os.fstat(held), self.path.stat()):
+                self._held = held
+            else:  # removed before the lock was held
+                os.close(held)
+
+    def leave(self) -> None:
+        """Remove the folder, unless other workers use it."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+            _remove(self.path)
+
+
+def remove_left(home: str | None) -> None:
+    """Remove the folders of this user's killed processes."""
+    for path in _home(home).glob(f"{PREFIX}*"):
+        _remove(path)
+
+
+def _home(home: str | None) -> Path:
+    return Path(home or tempfile.gettempdir())
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder of this user that no process holds."""
+    try:
+        held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        if os.fstat(held).st_uid == os.getuid():
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+    except OSError:  # in use
+        return
+    finally:
+        os.close(held)
+
 
 T = TypeVar("T")
 WHOLE = "whole.jsonl"
@@ -81,7 +154,7 @@ class Worker:
         """``service`` is the actor that leases calls to endpoints, if there is one.
 
         Raises:
-            RunFolderError, OSError: as :meth:`~trustassay.cluster.scratch.Scratch.enter`.
+            RunFolderError, OSError: as :meth:`~trustassay.cluster.worker.Scratch.enter`.
         """
         self._job = job
         self._store = Store(job.store)
@@ -103,7 +176,7 @@ class Worker:
         self._counted = (0, 0)  # bytes and lines
 
     async def ready(self) -> None:
-        """Load metrics and backends; raises what :func:`~trustassay.runs.settling.settle` does."""
+        """Load metrics and backends; raises what :func:`~trustassay.runs.needs.settle` does."""
         if self._settled is None:
             metrics = [metric_class(name)(**own) for name, own in self._job.metrics.items()]
             self._settled = metrics, await settle(metrics, self._job.backends)
@@ -115,7 +188,7 @@ class Worker:
 
         Raises:
             asyncio.CancelledError: stopped; what was finished is kept.
-            As :func:`~trustassay.runs.run.execute`; OSError.
+            As :func:`~trustassay.runs.execute.execute`; OSError.
         """
         return await self._working(partial(self._score, shard))
 

@@ -20,8 +20,7 @@ from trustassay.integrations.records import simple
 from trustassay.metric import Metric
 from trustassay.registry import metric_from_text
 from trustassay.sample import Sample, SampleError
-from trustassay.workflows.scorer import Assay, ScorerClosedError
-from trustassay.workflows.scorer_doors import OpenScorer, ThreadScorer
+from trustassay.workflows.scorer import Assay, OpenScorer, ScorerClosedError, ThreadScorer
 
 __all__ = ["ResidentScorer", "close_all"]
 

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.calibration import Combination
+from trustassay.data.formats import InputError
+from trustassay.files import whole
+from trustassay.statistics.calibration import Combination, LogOddsTerm
 from trustassay.statistics.comparison import Spread
 from trustassay.statistics.regression import Isotonic
 
-__all__ = [
-    "AMONG_ACCEPTED",
-    "OF_ALL",
-    "Calibrator",
-    "Input",
-    "Promise",
-]
-
 Floats = NDArray[np.float64]
-T = TypeVar("T")
 FORMAT = "trustassay calibrator"
 VERSION = 1
 
@@ -198,3 +193,218 @@ def _model_dict(model: Isotonic | Combination) -> dict[str, Any]:
     names = ("centre", "scale", "coefficient", "missing")
     terms = [{name: getattr(term, name) for name in names} for term in model.terms]
     return {"intercept": model.intercept, "terms": terms}
+
+
+T = TypeVar("T")
+LARGEST_FILE = 1 << 20
+LARGEST = 1e100
+MOST = 5000
+"""Items of a list at most."""
+
+
+def write_calibrator(calibrator: Calibrator, path: Path) -> None:
+    """Write the file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole(path) as file:
+        file.write(_text(calibrator.to_dict()).encode())
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """Return JSON with a line a field, and lists of numbers on one line."""
+
+    def told(value: Any, indent: str) -> str:
+        if isinstance(value, Mapping) and value:
+            inner = indent + "  "
+            items = [f"{inner}{json.dumps(str(k))}: {told(v, inner)}" for k, v in value.items()]
+            return "{\n" + ",\n".join(items) + f"\n{indent}}}"
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+            inner = indent + "  "
+            return "[\n" + ",\n".join(inner + told(v, inner) for v in value) + f"\n{indent}]"
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+    return told(content, "") + "\n"
+
+
+def read_calibrator(path: Path) -> Calibrator:
+    """Read a calibrator.
+
+    Raises:
+        InputError: the file is damaged, of another kind or of a later version; the message names
+            the file and the field.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise InputError(f"{path}: larger than 1 MB; expected a calibrator of a few kB")
+    try:
+        found = json.loads(content, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON: {error}; run calibrate again") from None
+    return _Fields(path, "", found).calibrator()
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+class _Fields:
+    """An object of the file, and where it stands."""
+
+    def __init__(self, path: Path, where: str, content: Any) -> None:
+        self.path, self.where = path, where
+        if not isinstance(content, dict):
+            self.refuse(where or "the file", "an object", content)
+        self.content: dict[str, Any] = content
+
+    def refuse(self, name: str, expected: str, found: Any) -> NoReturn:
+        told = repr(found)
+        told = told if len(told) < 60 else f"{told[:57]}..."
+        raise InputError(f"{self.path}: {name}: expected {expected}, got {told}")
+
+    def _at(self, name: str) -> str:
+        return f"{self.where}.{name}" if self.where else name
+
+    def any(self, name: str) -> Any:
+        if name not in self.content:
+            raise InputError(f"{self.path}: {self._at(name)}: is missing")
+        return self.content[name]
+
+    def text(self, name: str) -> str:
+        value = self.any(name)
+        if not isinstance(value, str) or len(value) > MOST:
+            self.refuse(self._at(name), f"a text of at most {MOST} characters", value)
+        return value
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        return _Fields(self.path, self._at(name), self.any(name)).content
+
+    def number(
+        self, name: str, low: float = -LARGEST, high: float = LARGEST, value: Any = None
+    ) -> float:
+        value = self.any(name) if value is None else value
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if not plain or not low <= value <= high:  # compares huge integers, too; false of NaN
+            span = "" if (low, high) == (-LARGEST, LARGEST) else f" from {low:g} to {high:g}"
+            self.refuse(self._at(name), f"a number{span}", value)
+        return float(value)
+
+    def whole(self, name: str, low: int = 0) -> int:
+        value = self.number(name, low, 1e15)
+        if value != int(value):
+            self.refuse(self._at(name), "a whole number", value)
+        return int(value)
+
+    def optional(self, name: str, read: Callable[[str], T]) -> T | None:
+        return None if self.any(name) is None else read(name)
+
+    def items(self, name: str, fewest: int = 0) -> list[Any]:
+        value = self.any(name)
+        if not isinstance(value, list) or not fewest <= len(value) <= MOST:
+            self.refuse(self._at(name), f"a list of {fewest} to {MOST} items", value)
+        return value
+
+    def numbers(
+        self, name: str, low: float, high: float, *, falls: bool, fewest: int = 1
+    ) -> tuple[float, ...]:
+        """Return numbers that rise; with ``falls`` equal neighbours are allowed as well."""
+        found = [self.number(name, low, high, one) for one in self.items(name, fewest)]
+        for before, after in itertools.pairwise(found):
+            if after < before or (after == before and not falls):
+                self.refuse(self._at(name), "rising numbers", found)
+        return tuple(found)
+
+    def parts(self, name: str, fewest: int = 0) -> list[_Fields]:
+        return [
+            _Fields(self.path, f"{self._at(name)}[{place}]", one)
+            for place, one in enumerate(self.items(name, fewest))
+        ]
+
+    def calibrator(self) -> Calibrator:
+        if self.content.get("format") != FORMAT:
+            self.refuse("format", f"{FORMAT!r}, as calibrate writes it", self.content.get("format"))
+        if self.any("version") != VERSION:
+            self.refuse("version", f"{VERSION}, which this version reads", self.any("version"))
+        inputs = [one.input() for one in self.parts("inputs", 1)]
+        spreads = _Fields(self.path, "spreads", self.any("spreads"))
+        metrics = {one.metric for one in inputs}
+        for name in spreads.content:
+            if name.partition(".")[0] not in metrics:
+                self.refuse("spreads", f"names of {' and '.join(sorted(metrics))}", name)
+        found = Calibrator(
+            self.text("label"),
+            self.whole("answers", 1),
+            self.whole("questions", 1),
+            self.number("right", 0, 1),
+            inputs,
+            _Fields(self.path, "model", self.any("model")).model(len(inputs)),
+            [one.promise() for one in self.parts("promises")],
+            {
+                name: _Fields(self.path, f"spreads.{name}", one).spread()
+                for name, one in spreads.content.items()
+            },
+            self.mapping("figures"),
+            self.text("made_by"),
+        )
+        if found.method != self.any("method"):
+            self.refuse("method", repr(found.method), self.any("method"))
+        if found.fingerprint != self.any("fingerprint"):
+            self.refuse(
+                "fingerprint", f"{found.fingerprint!r}, that of the inputs", self.any("fingerprint")
+            )
+        return found
+
+    def input(self) -> Input:
+        sign = self.any("sign")
+        if sign not in (1, -1):
+            self.refuse(self._at("sign"), "1 or -1", sign)
+        return Input(
+            self.text("metric"),
+            self.text("part"),
+            self.mapping("options"),
+            self.mapping("backends"),
+            int(sign),
+        )
+
+    def model(self, inputs: int) -> Isotonic | Combination:
+        if "knots" in self.content:
+            knots = self.numbers("knots", -LARGEST, LARGEST, falls=False)
+            values = self.numbers("values", 0, 1, falls=True)
+            if len(values) != len(knots) or inputs != 1:
+                self.refuse(self._at("values"), f"{len(knots)} numbers, of one input", values)
+            return Isotonic(knots, values)
+        terms = tuple(one.term() for one in self.parts("terms", 1))
+        if len(terms) != inputs:
+            self.refuse(self._at("terms"), f"one for each of {inputs} inputs", len(terms))
+        return Combination(self.number("intercept"), terms)
+
+    def term(self) -> LogOddsTerm:
+        return LogOddsTerm(
+            self.number("centre"),
+            self.number("scale", 1e-100),
+            self.number("coefficient"),
+            self.optional("missing", self.number),
+        )
+
+    def promise(self) -> Promise:
+        kind = self.any("kind")
+        if kind not in (AMONG_ACCEPTED, OF_ALL):
+            self.refuse(self._at("kind"), f"{AMONG_ACCEPTED!r} or {OF_ALL!r}", kind)
+        return Promise(
+            kind,
+            self.number("at_most", 0, 1),
+            self.optional("confidence", lambda name: self.number(name, 0, 1)),
+            self.optional("above", self.number),
+            self.whole("questions"),
+            self.whole("answers"),
+            self.whole("wrong"),
+            self.text("without"),
+            self.optional("needed", self.whole),
+        )
+
+    def spread(self) -> Spread:
+        points = self.numbers("points", -LARGEST, LARGEST, falls=False, fewest=0)
+        shares = self.numbers("shares", 0, 1, falls=True, fewest=0)
+        if len(points) != len(shares):
+            self.refuse(self._at("shares"), f"{len(points)} numbers", shares)
+        return Spread(self.number("size", 0), self.number("missing", 0, 1), points, shares)

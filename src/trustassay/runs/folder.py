@@ -14,53 +14,44 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
+import re
 import shutil
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.errors import RunFolderError
+from trustassay.data.standard_input import is_standard_input, kept_input
+from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.files import Appender, whole
-from trustassay.metric import Assessment
-from trustassay.runs.hashing import HashSet, hash64
+from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.registry import metric_from_settings
 from trustassay.runs.lines import (
+    HashSet,
     Line,
-    encoded,
-    encoded_sample,
-    identity,
+    Step,
+    StoredAssessments,
+    checked_identity,
+    damaged_at,
+    file_lines,
+    hash64,
     is_scored,
+    nothing,
     read_line,
     sample_id,
 )
 from trustassay.sample import Sample, SampleError
 from trustassay.tracebacks import TRACEBACKS
 
-__all__ = [
-    "RunFolder",
-    "Step",
-    "StoredAssessments",
-    "encoded",
-    "encoded_sample",
-    "nothing",
-]
-
 T = TypeVar("T")
 Places = NDArray[np.int64]
-Step = Callable[[], object]
-"""Called for each processed line, for progress; an exception it raises ends the work."""
-
-
-def nothing() -> None:
-    """Do nothing at a step."""
-
-
 REPAIRS = {
     "summary": "run the command that made the run to write it again",
     "run": "restore it, or choose another --out",
@@ -197,7 +188,7 @@ class RunFolder:
         Raises:
             RunFolderError: there are more or fewer.
         """
-        found = sum(1 for _ in _lines(self.samples_path))
+        found = sum(1 for _ in file_lines(self.samples_path))
         if found != expected:
             words = f"lines: {found:,}, samples: {expected:,}"
             raise RunFolderError(f"{self.samples_path}: damaged ({words}); {SAMPLES_REPAIR}")
@@ -240,21 +231,10 @@ class RunFolder:
                     file.truncate(sound)
                     break
                 sound += len(line)
-                identity = self.identity(line, number)
+                identity = checked_identity(self.assessments_path, line, number)
                 if is_scored(line):
                     done.add(hash64(*identity))
         return done
-
-    def identity(self, line: bytes, number: int) -> tuple[str, str]:
-        """Return id and metric of line ``number`` of the assessments.
-
-        Raises:
-            RunFolderError: it is damaged.
-        """
-        try:
-            return identity(line)
-        except ValueError:
-            raise damaged_assessment(self.assessments_path, number) from None
 
     def open_assessments(self) -> Appender:
         """Open the file of assessments for appending."""
@@ -279,8 +259,8 @@ class RunFolder:
         owns, ranks, offsets, lengths = array("Q"), array("q"), array("q"), array("q")
         rank = {name: i for i, name in enumerate(metrics)}
         offset = 0
-        for number, line in enumerate(_lines(self.assessments_path), 1):
-            own_id, metric = self.identity(line, number)
+        for number, line in enumerate(file_lines(self.assessments_path), 1):
+            own_id, metric = checked_identity(self.assessments_path, line, number)
             owns.append(hash64(own_id))
             ranks.append(rank.get(metric, -1))
             offsets.append(offset)
@@ -298,7 +278,7 @@ class RunFolder:
     def _places_of_samples(self, hashes: NDArray[np.uint64], step: Step) -> Places:
         """Return the places in input order of the samples with these hashes; -1 if unknown."""
         ids = array("Q")
-        for line in _lines(self.samples_path):
+        for line in file_lines(self.samples_path):
             ids.append(hash64(sample_id(line)))
             step()
         known = np.array(ids, dtype=np.uint64)
@@ -309,7 +289,7 @@ class RunFolder:
 
     def assessments(self, metric: str | None = None) -> StoredAssessments:
         """Return the assessments, of one metric or all, as a sequence that reads from disk."""
-        return StoredAssessments(self, metric)
+        return StoredAssessments(self.assessments_path, metric, owner=self)
 
     def assessments_to_sum(
         self, metric: str, step: Step = nothing, units: Places | None = None
@@ -319,12 +299,14 @@ class RunFolder:
 
         Args:
             units: the number of each sample's unit in input order, -1 for one by itself, as
-                :func:`~trustassay.runs.units.read_units` gives it.
+                :func:`~trustassay.runs.counts.read_units` gives it.
 
         Raises:
             RunFolderError: there are units, and not an assessment of each sample.
         """
-        found = StoredAssessments(self, metric, evidence_later=True, step=step, units=units)
+        found = StoredAssessments(
+            self.assessments_path, metric, owner=self, evidence_later=True, step=step, units=units
+        )
         if units is not None and len(found) != len(units):
             raise RunFolderError(
                 f"{self.assessments_path}: {len(found):,} assessments of {metric} of "
@@ -339,7 +321,7 @@ class RunFolder:
             RunFolderError: a line is damaged.
         """
         offset = 0
-        for line in _lines(self.assessments_path):
+        for line in file_lines(self.assessments_path):
             yield offset, self._decoded(read_line, offset, line)
             offset += len(line)
 
@@ -368,98 +350,105 @@ class RunFolder:
         try:
             return decode(line)
         except (ValueError, KeyError, TypeError):
-            raise _damaged_at(self.assessments_path, offset) from None
+            raise damaged_at(self.assessments_path, offset) from None
 
 
-class StoredAssessments(Sequence[Assessment]):
-    """Assessments in a file; only their places are held in memory.
+def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``settings`` as they will be read back from ``run.json``."""
+    stored: dict[str, Any] = json.loads(json.dumps(settings, default=str))
+    return stored
 
-    They keep a reference to their folder, so that a temporary one exists as long as they do.
+
+def check_settings(
+    folder: Path, before: Mapping[str, Any], now: Mapping[str, Any], what: str = "another run"
+) -> None:
+    """Check that a folder is reopened with the settings that it holds.
+
+    Args:
+        before: what is stored. now: what is asked for, as it would be stored.
+        what: what the folder holds if they differ.
+
+    Raises:
+        RunFolderError: they differ; the message names each setting, its old and its new value.
     """
-
-    def __init__(
-        self,
-        folder: RunFolder,
-        metric: str | None = None,
-        *,
-        evidence_later: bool = False,
-        step: Step = nothing,
-        units: Places | None = None,
-    ) -> None:
-        self._folder, self._path = folder, folder.assessments_path
-        self._evidence_later, self._step, self._units = evidence_later, step, units
-        self._offsets = array("q")
-        offset = 0
-        for number, line in enumerate(_lines(self._path), 1):
-            if metric is None or folder.identity(line, number)[1] == metric:
-                self._offsets.append(offset)
-            offset += len(line)
-
-    def failed(self) -> Iterator[Assessment]:
-        """Yield those that failed, without decoding the others."""
-        for offset, line in self._lines_at(self._offsets):
-            if not is_scored(line) and (found := self._read(offset, line)).error is not None:
-                yield found
-
-    def __len__(self) -> int:
-        return len(self._offsets)
-
-    def __iter__(self) -> Iterator[Assessment]:
-        found = self._at(self._offsets)
-        if self._units is None:
-            return found
-        return (
-            one if unit < 0 else replace(one, unit=unit)
-            for one, unit in zip(found, self._units.tolist(), strict=True)
+    if changes := list(setting_changes(before, now)):
+        raise RunFolderError(
+            f"{folder}: holds {what}; choose another folder, or use the same settings. "
+            "Different: " + "; ".join(changes)
         )
 
-    @overload
-    def __getitem__(self, index: int) -> Assessment: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Assessment]: ...
-    def __getitem__(self, index: int | slice) -> Assessment | list[Assessment]:
-        if isinstance(index, slice):
-            return list(self._at(self._offsets[index]))
-        return next(self._at([self._offsets[index]]))
 
-    def _at(self, offsets: Iterable[int]) -> Iterator[Assessment]:
-        for offset, line in self._lines_at(offsets):
-            self._step()
-            yield self._read(offset, line)
+def setting_changes(
+    before: Mapping[str, Any], now: Mapping[str, Any], at: str = ""
+) -> Iterator[str]:
+    """Yield what differs between the settings of a stored run and those asked for."""
+    for key in {**before, **now}:
+        old, value = before.get(key), now.get(key)
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            yield from setting_changes(old, value, f"{at}{key}.")
+        elif old != value:
+            yield f"{at}{key} was {old!r}, now {value!r}"
 
-    def _lines_at(self, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        at = 0
-        with self._path.open("rb") as file:
-            for offset in offsets:
-                if offset != at:
-                    file.seek(offset)
-                line = file.readline()
-                at = offset + len(line)
-                yield offset, line
 
-    def _read(self, offset: int, line: bytes) -> Assessment:
+ABOUT = "about"
+"""The part of ``run.json`` that holds it; runs of earlier versions have none."""
+
+
+def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricInfo]:
+    """Return, by name, the descriptions of the metrics of a run.
+
+    Raises:
+        RunFolderError: ``run.json`` is damaged.
+        UnknownNameError: the run has no description, and the metric is not installed.
+    """
+    found = {}
+    for name, settings in run["metrics"].items():
+        told = run.get(ABOUT, {}).get(name)
+        if told is None:
+            metric = metric_from_settings(name, settings).served_by(run.get("backends", {}))
+            found[name] = MetricInfo.of(metric)
+            continue
         try:
-            if self._evidence_later:
-                fields = read_line(line).located(self._path, offset)
-            else:
-                fields = json.loads(line)
-            return Assessment.from_dict(fields)
-        except (ValueError, KeyError, TypeError):
-            raise _damaged_at(self._path, offset) from None
+            found[name] = MetricInfo.from_dict(told)
+        except (KeyError, TypeError, ValueError):
+            words = f"damaged (the description of {name} cannot be read)"
+            raise RunFolderError(f"{folder.path / 'run.json'}: {words}") from None
+    return found
 
 
-def _damaged_at(path: Path, offset: int) -> RunFolderError:
-    """Return the error of the line that begins at a byte."""
-    with path.open("rb") as file:
-        return damaged_assessment(path, 1 + file.read(offset).count(b"\n"))
+def metrics_of(run: Mapping[str, Any]) -> dict[str, Metric]:
+    """Return, by name, those metrics of a run that are installed, with the run's options."""
+    found = {}
+    for name, settings in run["metrics"].items():
+        with suppress(UnknownNameError, TypeError, ValueError):
+            found[name] = metric_from_settings(name, settings).served_by(run.get("backends", {}))
+    return found
 
 
-def damaged_assessment(path: Path, number: int) -> RunFolderError:
-    """Return the error of a line that is not an assessment."""
-    return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
+HOME = "trustassay-runs"
+STEM = 60
+"""Characters of the input's name that are kept; a file system takes 255 bytes."""
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    if path.exists():
-        with path.open("rb") as file:
-            yield from file
+def default_folder(source: Path | Sequence[Path], **settings: Any) -> Path:
+    """Return the folder for these settings and this state of the input, one file or several.
+
+    The same command finds its folder again; a file that was changed since gets a new one. What
+    comes on standard input is known by its content.
+    """
+    paths = [source] if isinstance(source, Path) else source
+    state = [part for path in paths for part in _state(path)]
+    content = json.dumps([state, settings], sort_keys=True)
+    digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
+    names = ["stdin" if is_standard_input(path) else path.name.split(".")[0] for path in paths]
+    stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:STEM] or "run"
+    return Path(HOME) / f"{stem}-{digest}"
+
+
+def _state(path: Path) -> list[str]:
+    if is_standard_input(path):
+        return [kept_input().digest]
+    if not path.exists():
+        return [str(path.resolve())]
+    stat = path.stat()
+    return [str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns)]

@@ -18,15 +18,12 @@ from trustassay.calls.backends import Backends
 from trustassay.errors import RunFolderError
 from trustassay.files import Appender, cut_unfinished
 from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
-from trustassay.runs.ending import run_in_thread
-from trustassay.runs.folder import RunFolder, encoded, encoded_sample
-from trustassay.runs.hashing import HashSet, hash64
-from trustassay.runs.infos import ABOUT
-from trustassay.runs.intake import Intake
-from trustassay.runs.options import RunOptions
-from trustassay.runs.run import write_results
-from trustassay.runs.settings import as_stored, check_settings
-from trustassay.runs.settling import resolved
+from trustassay.runs.execute import write_results
+from trustassay.runs.folder import ABOUT, RunFolder, as_stored, check_settings
+from trustassay.runs.intake import Intake, RunOptions
+from trustassay.runs.lines import HashSet, checked_identity, encoded, encoded_sample, hash64
+from trustassay.runs.needs import resolved
+from trustassay.runs.tasks import run_in_thread
 from trustassay.sample import Problem, Sample, SampleError
 
 __all__ = ["GrowingRun"]
@@ -191,7 +188,7 @@ class GrowingRun:
         noted = HashSet()
         with self._folder.assessments_path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                noted.add(hash64(*self._folder.identity(line, number)))
+                noted.add(hash64(*checked_identity(self._folder.assessments_path, line, number)))
         with closing(self._folder.open_assessments()) as writer:
             for sample in self._folder.samples():
                 for metric in self.metrics:

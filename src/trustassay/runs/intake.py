@@ -1,8 +1,9 @@
-"""The first pass over the input: check every sample before anything is started."""
+"""How a run is carried out, and the first pass over its input, before anything is started."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import os
 from collections import Counter
@@ -10,36 +11,107 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.opening import CallOptions
+from trustassay.calls.spending import Budget, Prices
 from trustassay.data.faults import summarised, untold_of
 from trustassay.data.frames import ArrowStream, frame_index
 from trustassay.data.reading import Fault, InputError, Located, read_samples
-from trustassay.errors import Portable, UsageError
+from trustassay.errors import Portable, UnknownNameError, UsageError, did_you_mean
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric
 from trustassay.progress import Progress
-from trustassay.runs.folder import encoded_sample
-from trustassay.runs.hashing import HashSet, hash64
-from trustassay.runs.options import RunOptions
-from trustassay.runs.settling import check_served
-from trustassay.runs.stages import Stage, stages_of
-from trustassay.runs.units import check_unit
+from trustassay.runs.calibrator import Calibrator
+from trustassay.runs.counts import check_unit
+from trustassay.runs.fill import Filling, Stage, stages_of
+from trustassay.runs.lines import HashSet, encoded_sample, hash64
+from trustassay.runs.needs import check_served
 from trustassay.sample import Problem, Sample
+from trustassay.texts import LONGEST_ANSWER, TextLimits
 
-__all__ = [
-    "SHARD",
-    "YIELD_EVERY",
-    "BadInputError",
-    "Check",
-    "Intake",
-    "Source",
-    "admit",
-    "checks_of",
-    "row_index",
-    "take_in",
-]
+WHY = "why"
+"""Key in ``run.json`` of why the metric was chosen, where nobody named it."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run is carried out. Only ``fields``, ``limit``, ``longest_answer``, ``seed``,
+    ``unit``, ``pool`` and ``filling`` can change a result.
+
+    unit: what is independent in an interval: ``question`` (the default), ``answer``, or a field of
+        the samples (:func:`~trustassay.runs.counts.read_units`).
+    longest_answer: characters up to which an answer is assessed, and passages in proportion
+        (:class:`~trustassay.texts.TextLimits`).
+    samples_at_once: how many are in progress at once, per metric; ``None`` for 256, or for twice
+        the calls that an endpoint takes at once if that is more.
+    report: write ``report.html`` at the end.
+    progress: show it; ``None``: in a notebook alone.
+    calls_from: a store of calls to start from.
+    pool: a file of samples for metrics that use other samples; else the run's.
+    command: the words on the command line that began the run, for messages.
+    why: the metric was chosen, if nobody named it.
+    calibrator: one that will be applied to the run; other settings than its own are refused before
+        any model is asked.
+    filling: how missing fields are requested. calls: how models are called.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+    seed: int = 0
+    unit: str | None = None
+    skip_bad: bool = False
+    longest_answer: int = LONGEST_ANSWER
+    samples_at_once: int | None = None
+    report: bool = True
+    progress: bool | None = None
+    calls_from: Path | None = None
+    pool: str | os.PathLike[str] | None = None
+    command: str | None = None
+    why: str | None = None
+    calibrator: Calibrator | None = None
+    filling: Filling = field(default_factory=Filling)
+    calls: CallOptions = field(default_factory=CallOptions)
+
+    def __post_init__(self) -> None:
+        bounds = {"samples_at_once": 1, "limit": 1, "longest_answer": 1, "seed": 0}
+        for option, least in bounds.items():
+            value = getattr(self, option)
+            if value is not None and value < least:
+                raise UsageError(f"{option}: expected {least} or more, got {value}")
+
+    @property
+    def limits(self) -> TextLimits:
+        """How much text of a sample is assessed."""
+        return TextLimits(self.longest_answer)
+
+
+def run_options(**options: Any) -> RunOptions:
+    """Return the options of a run from keywords, those of ``filling`` and ``calls`` among them.
+
+    Raises:
+        UnknownNameError: an option that does not exist.
+        ValueError: a value that an option cannot have.
+    """
+    parts = {"filling": Filling, "calls": CallOptions}
+    known = {f.name: "" for f in dataclasses.fields(RunOptions) if f.name not in parts}
+    for part, kind in parts.items():
+        known |= {f.name: part for f in dataclasses.fields(kind)}
+    given: dict[str, dict[str, Any]] = {"": {}, **{part: {} for part in parts}}
+    for name, value in options.items():
+        if name not in known:
+            raise UnknownNameError(did_you_mean("option", name, known))
+        given[known[name]][name] = value
+    if "budget" in options:
+        given["calls"]["budget"] = Budget.of(options["budget"])
+    if isinstance(options.get("cache"), str | os.PathLike):
+        given["calls"]["cache"] = Path(options["cache"])
+    if isinstance(prices := options.get("prices", Prices()), str | os.PathLike) or prices is None:
+        given["calls"]["prices"] = Prices() if prices is None else Prices.read(prices)
+    own = given.pop("")
+    return RunOptions(**own, **{part: parts[part](**values) for part, values in given.items()})
+
 
 PathText = str | os.PathLike[str]
 Source = PathText | ArrowStream | Iterable[Mapping[str, Any] | Sample | PathText]
@@ -49,6 +121,34 @@ SHARD = "trustassay_shard"
 YIELD_EVERY = 256
 """Samples after which the event loop may do something else."""
 Check = Callable[[Sample], list[Problem]]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMark:
+    """To what a sample belongs.
+
+    of: SHA-256 of all samples of the input, in canonical form. samples: how many there are.
+    skipped: records that were left out as faulty. into: the number of shards. number: the sample's
+    shard, from 0. order: its place in the input, from 0.
+    """
+
+    of: str
+    samples: int
+    skipped: int
+    into: int
+    number: int
+    order: int
+
+    @classmethod
+    def take(cls, record: dict[str, Any]) -> Self | None:
+        """Take the mark out of a stored sample; ``None`` if there is none that can be read."""
+        found = record.pop(SHARD, None)
+        kinds = {"of": str, **dict.fromkeys(("samples", "skipped", "into", "number", "order"), int)}
+        if not isinstance(found, Mapping) or found.keys() != kinds.keys():
+            return None
+        if not all(isinstance(found[name], kind) for name, kind in kinds.items()):
+            return None
+        return cls(**found)
 
 
 class BadInputError(Portable, UsageError):

@@ -1,4 +1,4 @@
-"""A line of ``assessments.jsonl``: how it is written, and how it is read only as far as needed.
+"""Lines of samples and assessments, read only as far as needed, and sets of their hashes.
 
 Evidence makes up most of a line, and most readers do without it. It stands between two marks that
 no JSON string can hold (a quotation mark inside a string has a backslash before it), so it is cut
@@ -7,26 +7,21 @@ out before the rest is decoded.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.sample import Sample, clean
-
-__all__ = [
-    "EvidenceOnDisk",
-    "Line",
-    "decoded",
-    "encoded",
-    "encoded_sample",
-    "identity",
-    "is_scored",
-    "read_line",
-    "sample_id",
-]
 
 BEFORE_EVIDENCE = b', "evidence": ['
 AFTER_EVIDENCE = b'], "calls": {'
@@ -89,6 +84,18 @@ def identity(line: bytes) -> tuple[str, str]:
     found, end = _decode(text, len('{"id": '))
     metric, _ = _decode(text, end + len(', "metric": '))
     return found, metric
+
+
+def checked_identity(path: Path, line: bytes, number: int) -> tuple[str, str]:
+    """Return id and metric of line ``number`` of the assessments at ``path``.
+
+    Raises:
+        RunFolderError: it is damaged.
+    """
+    try:
+        return identity(line)
+    except ValueError:
+        raise damaged_assessment(path, number) from None
 
 
 class Line(NamedTuple):
@@ -165,3 +172,150 @@ class EvidenceOnDisk(Sequence[Mapping[str, Any]]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._read() == list(other)
+
+
+Step = Callable[[], object]
+"""Called for each processed line, for progress; an exception it raises ends the work."""
+
+
+def nothing() -> None:
+    """Do nothing at a step."""
+
+
+class StoredAssessments(Sequence[Assessment]):
+    """Assessments in a file; only their places are held in memory.
+
+    They keep a reference to their owner, so that a temporary folder exists as long as they do.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        metric: str | None = None,
+        *,
+        owner: object = None,
+        evidence_later: bool = False,
+        step: Step = nothing,
+        units: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._path, self._owner = path, owner
+        self._evidence_later, self._step, self._units = evidence_later, step, units
+        self._offsets = array("q")
+        offset = 0
+        for number, line in enumerate(file_lines(self._path), 1):
+            if metric is None or checked_identity(self._path, line, number)[1] == metric:
+                self._offsets.append(offset)
+            offset += len(line)
+
+    def failed(self) -> Iterator[Assessment]:
+        """Yield those that failed, without decoding the others."""
+        for offset, line in self._lines_at(self._offsets):
+            if not is_scored(line) and (found := self._read(offset, line)).error is not None:
+                yield found
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __iter__(self) -> Iterator[Assessment]:
+        found = self._at(self._offsets)
+        if self._units is None:
+            return found
+        return (
+            one if unit < 0 else replace(one, unit=unit)
+            for one, unit in zip(found, self._units.tolist(), strict=True)
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> Assessment: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Assessment]: ...
+    def __getitem__(self, index: int | slice) -> Assessment | list[Assessment]:
+        if isinstance(index, slice):
+            return list(self._at(self._offsets[index]))
+        return next(self._at([self._offsets[index]]))
+
+    def _at(self, offsets: Iterable[int]) -> Iterator[Assessment]:
+        for offset, line in self._lines_at(offsets):
+            self._step()
+            yield self._read(offset, line)
+
+    def _lines_at(self, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        at = 0
+        with self._path.open("rb") as file:
+            for offset in offsets:
+                if offset != at:
+                    file.seek(offset)
+                line = file.readline()
+                at = offset + len(line)
+                yield offset, line
+
+    def _read(self, offset: int, line: bytes) -> Assessment:
+        try:
+            if self._evidence_later:
+                fields = read_line(line).located(self._path, offset)
+            else:
+                fields = json.loads(line)
+            return Assessment.from_dict(fields)
+        except (ValueError, KeyError, TypeError):
+            raise damaged_at(self._path, offset) from None
+
+
+def damaged_at(path: Path, offset: int) -> RunFolderError:
+    """Return the error of the line that begins at a byte."""
+    with path.open("rb") as file:
+        return damaged_assessment(path, 1 + file.read(offset).count(b"\n"))
+
+
+def damaged_assessment(path: Path, number: int) -> RunFolderError:
+    """Return the error of a line that is not an assessment."""
+    return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
+
+
+def file_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, none if it is not there."""
+    if path.exists():
+        with path.open("rb") as file:
+            yield from file
+
+
+FRESH = 65_536
+
+
+def hash64(*parts: str) -> int:
+    """Return 64 bits of BLAKE2b of the parts."""
+    text = "\x1f".join(parts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+
+
+class HashSet:
+    """A growing set of 64-bit hashes: recent ones in a set, the rest in one sorted array.
+
+    Two different texts among a million share a hash with a probability of about 3e-8.
+    """
+
+    def __init__(self) -> None:
+        self._fresh: set[int] = set()
+        self._sorted: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+
+    def __contains__(self, value: int) -> bool:
+        if value in self._fresh:
+            return True
+        if not len(self._sorted):
+            return False
+        place = int(np.searchsorted(self._sorted, np.uint64(value)))
+        return place < len(self._sorted) and int(self._sorted[place]) == value
+
+    def __len__(self) -> int:
+        self._merge()
+        return len(self._sorted)
+
+    def add(self, value: int) -> None:
+        """Put a hash in."""
+        self._fresh.add(value)
+        if len(self._fresh) >= FRESH:
+            self._merge()
+
+    def _merge(self) -> None:
+        fresh = np.fromiter(self._fresh, dtype=np.uint64, count=len(self._fresh))
+        self._sorted = np.union1d(self._sorted, fresh)
+        self._fresh.clear()

@@ -17,8 +17,8 @@ from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.report import Looked, problem_of
 from trustassay.report.choice import NO_SCORE, Level, finding_of, need_of, worst_of
 from trustassay.report.notebook import BINS
+from trustassay.runs.counts import rows
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.grouping import rows
 from trustassay.sample import Sample
 
 __all__ = ["Looks", "WorstAnswer", "first_verdict", "looks_of", "reason_of"]

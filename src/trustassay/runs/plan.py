@@ -27,15 +27,14 @@ from trustassay.capabilities import ChatRequest, Choice, EndpointLimits, Message
 from trustassay.errors import BackendError
 from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
-from trustassay.runs.estimates import LATENCY, Estimates, Range, stretch
-from trustassay.runs.folder import RunFolder, encoded_sample
-from trustassay.runs.intake import YIELD_EVERY, Source, admit, take_in
-from trustassay.runs.options import RunOptions
-from trustassay.runs.other_language import in_other_language
-from trustassay.runs.planned import Part, Plan, Planned
-from trustassay.runs.pool import StoredPool
-from trustassay.runs.settling import resolved
-from trustassay.runs.stages import Stage, stages_of
+from trustassay.runs.assess import in_other_language
+from trustassay.runs.estimates import LATENCY, Estimates, Part, Plan, Planned, Range, stretch
+from trustassay.runs.fill import Stage, stages_of
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import YIELD_EVERY, RunOptions, Source, admit, take_in
+from trustassay.runs.lines import encoded_sample
+from trustassay.runs.needs import resolved
+from trustassay.runs.prepare import StoredPool
 from trustassay.sample import Sample
 
 __all__ = ["Plan", "Planned", "plan"]

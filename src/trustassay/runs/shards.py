@@ -9,27 +9,33 @@ which shard of what it belongs, and its place in the input, so a run of a shard 
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import json
 import re
+import shlex
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, NamedTuple
 
 from trustassay.calls.backends import Backends
+from trustassay.calls.spending import Prices
+from trustassay.calls.store import CallStore
 from trustassay.errors import RunFolderError, UsageError
-from trustassay.files import named
-from trustassay.metric import Metric
-from trustassay.runs.hashing import hash64
-from trustassay.runs.intake import SHARD as FIELD
-from trustassay.runs.intake import Intake, Source, admit
-from trustassay.runs.lines import sample_id
-from trustassay.runs.options import RunOptions
+from trustassay.files import named, whole
+from trustassay.metric import Inventory, Metric
+from trustassay.runs.execute import RunOutcome
+from trustassay.runs.fill import Outcome
+from trustassay.runs.folder import ABOUT, RunFolder, metrics_of, setting_changes
+from trustassay.runs.intake import SHARD, WHY, Intake, RunOptions, ShardMark, Source, admit
+from trustassay.runs.lines import Step, checked_identity, hash64, sample_id
+from trustassay.runs.prepare import POOL, PREPARATION, Preparation
+from trustassay.runs.results import write_outputs
+from trustassay.runs.tasks import Steps
 from trustassay.sample import Problem, Sample, clean
-
-__all__ = ["MOST_SHARDS", "WHOLE", "Shard", "ShardMark", "Shards", "name_of_whole", "split"]
 
 MOST_SHARDS = 400
 """A merge holds two files of each open, and a process may usually have 1,024."""
@@ -37,34 +43,6 @@ WHOLE = ".whole.jsonl"
 """What the name of the file of all samples ends with."""
 NO_BACKENDS = Backends()
 _SUFFIX = re.compile(r"\.shard-\d+-of-\d+\.jsonl$")
-
-
-@dataclass(frozen=True, slots=True)
-class ShardMark:
-    """To what a sample belongs.
-
-    of: SHA-256 of all samples of the input, in canonical form. samples: how many there are.
-    skipped: records that were left out as faulty. into: the number of shards. number: the sample's
-    shard, from 0. order: its place in the input, from 0.
-    """
-
-    of: str
-    samples: int
-    skipped: int
-    into: int
-    number: int
-    order: int
-
-    @classmethod
-    def take(cls, record: dict[str, Any]) -> Self | None:
-        """Take the mark out of a stored sample; ``None`` if there is none that can be read."""
-        found = record.pop(FIELD, None)
-        kinds = {"of": str, **dict.fromkeys(("samples", "skipped", "into", "number", "order"), int)}
-        if not isinstance(found, Mapping) or found.keys() != kinds.keys():
-            return None
-        if not all(isinstance(found[name], kind) for name, kind in kinds.items()):
-            return None
-        return cls(**found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +122,9 @@ def name_of_whole(path: str) -> str:
 
 
 def _unmarked(sample: Sample) -> list[Problem]:
-    if FIELD not in sample.metadata:
+    if SHARD not in sample.metadata:
         return []
-    return [Problem(FIELD, "is there already: the input is a shard; split the whole input")]
+    return [Problem(SHARD, "is there already: the input is a shard; split the whole input")]
 
 
 def _distribute(whole: Path, name: str, intake: Intake, into: int) -> Iterator[Shard]:
@@ -162,6 +140,356 @@ def _distribute(whole: Path, name: str, intake: Intake, into: int) -> Iterator[S
             if number not in files:
                 files[number] = stack.enter_context(paths[number].open("wb"))
             own = json.dumps({**mark, "into": into, "number": number, "order": order})
-            files[number].write(line.rstrip()[:-1] + f', "{FIELD}": {own}}}\n'.encode())
+            files[number].write(line.rstrip()[:-1] + f', "{SHARD}": {own}}}\n'.encode())
             counts[number] = counts.get(number, 0) + 1
     return (Shard(paths[number], number, counts[number]) for number in sorted(counts))
+
+
+MARK = ".merging"
+"""The file that says that a folder is the unfinished result of a merge."""
+OWN = {"input", "command", WHY, "samples", "skipped", POOL, ABOUT}
+"""What each shard has of its own in ``run.json``."""
+IN_SOME = {"answering", "filling"}
+"""Settings that a shard lacks in which no sample had to be filled."""
+
+
+class UnfinishedShardsError(RunFolderError):
+    """Shards are missing, or their runs are not finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ShardRun:
+    """The run of a shard: its folder, ``run.json``, and the mark of its first sample."""
+
+    folder: RunFolder
+    run: Mapping[str, Any]
+    mark: ShardMark
+
+
+class Merged(NamedTuple):
+    """What was merged: the folder, as :func:`~trustassay.runs.execute.execute` tells of a run.
+
+    repeated: calls of chat models that more than one shard made and paid for.
+    """
+
+    folder: RunFolder
+    outcome: RunOutcome
+    repeated: int
+
+
+def merge_runs(  # noqa: PLR0913 - two callers name them all
+    runs: Sequence[Path],
+    out: Path,
+    *,
+    pool: Path | None = None,
+    prices: Prices | None = None,
+    metrics: Sequence[Metric] = (),
+    source: str | None = None,
+    command: str | None = None,
+    steps: Steps | None = None,
+) -> Merged:
+    """Write the run of the whole input into ``out``; a killed merge begins again.
+
+    ``pool`` is the file of all samples, where metrics looked beyond theirs and it is not where the
+    runs found it. ``metrics`` are those of the runs, where they are not all installed. ``source``
+    names the input, where its name should not be taken from those of the shards; ``command`` is
+    kept in ``run.json``.
+
+    Raises:
+        UnfinishedShardsError: shards are missing or unfinished; the message names the commands.
+        RunFolderError: the runs are not of the shards of one input, or of other settings; ``out``
+            holds something else.
+        UnknownNameError: a metric is not installed.
+        StoppedError: ``steps`` were asked to stop.
+    """
+    steps = steps or Steps()
+    shards = [_opened(path) for path in runs]
+    _check_settings(shards)
+    _check_complete(shards)
+    preparation = _preparation(shards[0], pool)
+    content = _run_of_whole(shards, source, command)
+    metrics = metrics or list(metrics_of(content).values())
+    if absent := content["metrics"].keys() - {metric.name for metric in metrics}:
+        raise RunFolderError(f"metric {min(absent)} of these runs is not installed here")
+    folder = RunFolder(out)
+    out.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        for one in (folder, *(shard.folder for shard in shards)):
+            one.lock()
+            stack.callback(one.unlock)
+        seconds = sum(_summary(shard)["seconds"] for shard in shards)
+        inventory = Inventory(**{k: v for k, v in content["samples"].items() if k != "sha256"})
+        intake = Intake(content["samples"]["sha256"], inventory, [], content["skipped"])
+        outcome = RunOutcome(metrics, intake, 0, {}, Outcome(), {}, seconds)
+        if not _claimed(folder, content):
+            return Merged(folder, outcome, 0)
+        folder.drop_outputs()
+        total = content["samples"]["samples"]
+        with steps.begin("merging", total) as step:
+            _merge_lines(shards, folder, list(content["metrics"]), step)
+        files = [shard.folder.calls_path for shard in shards]
+        if preparation:
+            files.append(preparation.calls_path)
+        with steps.begin("merging calls", len(files)) as step:
+            repeated = _merge_calls(files, folder.calls_path, step)
+        if made := preparation and preparation.read():
+            folder.write_json("prepared", made)
+        folder.write_json("run", content)
+        write_outputs(
+            folder,
+            metrics,
+            intake,
+            seconds,
+            seed=content["seed"],
+            report=True,
+            prices=prices or Prices(),
+            steps=steps,
+        )
+        (out / MARK).unlink()
+    return Merged(folder, outcome, repeated)
+
+
+def _claimed(folder: RunFolder, content: Mapping[str, Any]) -> bool:
+    """Mark the folder as one that a merge writes; ``False`` if this merge is finished there.
+
+    Raises:
+        RunFolderError: it holds anything else.
+    """
+    mark = folder.path / MARK
+    if mark.exists():
+        return True
+    if any(path for path in folder.path.iterdir() if not path.name.startswith(".")):
+        if folder.read_run() == content and folder.finished(report=True):
+            return False
+        raise RunFolderError(f"{folder.path}: is not empty; choose another --out")
+    mark.touch()
+    return True
+
+
+def _opened(path: Path) -> _ShardRun:
+    folder = RunFolder(path)
+    run = folder.read_run()
+    if run is None or not folder.samples_path.exists():
+        raise RunFolderError(f"{path}: holds no run")
+    record = next(folder.sample_records(), {})
+    mark = ShardMark.take(record)
+    if mark is None:
+        raise RunFolderError(f"{path}: is not the run of a shard (see trustassay shard)")
+    return _ShardRun(folder, run, mark)
+
+
+# checks
+
+
+def _check_settings(shards: Sequence[_ShardRun]) -> None:
+    """Refuse runs of different inputs or settings, and two of one shard."""
+    first = shards[0]
+    by_number: dict[int, Path] = {}
+    for shard in shards:
+        found = [
+            f"{name} is {getattr(shard.mark, name)!r}, in {first.folder.path} it is {wanted!r}"
+            for name in ("of", "into")
+            if getattr(shard.mark, name) != (wanted := getattr(first.mark, name))
+        ]
+        if found:
+            words = "; ".join(found)
+            raise RunFolderError(f"{shard.folder.path}: of another input or division: {words}")
+        if other := by_number.get(shard.mark.number):
+            raise RunFolderError(
+                f"{shard.folder.path} and {other}: both of shard {shard.mark.number}, so their "
+                "samples have the same ids; give one of them"
+            )
+        by_number[shard.mark.number] = shard.folder.path
+        changes = list(
+            setting_changes(_settings(first.run, shard.run), _settings(shard.run, first.run))
+        )
+        if changes:
+            raise RunFolderError(
+                f"{shard.folder.path}: has other settings than {first.folder.path}. Different: "
+                + "; ".join(changes)
+            )
+
+
+def _settings(run: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in which two runs have to agree."""
+    lacking = IN_SOME - (run.keys() & other.keys())
+    return {name: value for name, value in run.items() if name not in OWN | lacking}
+
+
+def _summary(shard: _ShardRun) -> Mapping[str, Any]:
+    return shard.folder.read_summary() or {}
+
+
+def _check_complete(shards: Sequence[_ShardRun]) -> None:
+    """Refuse what is not all of the input, and say what is to be done."""
+    lines = [
+        f"{shard.folder.path}: unfinished; run again: {_command(shard)}"
+        for shard in shards
+        if shard.folder.read_summary() is None
+    ]
+    mark = shards[0].mark
+    found = sum(shard.run["samples"]["samples"] + shard.run["skipped"] for shard in shards)
+    if found != mark.samples:
+        given = {shard.mark.number for shard in shards}
+        for number in sorted(set(range(mark.into)) - given):
+            words = f"shard {number} of {mark.into}: not given; score it: "
+            lines.append(words + _command(shards[0], number))
+        if len(given) == mark.into:
+            lines.append(
+                f"the runs hold {found:,} of the {mark.samples:,} samples: a shard was not scored "
+                "in full (--limit?)"
+            )
+    if lines:
+        raise UnfinishedShardsError("not all shards are finished:\n" + "\n".join(lines))
+
+
+def _command(shard: _ShardRun, number: int | None = None) -> str:
+    """Return the command that scores a shard; for another one made from this one's."""
+    source = Path(shard.run["input"])
+    if number is not None:
+        width = len(str(shard.mark.into - 1))
+        name = f"{name_of_whole(source.name)}.shard-{number:0{width}d}-of-{shard.mark.into}.jsonl"
+        source = source.with_name(name)
+    out = shard.folder.path if number is None else shard.folder.path.parent / source.name
+    words = shlex.split(shard.run.get("command") or "")
+    if number is None and words:
+        return shlex.join(words)
+    if not words:
+        words = ["trustassay", "score", shard.run["input"], "--out", str(out)]
+        return shlex.join([*words[:2], str(source), *words[3:]]) + " (and the run's options)"
+    named = {shard.run["input"]: str(source)}
+    words = [named.get(word, word) for word in words]
+    for place, word in enumerate(words[:-1]):
+        if word == "--out":
+            words[place + 1] = str(out)
+    return shlex.join(words)
+
+
+def _preparation(shard: _ShardRun, pool: Path | None) -> Preparation | None:
+    """Return what was prepared for all shards, if anything was.
+
+    Raises:
+        RunFolderError: it is not there.
+    """
+    if (key := shard.run.get(PREPARATION)) is None:
+        return None
+    found = Preparation(pool or Path(shard.run[POOL]), key)
+    if not found.path.is_dir():
+        raise RunFolderError(
+            f"{found.path}: not there, and the runs looked beyond their samples; name the file of "
+            "all samples (NAME.whole.jsonl), beside which it stands, with --pool"
+        )
+    return found
+
+
+# what is written
+
+
+def _run_of_whole(
+    shards: Sequence[_ShardRun], source: str | None, command: str | None
+) -> dict[str, Any]:
+    """Return ``run.json`` as one run of the whole input would have it."""
+    mark = shards[0].mark
+    content: dict[str, Any] = {}
+    for shard in shards:
+        for name in IN_SOME & shard.run.keys():
+            content.setdefault(name, shard.run[name])
+    counts = {
+        one.name: sum(shard.run["samples"].get(one.name, 0) for shard in shards)
+        for one in fields(Inventory)
+    }
+    left = {"command", WHY, POOL, PREPARATION}
+    first = {name: value for name, value in shards[0].run.items() if name not in left}
+    own = name_of_whole(first.pop("input"))
+    return {
+        "input": own if source is None else clean(source),
+        **({"command": clean(command)} if command else {}),
+        **first,
+        **content,
+        "skipped": mark.skipped + sum(shard.run["skipped"] for shard in shards),
+        "samples": {"sha256": mark.of, **counts},
+    }
+
+
+class _Row(NamedTuple):
+    """A sample of a shard: its place in the whole input, its line and those of its assessments."""
+
+    order: int
+    sample: bytes
+    assessments: list[bytes]
+
+
+def _merge_lines(
+    shards: Sequence[_ShardRun], folder: RunFolder, metrics: Sequence[str], step: Step
+) -> None:
+    """Write samples and assessments of all shards in the order of the whole input."""
+    rows = heapq.merge(*(_rows(shard, metrics) for shard in shards), key=lambda row: row.order)
+    last = -1
+    with whole(folder.samples_path) as samples, whole(folder.assessments_path) as assessments:
+        for row in rows:
+            if row.order == last:
+                raise RunFolderError(f"two runs hold the sample {row.sample[:80]!r}")
+            last = row.order
+            samples.write(row.sample)
+            assessments.writelines(row.assessments)
+            step()
+
+
+def _rows(shard: _ShardRun, metrics: Sequence[str]) -> Iterator[_Row]:
+    folder, number = shard.folder, 0
+    with folder.assessments_path.open("rb") as lines:
+        for place, record in enumerate(folder.sample_records(), 1):
+            mark = ShardMark.take(record)
+            if mark is None or replace(mark, order=shard.mark.order) != shard.mark:
+                raise folder.bad_sample(place, "belongs to no shard, or to another one")
+            own = []
+            for metric in metrics:
+                number += 1
+                own.append(line := lines.readline())
+                if checked_identity(folder.assessments_path, line, number) != (
+                    record["id"],
+                    metric,
+                ):
+                    raise RunFolderError(
+                        f"{folder.assessments_path}:{number}: expected {metric} of "
+                        f"{record['id']!r}; delete summary.json and run: {_command(shard)}"
+                    )
+            yield _Row(mark.order, json.dumps(record).encode() + b"\n", own)
+        if lines.readline():
+            raise RunFolderError(f"{folder.assessments_path}:{number + 1}: belongs to no sample")
+
+
+def _merge_calls(files: Sequence[Path], target: Path, step: Callable[[], object]) -> int:
+    """Write all calls into one file; return how many chat calls were made more than once.
+
+    Of a call that one shard paid for and another took from the shared file, the paid one counts.
+    """
+    paths = [path for path in files if path.exists()]
+    part = target.with_name(f".{target.name}.part")
+    for left in part.parent.glob(f"{part.name}*"):  # of a killed process, with its journal
+        left.unlink()
+    if not paths:
+        return 0
+    CallStore(part).close()
+    repeated = 0
+    with closing(sqlite3.connect(part)) as store:
+        store.execute("PRAGMA journal_mode = OFF")
+        for path in paths:
+            CallStore(path).close()  # what a killed process left in the journal, and the schema
+            store.execute("ATTACH ? AS shard", [str(path)])
+            found = store.execute(
+                "SELECT COUNT(*) FROM shard.calls AS theirs JOIN calls ON calls.key = theirs.key "
+                "WHERE NOT calls.cached AND NOT theirs.cached AND calls.capability = 'chat'"
+            )
+            repeated += found.fetchone()[0]
+            store.execute(
+                "INSERT INTO calls SELECT * FROM shard.calls WHERE TRUE ON CONFLICT (key) "
+                "DO UPDATE SET cached = 0, prompt_tokens = excluded.prompt_tokens, "
+                "reply_tokens = excluded.reply_tokens, seconds = excluded.seconds "
+                "WHERE calls.cached AND NOT excluded.cached"
+            )
+            store.commit()
+            store.execute("DETACH shard")
+            step()
+    part.replace(target)
+    return repeated

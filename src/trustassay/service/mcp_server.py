@@ -15,8 +15,7 @@ from trustassay.sample import SampleError
 from trustassay.service.app import Part
 from trustassay.service.service import BusyError, ClosingError, Service
 from trustassay.service.settings import ServiceSettings
-from trustassay.workflows.scorer import ScorerClosedError
-from trustassay.workflows.scorer_doors import OpenScorer
+from trustassay.workflows.scorer import OpenScorer, ScorerClosedError
 
 try:
     from mcp.server.mcpserver import MCPServer

@@ -21,7 +21,7 @@ from trustassay.service.metering import Meter
 from trustassay.service.scoring import scoring
 from trustassay.service.service import Service
 from trustassay.service.settings import ServiceSettings
-from trustassay.workflows.scorer_doors import OpenScorer
+from trustassay.workflows.scorer import OpenScorer
 
 __all__ = ["serve"]
 

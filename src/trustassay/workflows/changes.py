@@ -22,8 +22,7 @@ from trustassay.statistics.comparison import (
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
 from trustassay.statistics.resampling import drawn_counts, generator
 from trustassay.summaries import Weighted
-from trustassay.workflows.pairing import Pairing
-from trustassay.workflows.two_runs import Direction, Scored, better_of
+from trustassay.workflows.two_runs import Direction, Pairing, Scored, better_of
 
 __all__ = [
     "AnswerChange",

@@ -14,8 +14,8 @@ from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
 from trustassay.report import Groups
 from trustassay.report.text import amount
+from trustassay.runs.counts import UNIT, read_units
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.units import UNIT, read_units
 from trustassay.statistics.comparison import (
     Difference,
     KolmogorovSmirnov,
@@ -34,13 +34,15 @@ from trustassay.workflows.changes import (
     figure_changes,
     why_not_resampled,
 )
-from trustassay.workflows.outcomes import Outcome, as_json, outcome_changes
-from trustassay.workflows.pairing import Pairing
 from trustassay.workflows.two_runs import (
+    Outcome,
+    Pairing,
     Scored,
+    as_json,
     differing_settings,
     finished_run,
     headlines,
+    outcome_changes,
     paired_runs,
 )
 

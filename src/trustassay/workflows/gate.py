@@ -12,8 +12,7 @@ from typing import Any
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
 from trustassay.report.text import amount
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.infos import ABOUT, metrics_of
+from trustassay.runs.folder import ABOUT, RunFolder, metrics_of
 from trustassay.workflows.changes import (
     ONE_SIDED,
     AnswerChanges,
@@ -22,7 +21,7 @@ from trustassay.workflows.changes import (
     figure_changes,
     why_not_resampled,
 )
-from trustassay.workflows.gate_rules import (
+from trustassay.workflows.rules import (
     SIDES,
     Bound,
     Check,
@@ -32,15 +31,17 @@ from trustassay.workflows.gate_rules import (
     decide,
     more_samples,
 )
-from trustassay.workflows.outcomes import MISSING, Outcome, outcome_changes
-from trustassay.workflows.pairing import Pairing
 from trustassay.workflows.two_runs import (
+    MISSING,
+    Outcome,
+    Pairing,
     Scored,
     better_of,
     differing_settings,
     finished_run,
     headlines,
     other_judges,
+    outcome_changes,
     paired_runs,
 )
 

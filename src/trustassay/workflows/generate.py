@@ -23,21 +23,20 @@ from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
 from trustassay.progress import Progress, tell
-from trustassay.runs.filling import AHEAD, filled
+from trustassay.runs.fill import AHEAD, CUT, Responses, Stage, StageModels, filled, unanswered
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Source, checks_of, take_in
-from trustassay.runs.settling import load_all
-from trustassay.runs.stages import CUT, Responses, Stage, StageModels, unanswered
+from trustassay.runs.needs import load_all
 from trustassay.sample import Sample
-from trustassay.workflows.choosing import some_unanswered
-from trustassay.workflows.unfinished import locked
+from trustassay.workflows.choose_metric import some_unanswered
+from trustassay.workflows.resumable import locked
 
 __all__ = ["GenerateOptions", "Generated", "generate"]
 
 
 @dataclass(frozen=True)
 class GenerateOptions:
-    """How questions are answered; as :class:`~trustassay.runs.run.RunOptions`, and:
+    """How questions are answered; as :class:`~trustassay.runs.execute.RunOptions`, and:
 
     repeats: answers to each question. again: also where a question has an answer already.
     """

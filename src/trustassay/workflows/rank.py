@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from trustassay.capabilities import QuestionSimilarity, Similarity
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.hashing import hash64
-from trustassay.runs.infos import metric_infos
+from trustassay.runs.folder import RunFolder, metric_infos
+from trustassay.runs.lines import hash64
 from trustassay.sample import Sample
 from trustassay.statistics.ranking import (
     RankedModels,

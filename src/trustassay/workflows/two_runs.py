@@ -1,12 +1,13 @@
-"""Two finished runs, read to be compared: their settings, their pairs, and a metric's scores."""
+"""Two finished runs, read to be compared: their pairs, scores, and what became of answers."""
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,24 +25,262 @@ from trustassay.metric import (
     badness_of,
 )
 from trustassay.registry import metric_from_settings
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.hashing import hash64
-from trustassay.runs.infos import ABOUT, metric_infos
+from trustassay.report.text import amount
+from trustassay.runs.folder import ABOUT, RunFolder, metric_infos
+from trustassay.runs.lines import hash64
+from trustassay.sample import question_key
+from trustassay.statistics.comparison import share_rise_p
+from trustassay.statistics.resampling import holm
 from trustassay.summaries import Weighted, WeightedColumns
-from trustassay.workflows.outcomes import FAILED, NOT_ASSESSABLE, SCORED
-from trustassay.workflows.pairing import Pairing, SampleKeys, pair, read_keys
 
-__all__ = [
-    "Direction",
-    "Scored",
-    "better_of",
-    "differing_settings",
-    "finished_run",
-    "headlines",
-    "other_judges",
-    "paired_runs",
-    "read_scored",
-]
+Places = NDArray[np.int64]
+
+
+class SampleKeys(NamedTuple):
+    """What the samples of a run are paired by, as hashes in input order; 0 for what is missing."""
+
+    ids: NDArray[np.uint64]
+    questions: NDArray[np.uint64]
+    models: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The answers of two runs to the same questions.
+
+    first, second: the places of each pair in the runs, in the order of the first. units: for each
+    pair the number of its question, from 0 on without gaps. by_id, by_question: pairs of the same
+    id and question, and those of the same question alone. repeated: of these, pairs of questions
+    that a run holds several times. other_question: ids that stand in both runs with different
+    questions, which pair nothing. only_first, only_second: samples without a partner.
+    """
+
+    first: Places
+    second: Places
+    units: Places
+    by_id: int
+    by_question: int
+    repeated: int
+    other_question: int
+    only_first: int
+    only_second: int
+
+    @property
+    def questions(self) -> int:
+        """The number of different questions."""
+        return int(self.units.max()) + 1 if len(self.units) else 0
+
+    def only(self, keep: NDArray[np.bool_]) -> Pairing:
+        """Return some of the pairs; the counts of the others stay."""
+        units = np.unique(self.units[keep], return_inverse=True)[1].astype(np.int64)
+        counts = (self.by_id, self.by_question, self.repeated, self.other_question)
+        only = (self.only_first, self.only_second)
+        return Pairing(self.first[keep], self.second[keep], units, *counts, *only)
+
+    def in_words(self) -> str:
+        """Say how many answers were paired by what, and how many not."""
+        ways = []
+        if self.by_id:
+            ways.append(f"{self.by_id:,} by id and question")
+        if self.by_question:
+            ways.append(f"{self.by_question:,} by question")
+        words = f"{amount(len(self.first), 'pair')} of answers"
+        words += f" ({', '.join(ways)})" if ways else ""
+        if self.repeated:
+            words += (
+                f"; {self.repeated:,} are of questions that stand in a run several times, paired "
+                "by model and order"
+            )
+        if self.only_first or self.only_second:
+            words += (
+                f"; without a partner: {self.only_first:,} of the first run and "
+                f"{self.only_second:,} of the second"
+            )
+        if self.other_question:
+            words += f"; {amount(self.other_question, 'id')} stand for different questions"
+        return words
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the JSON form: the counts."""
+        names = ("by_id", "by_question", "repeated", "other_question", "only_first", "only_second")
+        return {"pairs": len(self.first), "questions": self.questions} | {
+            name: getattr(self, name) for name in names
+        }
+
+
+def read_keys(folder: RunFolder) -> SampleKeys:
+    """Return what the samples of a run are paired by.
+
+    Raises:
+        RunFolderError: the samples are missing or damaged.
+    """
+    found = SampleKeys(array("Q"), array("Q"), array("Q"))  # type: ignore[arg-type]
+    if not folder.samples_path.exists():
+        raise RunFolderError(f"{folder.samples_path}: is missing; score the input again")
+    for number, record in enumerate(folder.sample_records(), 1):
+        try:
+            question = question_key(record["question"])
+            own = (record["id"], question, record.get("model"))
+            for column, text in zip(found, own, strict=True):
+                column.append(hash64(text) if text else 0)  # type: ignore[attr-defined]
+        except (KeyError, TypeError, AttributeError):
+            raise folder.bad_sample(number, "has no id or question") from None
+    return SampleKeys(*(np.array(column, dtype=np.uint64) for column in found))
+
+
+def pair(first: SampleKeys, second: SampleKeys) -> Pairing:
+    """Pair the samples of two runs.
+
+    Samples of the same id and question are a pair. The others are paired by their question, whose
+    case and white space do not count. Where a question stands in a run several times, its answers
+    are paired with those of the same model first, then in the order in which they stand.
+    """
+    _, in_first, in_second = np.intersect1d(first.ids, second.ids, return_indices=True)
+    same = first.questions[in_first] == second.questions[in_second]
+    pairs = list(zip(in_first[same].tolist(), in_second[same].tolist(), strict=True))
+    by_id = len(pairs)
+    rest = [
+        np.setdiff1d(np.arange(len(keys.ids)), taken)
+        for keys, taken in ((first, in_first[same]), (second, in_second[same]))
+    ]
+    found = list(_by_question(first, second, rest[0], rest[1]))
+    several = [
+        {question for question, count in Counter(keys.questions.tolist()).items() if count > 1}
+        for keys in (first, second)
+    ]
+    often = several[0] | several[1]
+    pairs = sorted(pairs + found)
+    places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    questions = first.questions[places[:, 0]]
+    numbers = np.unique(questions, return_inverse=True)[1].astype(np.int64)
+    # Samples without a question have nothing in common but that.
+    blank = questions == 0
+    numbers[blank] = len(pairs) + np.arange(int(blank.sum()))
+    units = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    return Pairing(
+        places[:, 0],
+        places[:, 1],
+        units,
+        by_id,
+        len(found),
+        sum(int(first.questions[one]) in often for one, _ in found),
+        int((~same).sum()),
+        len(first.ids) - len(pairs),
+        len(second.ids) - len(pairs),
+    )
+
+
+def _by_question(
+    first: SampleKeys, second: SampleKeys, ours: Places, theirs: Places
+) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of the same question and model, then those of the same question."""
+    left = [place for place in ours.tolist() if first.questions[place]]
+    taken: set[int] = set()
+    for with_model in (True, False):
+        waiting: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
+        for place in theirs.tolist():
+            if place not in taken:
+                waiting[_key(second, place, with_model)].append(place)
+        unpaired = []
+        for place in left:
+            if queue := waiting.get(_key(first, place, with_model)):
+                taken.add(queue[0])
+                yield place, queue.popleft()
+            else:
+                unpaired.append(place)
+        left = unpaired
+
+
+def _key(keys: SampleKeys, place: int, with_model: bool) -> tuple[int, int]:
+    return int(keys.questions[place]), int(keys.models[place]) if with_model else 0
+
+
+SCORED, NOT_ASSESSABLE, FAILED, MISSING = "scored", "not assessable", "failed", "missing"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of answers in two runs: how many of each run's samples.
+
+    risen, fallen: of ``questions`` with answers in both runs, those with more and with fewer
+    answers of this outcome in the second run. p: one-sided, that the share did not rise by more
+    than the margin, corrected for the number of outcomes that are tested (Holm 1979); ``None``
+    where it is not tested: scored answers, whose share falls where another rises, missing ones,
+    which have no partner, and what did not change.
+    """
+
+    name: str
+    first: int
+    second: int
+    of_first: int
+    of_second: int
+    risen: int = 0
+    fallen: int = 0
+    questions: int = 0
+    p: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        found: dict[str, Any] = {"first": self.first, "second": self.second}
+        if self.p is not None:
+            names = ("risen", "fallen", "questions", "p")
+            found |= {name: getattr(self, name) for name in names}
+        return found
+
+
+def outcome_changes(
+    outcomes: tuple[Sequence[str], Sequence[str]], pairing: Pairing, margin: float = 0.0
+) -> list[Outcome]:
+    """Return the outcomes of two runs, scored ones first, failed and missing ones last.
+
+    Args:
+        outcomes: of all samples of each run. margin: by how much a share may rise, from 0 to 1.
+
+    An answer of one run that has no partner counts as missing in the other.
+    """
+    counts = [Counter(one) for one in outcomes]
+    totals = (len(outcomes[0]), len(outcomes[1]))
+    between = sorted({*counts[0], *counts[1]} - {SCORED, FAILED, NOT_ASSESSABLE})
+    found, tested = [Outcome(SCORED, counts[0][SCORED], counts[1][SCORED], *totals)], []
+    for name in (*between, NOT_ASSESSABLE, FAILED):
+        one, other = counts[0][name], counts[1][name]
+        if one or other or name == FAILED:
+            risen, fallen, questions = _moved(name, outcomes, pairing)
+            changed = risen + fallen > 0  # what did not change can raise no alarm (Tarone 1990)
+            p = share_rise_p(risen, fallen, questions, margin) if changed else None
+            tested.append(Outcome(name, one, other, *totals, risen, fallen, questions, p))
+    corrected = iter(holm([one.p for one in tested if one.p is not None]))
+    found += [
+        one if one.p is None else Outcome(**{**vars(one), "p": next(corrected)}) for one in tested
+    ]
+    return [*found, Outcome(MISSING, pairing.only_second, pairing.only_first, *totals)]
+
+
+def _moved(
+    name: str,
+    outcomes: tuple[Sequence[str], Sequence[str]],
+    pairing: Pairing,
+) -> tuple[int, int, int]:
+    """Return in how many questions there are more and fewer of an outcome, and all questions."""
+    before, after = (
+        np.array([run[place] == name for place in own.tolist()], dtype=np.float64)
+        for run, own in zip(outcomes, (pairing.first, pairing.second), strict=True)
+    )
+    if not len(before):
+        return 0, 0, 0
+    change = np.bincount(pairing.units, after - before)
+    return int((change > 0).sum()), int((change < 0).sum()), len(change)
+
+
+def in_words(outcomes: Sequence[Outcome]) -> str:
+    """Write the outcomes of both runs: ``scored 50 → 40, refused 0 → 10``."""
+    return ", ".join(f"{one.name} {one.first:,} → {one.second:,}" for one in outcomes)
+
+
+def as_json(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
+    """Return the JSON form of all outcomes by name."""
+    return {one.name: one.to_dict() for one in outcomes}
+
 
 Floats = NDArray[np.float64]
 Direction = Literal["higher", "lower", ""]
@@ -72,7 +311,7 @@ class Scored:
 
     scores: NaN where there is none, as in badness (:func:`~trustassay.metric.badness_of`). failed:
     whether the sample could not be scored. verdicts: "" where there is none. outcomes: what became
-    of each sample (:mod:`~trustassay.workflows.outcomes`). flagged: 1 for a scored answer that
+    of each sample (:mod:`~trustassay.workflows.two_runs`). flagged: 1 for a scored answer that
     needs a look, 0 for another, NaN without a score; ``None`` where the metric draws no line.
     weighted: the figures that can be resampled.
     """

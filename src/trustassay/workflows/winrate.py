@@ -19,13 +19,12 @@ from trustassay.event_loop import run_anywhere
 from trustassay.metric import Summary
 from trustassay.metrics.pairwise import OTHER_MODEL, OTHER_RESPONSE, Pairwise
 from trustassay.progress import Progress
+from trustassay.runs.execute import RunOutcome, execute
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import Source, take_in
-from trustassay.runs.options import RunOptions
+from trustassay.runs.intake import RunOptions, Source, take_in
+from trustassay.runs.needs import settle
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as plan_run
-from trustassay.runs.run import RunOutcome, execute
-from trustassay.runs.settling import settle
 from trustassay.sample import Sample, question_key
 
 __all__ = [

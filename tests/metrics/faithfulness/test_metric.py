@@ -15,7 +15,7 @@ from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
 from trustassay.metrics.faithfulness.claims import sentences, stated
-from trustassay.runs.silence import remarks
+from trustassay.runs.counts import remarks
 from trustassay.sample import Sample
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)

@@ -16,7 +16,7 @@ from trustassay.metric import Assessment
 from trustassay.metrics import Consistency, FactCheck, TrustScore
 from trustassay.metrics.trustscore.maths import TABLE
 from trustassay.registry import metric_from_settings
-from trustassay.runs.settling import check_needs
+from trustassay.runs.needs import check_needs
 
 
 def assessed(record: dict[str, Any], metric: TrustScore | None = None, **given: Any) -> Assessment:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 if TYPE_CHECKING:
-    from trustassay.runs.options import RunOptions
+    from trustassay.runs.intake import RunOptions
     from trustassay_papers.experiments.measuring import Setup
 import dataclasses
 from collections.abc import Callable, Coroutine, Mapping
@@ -21,7 +21,7 @@ from trustassay.cli.streams import one_line, print_json, say
 from trustassay.cli.tables import show_table
 
 if TYPE_CHECKING:
-    from trustassay.runs.options import RunOptions
+    from trustassay.runs.intake import RunOptions
     from trustassay_papers.experiments.answers import Records as ReadRecords
     from trustassay_papers.experiments.results import Result
 
@@ -156,7 +156,7 @@ class Running:
 
     def options(self) -> RunOptions:
         """Return them as a run's options."""
-        from trustassay.runs.options import run_options
+        from trustassay.runs.intake import run_options
 
         skip = self.records.skip_bad
         return run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending.keywords())
@@ -174,8 +174,7 @@ class Running:
             RunFolderError: the folder holds the table of another experiment.
         """
         from trustassay.errors import RunFolderError
-        from trustassay.runs.folder import RunFolder
-        from trustassay.runs.naming import default_folder
+        from trustassay.runs.folder import RunFolder, default_folder
 
         if self.out is not None:
             found = (RunFolder(self.out).read_json("experiment") or {}).get("experiment", name)

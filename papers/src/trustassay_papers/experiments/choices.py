@@ -21,8 +21,8 @@ from trustassay.files import whole
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.prompts import Prompt
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.options import RunOptions
-from trustassay.runs.settling import named_models
+from trustassay.runs.intake import RunOptions
+from trustassay.runs.needs import named_models
 from trustassay.sample import Problem, Sample, clean
 from trustassay.statistics.intervals import FEWEST, binomial_interval
 from trustassay.statistics.resampling import generator

@@ -23,7 +23,8 @@ from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.metric import Summary
 from trustassay.metrics.fewl import Fewl
-from trustassay.runs.folder import RunFolder, encoded_sample
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Sample
 from trustassay.workflows.generate import GenerateOptions, generate
 from trustassay.workflows.winrate import WinRateOptions, win_rate

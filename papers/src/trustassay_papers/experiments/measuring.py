@@ -14,10 +14,10 @@ from trustassay.calls.backends import Place
 from trustassay.data.reading import InputError
 from trustassay.metric import Assessment, Metric
 from trustassay.metrics.fewl import Fewl, maths
+from trustassay.runs.execute import execute
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.options import RunOptions
-from trustassay.runs.run import execute
-from trustassay.runs.settling import load_all, named_models, settle
+from trustassay.runs.intake import RunOptions
+from trustassay.runs.needs import load_all, named_models, settle
 from trustassay.sample import Sample
 
 Floats = NDArray[np.float64]
@@ -232,7 +232,7 @@ async def measure(samples: Sequence[Sample], setup: Setup, out: Path) -> Measure
     Raises:
         BadInputError: samples lack references, and none are asked.
         InputError: no sample could be scored.
-        As :func:`~trustassay.runs.run.execute`.
+        As :func:`~trustassay.runs.execute.execute`.
     """
     references, generator = await load_models(setup.references, setup.generator)
     base, missing = _base_metric(samples, setup)

@@ -27,14 +27,23 @@ from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.progress import Progress
-from trustassay.runs.filling import AHEAD, FilledSample, filled
-from trustassay.runs.folder import RunFolder, encoded_sample
-from trustassay.runs.options import RunOptions
+from trustassay.runs.fill import (
+    AHEAD,
+    Failure,
+    FilledSample,
+    Filling,
+    Responses,
+    Stage,
+    StageModels,
+    filled,
+)
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import RunOptions
+from trustassay.runs.lines import encoded_sample
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as plan_run
-from trustassay.runs.stages import Failure, Filling, Responses, Stage, StageModels
 from trustassay.sample import Sample
-from trustassay.workflows.session import CountedModels, SessionOptions, in_session
+from trustassay.workflows.resumable import CountedModels, SessionOptions, in_session
 from trustassay_papers.mixedqa.drawing import (
     NO_REPLY,
     REPLY_FILTERS,

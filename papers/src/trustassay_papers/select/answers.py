@@ -24,8 +24,7 @@ from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.metrics.fewl.pool import nearest
 from trustassay.prompts import Prompt
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.infos import metric_infos
+from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.sample import Sample, question_key
 
 Vectors = NDArray[np.float32]

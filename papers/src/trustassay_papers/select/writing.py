@@ -26,9 +26,10 @@ from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.progress import Progress
 from trustassay.prompts import Prompt
-from trustassay.runs.folder import RunFolder, encoded_sample
+from trustassay.runs.fill import unanswered
+from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import take_in
-from trustassay.runs.stages import unanswered
+from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Sample, question_key
 from trustassay_papers.select.answers import (
     EXAMPLES,

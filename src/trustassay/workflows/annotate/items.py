@@ -13,9 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from trustassay.data.reading import InputError
-from trustassay.runs.folder import RunFolder, encoded_sample
-from trustassay.runs.grouping import domain_of
+from trustassay.runs.counts import domain_of
+from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import take_in
+from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Document, Problem, Sample
 
 __all__ = ["Item", "Material", "Reading", "one_by_one", "side_by_side"]

@@ -19,10 +19,9 @@ from trustassay.data.formats import InputError
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
 from trustassay.registry import metric_from_settings
 from trustassay.report.text import amount
-from trustassay.runs.calibrated import promise_in_words
-from trustassay.runs.calibrator import Calibrator, Input
-from trustassay.runs.calibrator_file import write_calibrator
-from trustassay.runs.settling import asked_words
+from trustassay.runs.calibrator import Calibrator, Input, write_calibrator
+from trustassay.runs.needs import asked_words
+from trustassay.runs.probabilities import promise_in_words
 from trustassay.statistics.auroc import auroc_difference
 from trustassay.statistics.calibration import Method
 from trustassay.statistics.comparison import spread_of

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from trustassay.report.pages import Row
 from trustassay.report.study import Line, Plot, StudyPage, StudySection, write_calibration_page
 from trustassay.report.text import amount
-from trustassay.runs.calibrated import promise_in_words
 from trustassay.runs.calibrator import Calibrator, Promise
+from trustassay.runs.probabilities import promise_in_words
 from trustassay.statistics.calibration import reliability_bins
 from trustassay.statistics.correlation import kept_means
 from trustassay.workflows.calibrate.calibrating import CALIBRATED, CHANCE, FIGURES, Calibration

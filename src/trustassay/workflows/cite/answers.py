@@ -14,12 +14,12 @@ from trustassay.errors import BackendError, UnknownNameError, UsageError, did_yo
 from trustassay.event_loop import run_anywhere
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.grounding.text import citation_markers
+from trustassay.runs.assess import unread_by
 from trustassay.runs.intake import Source
-from trustassay.runs.other_language import unread_by
 from trustassay.sample import Sample
 from trustassay.workflows.cite.placing import Uncited, uncited, with_citations
 from trustassay.workflows.cite.support import SUPPORTS, THRESHOLDS, Scores
-from trustassay.workflows.each import FileOptions, FileWork, write_each
+from trustassay.workflows.resumable import FileOptions, FileWork, write_each
 
 __all__ = ["CiteOptions", "Cited", "cite", "cited_answer"]
 
@@ -29,7 +29,7 @@ _METRIC = Grounding()
 
 @dataclass(frozen=True)
 class CiteOptions(FileOptions):
-    """How answers are cited; as :class:`~trustassay.workflows.each.FileOptions`, and:
+    """How answers are cited; as :class:`~trustassay.workflows.resumable.FileOptions`, and:
 
     by: ``entailment``, ``embedding`` or ``bm25``.
     threshold: a document is cited if its support is at least this, and above 0; ``None``: 0.5,

@@ -31,7 +31,7 @@ import trustassay
 from trustassay import Assay, Assessment
 from trustassay.metric import Metric
 from trustassay.registry import metric_from_text
-from trustassay.workflows.scorer_doors import ThreadScorer
+from trustassay.workflows.scorer import ThreadScorer
 
 __all__ = [
     "BehaviouralTrustScoreEvaluator",

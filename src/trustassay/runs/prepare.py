@@ -1,11 +1,4 @@
-"""What metrics prepare for all shards of an input: once, in a folder beside the file of the whole.
-
-``WHOLE.prepared/KEY/``, where the key follows from the samples and the settings, holds
-
-``calls.sqlite``    the calls that were made, which the merged run takes over
-``METRIC.npz``      what a metric prepared, where it can be packed into arrays
-``prepared.json``   the requests by metric; written last
-"""
+"""The samples of a pool, with random access in a file."""
 
 from __future__ import annotations
 
@@ -14,40 +7,167 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from array import array
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
+from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.models import SampleModels
 from trustassay.calls.opening import CallOptions, open_calls
-from trustassay.errors import RunFolderError, UsageError
+from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError, BackendError, RunFolderError, UsageError
 from trustassay.files import whole
 from trustassay.metric import Metric
 from trustassay.progress import tell
-from trustassay.runs.intake import Intake
-from trustassay.runs.pool import WholePool
-from trustassay.runs.preparing import Prepared, prepare, requests_of
-from trustassay.runs.shards import ShardMark
-from trustassay.runs.stages import Stage, settings_of
+from trustassay.runs.fill import Failure, Stage, StageModels, settings_of
+from trustassay.runs.intake import Intake, ShardMark
+from trustassay.runs.lines import hash64
+from trustassay.sample import Sample
+from trustassay.tracebacks import keep_failure, words_of
+
+
+class StoredPool:
+    """Samples in canonical JSON Lines; only their places and ids' hashes are held in memory.
+
+    Where the pool is a file of its own, ``stages`` fill what a sample lacks when it is wanted, and
+    ``run`` holds the samples of the run.
+    """
+
+    def __init__(
+        self, path: Path, stages: Sequence[Stage] = (), run: StoredPool | None = None
+    ) -> None:
+        self._path, self._stages, self._run = path, stages, run
+        places, hashes = array("q"), array("Q")
+        offset = 0
+        with path.open("rb") as file:
+            for line in file:
+                places.append(offset)
+                hashes.append(hash64(json.loads(line)["id"]))
+                offset += len(line)
+        self._places = np.array(places, dtype=np.int64)
+        self._hashes = np.array(hashes, dtype=np.uint64)
+        self._by_hash = np.argsort(self._hashes, kind="stable")
+
+    @property
+    def own(self) -> StoredPool:
+        """The samples of the run itself."""
+        return self if self._run is None else self._run
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int, /) -> Sample:
+        with self._path.open("rb") as file:
+            file.seek(int(self._places[index]))
+            return Sample.parse(json.loads(file.readline()))
+
+    def __iter__(self) -> Iterator[Sample]:
+        with self._path.open("rb") as file:
+            for line in file:
+                yield Sample.parse(json.loads(line))
+
+    async def filled(self, index: int, models: Models, /) -> Sample:
+        """Return a sample with the references it lacked; asked once, since calls are stored."""
+        sample = self[index]
+        for stage in self._stages:
+            if stage.field == "references" and stage.lacks(sample):
+                sample = (await stage.fill(sample, cast(StageModels, models))).sample
+        return sample
+
+    def index(self, sample_id: str) -> int | None:
+        """Return the position of the sample with this id; ``None`` if there is none."""
+        wanted = np.uint64(hash64(sample_id))
+        place = int(np.searchsorted(self._hashes, wanted, sorter=self._by_hash))
+        if place == len(self._by_hash):
+            return None
+        found = int(self._by_hash[place])
+        return found if self._hashes[found] == wanted else None
+
+
+class WholePool(StoredPool):
+    """All samples of an input of which the run scores a shard: to the run they are its own.
+
+    They are as they were before the stages; those that are wanted are filled, each once.
+    """
+
+    def __init__(self, path: Path, stages: Sequence[Stage] = ()) -> None:
+        super().__init__(path, stages)
+        self.failures = 0
+        """How often a stage could not fill a sample."""
+
+    async def filled(self, index: int, models: Models, /) -> Sample:
+        """Return a sample as its own shard's run fills it; the calls count for no sample."""
+        sample = self[index]
+        own = cast(SampleModels, models).uncounted()
+        for stage in self._stages:
+            if stage.lacks(sample) and not stage.problems(sample):
+                found = await stage.fill(sample, cast(StageModels, own))
+                self.failures += len(found.failures)
+                sample = found.sample
+        return sample
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a metric prepared, or why it could not, and the requests that it made."""
+
+    value: Any = None
+    failure: Failure | None = None
+    calls: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+async def prepare(
+    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Gatherers, folder: Path
+) -> dict[str, Prepared]:
+    """Return what each metric prepared, by name; those without a pool prepare nothing.
+
+    A failure is a value: it only fails the samples of its own metric. ``folder`` gets the traceback
+    of an error that a metric does not tell of itself.
+    """
+    found = {metric.name: Prepared() for metric in metrics}
+    for metric in metrics:
+        if metric.pool and pool is not None:
+            found[metric.name] = await _prepared(metric, pool, gatherers, folder)
+    return found
+
+
+def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
+    """Return the requests that metrics made while they prepared, by name, of those that did."""
+    return {
+        name: {"calls": dict(one.calls), "usage": dict(one.usage)}
+        for name, one in prepared.items()
+        if one.calls
+    }
+
+
+async def _prepared(
+    metric: Metric, pool: StoredPool, gatherers: Gatherers, folder: Path
+) -> Prepared:
+    models = SampleModels(gatherers)
+    try:
+        value = await metric.prepare(pool, cast(Models, models))
+    except (AssessmentError, BackendError) as error:
+        words = f"could not be prepared: {error}"
+        return Prepared(failure=Failure(words, getattr(error, "kind", None)))
+    except Exception as error:
+        keep_failure(folder, metric.name, error)
+        words = f"{metric.name} failed while it prepared: {words_of(error)}"
+        return Prepared(failure=Failure(words))
+    usage = {name: dict(sorted(one.items())) for name, one in sorted(models.usage.items())}
+    return Prepared(value, None, dict(sorted(models.calls.items())), usage)
+
 
 Arrays = Mapping[str, NDArray[Any]]
-__all__ = [
-    "CALLS",
-    "POOL",
-    "PREPARATION",
-    "PREPARED",
-    "Preparation",
-    "key_of",
-    "packed_name",
-    "preparation_of",
-    "prepare_once",
-]
 
 POOL, PREPARATION = "whole", "preparation"
 """Fields of the ``run.json`` of a shard: where all samples are, and what is prepared of them."""
@@ -194,7 +314,7 @@ async def prepare_once(
     *,
     shown: bool = False,
 ) -> dict[str, Prepared]:
-    """Return what each metric prepares, by name, as :func:`~trustassay.runs.preparing.prepare`.
+    """Return what each metric prepares, by name, as :func:`~trustassay.runs.prepare.prepare`.
 
     What is there is taken. What is not is prepared, and stored for the runs of other shards; what
     fails, or lacks what a model did not answer, is not stored.

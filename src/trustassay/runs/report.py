@@ -1,30 +1,276 @@
-"""Several runs on one page: by model and domain, and several models' answers side by side."""
+"""The report of a run, and that of several."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.data.formats import InputError
+from trustassay.data.ratings import Rating, Ratings
 from trustassay.errors import RunFolderError
-from trustassay.measured import JudgeTold
-from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.report import Groups, Looked, lines_of, problem_of
+from trustassay.measured import JudgeTold, judge_told
+from trustassay.metric import Assessment, Metric, MetricInfo, Summary
+from trustassay.report import (
+    AnswerRatings,
+    Groups,
+    Looked,
+    RaterSaid,
+    RatingsTold,
+    ReportMetric,
+    ReportRun,
+    ReportSample,
+    lines_of,
+    problem_of,
+    write_page,
+)
 from trustassay.report.answers import Column, answer_of, template_of
 from trustassay.report.groups import LONGEST_NAME
 from trustassay.report.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
-from trustassay.runs.ending import Steps
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.grouping import DOMAIN, Place, domain_of, groups_of, own_label, rows
-from trustassay.runs.hashing import hash64
-from trustassay.runs.infos import metric_infos, metrics_of
-from trustassay.runs.outputs import judge_of
+from trustassay.runs.counts import (
+    DOMAIN,
+    Counted,
+    Place,
+    count,
+    domain_of,
+    groups_of,
+    own_label,
+    remarks,
+    rows,
+)
+from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
+from trustassay.runs.intake import WHY
+from trustassay.runs.lines import Step, hash64
+from trustassay.runs.probabilities import (
+    CALIBRATED,
+    Calibrated,
+    calibrated_run,
+    chances_told,
+    stored_calibrator,
+)
+from trustassay.runs.tasks import Steps
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 
-__all__ = ["write_pooled"]
+LARGER_JUDGE = "larger_judge"
+"""The key in ``summary.json`` of what a larger judge would cost."""
+SHOWN = 500
+"""Answers on a report page; where a run has more, the worst of each kind of problem."""
+
+
+def counted_of(
+    folder: RunFolder,
+    run: Mapping[str, Any],
+    metrics: Sequence[MetricInfo],
+    domain_field: str,
+    steps: Steps,
+    here: Mapping[str, Metric],
+    rated: Rated | None = None,
+) -> Counted:
+    """Count the answers of a run once, for its summary, its table and its report."""
+    with steps.begin("counting groups", run["samples"]["samples"]) as step:
+        return count(
+            folder,
+            run,
+            metrics,
+            domain_field=domain_field,
+            shown=SHOWN,
+            here=here,
+            rating_of=rated.mean_of if rated else own_label,
+            step=step,
+        )
+
+
+def write_report(
+    folder: RunFolder,
+    metrics_here: Sequence[Metric] = (),
+    *,
+    domain_field: str = DOMAIN,
+    counted: Counted | None = None,
+    rated: Rated | None = None,
+    calibrated: Calibrated | None = None,
+    steps: Steps | None = None,
+) -> None:
+    """Write ``report.html`` from what is stored in the folder.
+
+    ``metrics_here`` draw their evidence; else those that are installed do. ``counted`` is what the
+    folder holds, where it was counted just now. ``rated`` holds ratings, which are shown with the
+    answers and take the place of the samples' own labels in drawings. ``calibrated`` is what a
+    calibrator says of the answers; if one was applied before, that is shown.
+
+    Raises:
+        RunFolderError: the folder holds no finished run.
+        UnknownNameError: a run of an earlier version, and a metric of it is not installed.
+        StoppedError: ``steps`` were asked to stop.
+    """
+    steps = steps or Steps()
+    run, summary = folder.read_run(), folder.read_summary()
+    if run is None or summary is None:
+        raise RunFolderError(f"{folder.path}: holds no finished run")
+    metrics = list(metric_infos(folder, run).values())
+    try:
+        total = int(run["samples"]["samples"])
+        summaries = [Summary(**summary["metrics"][metric.name]) for metric in metrics]
+    except (KeyError, TypeError, ValueError):
+        raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
+    folder.check_samples(total)
+    drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
+    counted = counted or counted_of(folder, run, metrics, domain_field, steps, drawing, rated)
+    if calibrated is None and CALIBRATED in summary:
+        with steps.begin("applying the calibrator", total) as step:
+            calibrated = calibrated_run(folder, stored_calibrator(folder), step)
+    places = counted.choice.by_need()
+    with steps.begin("writing the report", len(places)) as step:
+        page = ReportRun(
+            title=Path(run["input"]).name,
+            facts=_facts(run),
+            metrics=[
+                ReportMetric(
+                    m.name,
+                    m.title,
+                    s,
+                    m.figures,
+                    counted.histograms[m.name],
+                    counted.groups[m.name],
+                    drawing.get(m.name),
+                )
+                for m, s in zip(metrics, summaries, strict=True)
+            ],
+            total=total,
+            shown=_shown(folder, run["metrics"], places, step, rated, calibrated),
+            ratings=rated.told() if rated else None,
+            selection=counted.choice.selection() if total > SHOWN else None,
+            remarks=remarks(summary, total),
+            looked=counted.looked,
+            lines=lines_of({m.name: m.title for m in metrics}, drawing),
+            judge=judge_of(run, summary),
+            chances=chances_told(calibrated.to_dict()) if calibrated else None,
+        )
+        write_page(page, folder.report_path)
+
+
+def judge_of(run: Mapping[str, Any], summary: Mapping[str, Any] | None = None) -> JudgeTold | None:
+    """Return how sure the entailer of a run is, by its ``run.json``, and what a larger one costs,
+    by its ``summary.json``; ``None`` if it had none.
+    """
+    entailer = run["backends"].get("entailer")
+    if not entailer:
+        return None
+    larger = (summary or {}).get(LARGER_JUDGE)
+    return judge_told(str(entailer), run["metrics"], larger, run.get(WHY, ""))
+
+
+def _shown(
+    folder: RunFolder,
+    metrics: Collection[str],
+    places: Iterable[Place],
+    step: Step,
+    rated: Rated | None,
+    calibrated: Calibrated | None,
+) -> Iterator[ReportSample]:
+    order = list(metrics)
+    for place in places:
+        assessments = folder.assessments_at(place.assessments, len(order))
+        assessments.sort(key=lambda one: order.index(one.metric))
+        sample = folder.sample_at(place.sample)
+        ratings = rated.of(sample.id, sample.model) if rated else None
+        chance = calibrated.of(place.number) if calibrated else None
+        yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
+        step()
+
+
+def _facts(run: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a reader needs first; all settings are below the figures."""
+    facts = {"input": Path(run["input"]).name}
+    if run.get("skipped"):
+        facts["skipped as faulty"] = f"{run['skipped']:,}"
+    facts |= {
+        word: ", ".join(map(str, one.values())) if isinstance(one, Mapping) else str(one)
+        for word, one in run["backends"].items()
+    }
+    for metric, options in run["metrics"].items():
+        if "profile" in options:
+            facts[f"{metric} profile"] = str(options["profile"])
+    return facts | {"seed": str(run["seed"]), "trustassay": str(run["trustassay"])}
+
+
+class Rated:
+    """The ratings of each answer of a run.
+
+    A rating belongs to the answer with its id; where both name a model, to that model's.
+
+    Args:
+        folder: of the run; its samples are read once.
+        ratings: by people or anything else.
+        source: the name of their file, which is shown.
+
+    Raises:
+        InputError: the ratings are choices between two answers.
+        RunFolderError: the samples are damaged.
+    """
+
+    def __init__(self, folder: RunFolder, ratings: Ratings, source: str) -> None:
+        if ratings.pairs:
+            raise InputError(
+                f"{source}: holds choices between two answers (annotate --pairs); expected ratings "
+                "of single answers. `agree` reads choices"
+            )
+        self._ratings = ratings
+        self._by_item: dict[str, list[Rating]] = {}
+        for one in ratings.ratings:
+            self._by_item.setdefault(one.item, []).append(one)
+        answers, rated, used = 0, 0, 0
+        raters: set[str] = set()
+        unknown = {item: len(own) for item, own in self._by_item.items()}
+        for sample in folder.sample_records() if folder.samples_path.exists() else ():
+            answers += 1
+            own = self._of(sample["id"], sample.get("model"))
+            rated += bool(own)
+            used += len(own)
+            raters.update(one.rater for one in own)
+            if own:
+                unknown[sample["id"]] -= len(own)
+        left = {item: count for item, count in unknown.items() if count > 0}
+        numbers = not ratings.categories
+        self._told = RatingsTold(source, numbers, len(raters), used, rated, answers, left)
+
+    def told(self) -> RatingsTold:
+        """Return what was joined, and what was not."""
+        return self._told
+
+    def of(self, sample_id: str, model: str | None) -> AnswerRatings | None:
+        """Return the ratings of an answer, ``None`` where it has none."""
+        by_rater: dict[str, list[Rating]] = {}
+        for one in self._of(sample_id, model):
+            by_rater.setdefault(one.rater, []).append(one)
+        if not by_rater:
+            return None
+        return AnswerRatings([self._said(name, own) for name, own in by_rater.items()])
+
+    def mean_of(self, sample: Mapping[str, Any]) -> float | None:
+        """Return the mean rating of a stored sample; ``None`` without one, or of words."""
+        found = self.of(sample["id"], sample.get("model"))
+        return found.mean if found else None
+
+    def _of(self, sample_id: str, model: str | None) -> list[Rating]:
+        return [
+            one
+            for one in self._by_item.get(sample_id, ())
+            if not (one.model and model) or one.model == model
+        ]
+
+    def _said(self, name: str, own: list[Rating]) -> RaterSaid:
+        own = sorted(own, key=lambda one: one.repeat)
+        words = self._ratings.categories
+        return RaterSaid(
+            name,
+            [words[int(one.value)] if words else f"{one.value:g}" for one in own],
+            () if words else [one.value for one in own],
+            [one.note for one in own if one.note],
+        )
+
 
 QUESTIONS = 20
 """Questions whose answers are shown side by side: those on which the models differ most."""

@@ -17,20 +17,6 @@ from trustassay.calls.kinds import capabilities, capability
 from trustassay.errors import BackendError, FaultsError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Inventory, Metric, Need
 
-__all__ = [
-    "ROLES",
-    "Unloaded",
-    "asked_words",
-    "backend_words",
-    "check_needs",
-    "check_run_keys",
-    "check_served",
-    "load_all",
-    "named_models",
-    "resolved",
-    "settle",
-]
-
 ROLES: Mapping[str, tuple[str, str]] = {
     MODEL: ("--model", "the model under assessment"),
     "judge": ("--judge", "a model that judges"),

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from trustassay.calls.spending import Prices, Tokens
+import arro3.io
+from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
+
+from trustassay.backends.chat_entailer import entailment_prompt
+from trustassay.calls.spending import CHARACTERS_PER_TOKEN, Prices, Tokens
 from trustassay.calls.store import CallStore, Usage
 from trustassay.errors import RunFolderError
-from trustassay.measured import JudgeTold, judge_told
+from trustassay.files import whole
+from trustassay.measured import BETTER, judge_told
 from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.report import ReportMetric, ReportRun, ReportSample, lines_of, write_page
-from trustassay.runs.calibrated import (
+from trustassay.runs.calibrator import Calibrator
+from trustassay.runs.counts import DOMAIN, UNIT, Counted, read_units, silence, unread
+from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
+from trustassay.runs.intake import Intake
+from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
+from trustassay.runs.probabilities import (
     CALIBRATED,
     Calibrated,
     calibrated_run,
-    chances_told,
     store_calibrator,
-    stored_calibrator,
 )
-from trustassay.runs.calibrator import Calibrator
-from trustassay.runs.ending import Steps, StoppedError
-from trustassay.runs.folder import RunFolder, Step, StoredAssessments
-from trustassay.runs.grouping import DOMAIN, Counted, Place, count, own_label
-from trustassay.runs.infos import metric_infos, metrics_of
-from trustassay.runs.intake import Intake
-from trustassay.runs.larger_judge import LARGER_JUDGE, larger_judge
-from trustassay.runs.options import WHY
-from trustassay.runs.rated import Rated
-from trustassay.runs.silence import remarks, silence, unread
-from trustassay.runs.table import write_parquet
-from trustassay.runs.units import UNIT, read_units
+from trustassay.runs.report import LARGER_JUDGE, Rated, counted_of, write_report
+from trustassay.runs.tasks import Steps, StoppedError
+from trustassay.sample import clean
 from trustassay.tracebacks import keep_failure, words_of
-
-__all__ = ["apply_calibrator", "judge_of", "write_outputs", "write_report"]
-
-SHOWN = 500
-"""Answers on a report page; where a run has more, the worst of each kind of problem."""
 
 
 def write_outputs(  # noqa: PLR0913 - two callers name them all
@@ -71,7 +65,7 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
             summaries[metric.name] = _summary(folder.path, metric, assessments, seed)
     infos = [MetricInfo.of(metric) for metric in metrics]
     here = {metric.name: metric for metric in metrics}
-    counted = _counted(folder, run, infos, DOMAIN, steps, here)
+    counted = counted_of(folder, run, infos, DOMAIN, steps, here)
     silent = silence(folder)
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
@@ -89,28 +83,6 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
         write_parquet(folder, list(counted.parts), step)
     if report:
         write_report(folder, metrics, counted=counted, steps=steps)
-
-
-def _counted(
-    folder: RunFolder,
-    run: Mapping[str, Any],
-    metrics: Sequence[MetricInfo],
-    domain_field: str,
-    steps: Steps,
-    here: Mapping[str, Metric],
-    rated: Rated | None = None,
-) -> Counted:
-    with steps.begin("counting groups", run["samples"]["samples"]) as step:
-        return count(
-            folder,
-            run,
-            metrics,
-            domain_field=domain_field,
-            shown=SHOWN,
-            here=here,
-            rating_of=rated.mean_of if rated else own_label,
-            step=step,
-        )
 
 
 def _summary(folder: Path, metric: Metric, assessments: StoredAssessments, seed: int) -> Summary:
@@ -223,7 +195,7 @@ def apply_calibrator(
         found = calibrated_run(folder, calibrator, step)
     infos = list(metric_infos(folder, run).values())
     drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
-    counted = _counted(folder, run, infos, domain_field, steps, drawing, rated)
+    counted = counted_of(folder, run, infos, domain_field, steps, drawing, rated)
     store_calibrator(folder, calibrator)
     folder.write_json("summary", {**summary, CALIBRATED: found.to_dict()})
     with steps.begin("writing the table", len(infos) * total) as step:
@@ -241,117 +213,146 @@ def apply_calibrator(
     return found
 
 
-# report
+ROWS = 4096
+BATCH_BYTES = 1 << 22
+"""About how much evidence is held at once while the table is written."""
+
+_COLUMNS: dict[str, Any] = {
+    "id": DataType.string(),
+    "metric": DataType.string(),
+    "score": DataType.float64(),
+    "verdict": DataType.string(),
+    "reason": DataType.string(),
+    "error": DataType.string(),
+    "evidence": DataType.string(),
+}
 
 
-def write_report(
+def write_parquet(
     folder: RunFolder,
-    metrics_here: Sequence[Metric] = (),
-    *,
-    domain_field: str = DOMAIN,
-    counted: Counted | None = None,
-    rated: Rated | None = None,
+    parts: Sequence[str],
+    step: Step = nothing,
     calibrated: Calibrated | None = None,
-    steps: Steps | None = None,
 ) -> None:
-    """Write ``report.html`` from what is stored in the folder.
+    """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
 
-    ``metrics_here`` draw their evidence; else those that are installed do. ``counted`` is what the
-    folder holds, where it was counted just now. ``rated`` holds ratings, which are shown with the
-    answers and take the place of the samples' own labels in drawings. ``calibrated`` is what a
-    calibrator says of the answers; if one was applied before, that is shown.
-
-    Raises:
-        RunFolderError: the folder holds no finished run.
-        UnknownNameError: a run of an earlier version, and a metric of it is not installed.
-        StoppedError: ``steps`` were asked to stop.
+    ``parts`` names all of them. With ``calibrated`` each line has the answer's ``probability`` of
+    being right, and whether it is ``accepted``.
     """
-    steps = steps or Steps()
-    run, summary = folder.read_run(), folder.read_summary()
-    if run is None or summary is None:
-        raise RunFolderError(f"{folder.path}: holds no finished run")
-    metrics = list(metric_infos(folder, run).values())
-    try:
-        total = int(run["samples"]["samples"])
-        summaries = [Summary(**summary["metrics"][metric.name]) for metric in metrics]
-    except (KeyError, TypeError, ValueError):
-        raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
-    folder.check_samples(total)
-    drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
-    counted = counted or _counted(folder, run, metrics, domain_field, steps, drawing, rated)
-    if calibrated is None and CALIBRATED in summary:
-        with steps.begin("applying the calibrator", total) as step:
-            calibrated = calibrated_run(folder, stored_calibrator(folder), step)
-    places = counted.choice.by_need()
-    with steps.begin("writing the report", len(places)) as step:
-        page = ReportRun(
-            title=Path(run["input"]).name,
-            facts=_facts(run),
-            metrics=[
-                ReportMetric(
-                    m.name,
-                    m.title,
-                    s,
-                    m.figures,
-                    counted.histograms[m.name],
-                    counted.groups[m.name],
-                    drawing.get(m.name),
-                )
-                for m, s in zip(metrics, summaries, strict=True)
-            ],
-            total=total,
-            shown=_shown(folder, run["metrics"], places, step, rated, calibrated),
-            ratings=rated.told() if rated else None,
-            selection=counted.choice.selection() if total > SHOWN else None,
-            remarks=remarks(summary, total),
-            looked=counted.looked,
-            lines=lines_of({m.name: m.title for m in metrics}, drawing),
-            judge=judge_of(run, summary),
-            chances=chances_told(calibrated.to_dict()) if calibrated else None,
+    types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in parts}
+    if calibrated:
+        types |= {"probability": DataType.float64(), "accepted": DataType.bool()}
+    schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
+    batches = (
+        _batch(lines, types, schema) for lines in _batches(_chances(folder, calibrated), step)
+    )
+    with whole(folder.parquet_path) as file:
+        target = _Target(file)
+        arro3.io.write_parquet(
+            RecordBatchReader.from_batches(schema, batches),
+            target,
+            compression="zstd(1)",
+            max_row_group_size=ROWS,
         )
-        write_page(page, folder.report_path)
+        if target.error:
+            raise target.error
 
 
-def judge_of(run: Mapping[str, Any], summary: Mapping[str, Any] | None = None) -> JudgeTold | None:
-    """Return how sure the entailer of a run is, by its ``run.json``, and what a larger one costs,
-    by its ``summary.json``; ``None`` if it had none.
-    """
-    entailer = run["backends"].get("entailer")
-    if not entailer:
-        return None
-    larger = (summary or {}).get(LARGER_JUDGE)
-    return judge_told(str(entailer), run["metrics"], larger, run.get(WHY, ""))
+class _Target(io.RawIOBase):
+    """Keeps the first error of a file, as arro3 panics at one, on standard error."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        """Say that it can be written."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write to the file, or keep the error."""
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.error = self.error or error
+        return len(data)
+
+    def flush(self) -> None:
+        """Leave it to the block that opened the file."""
 
 
-def _shown(
-    folder: RunFolder,
-    metrics: Collection[str],
-    places: Iterable[Place],
-    step: Step,
-    rated: Rated | None,
-    calibrated: Calibrated | None,
-) -> Iterator[ReportSample]:
-    order = list(metrics)
-    for place in places:
-        assessments = folder.assessments_at(place.assessments, len(order))
-        assessments.sort(key=lambda one: order.index(one.metric))
-        sample = folder.sample_at(place.sample)
-        ratings = rated.of(sample.id, sample.model) if rated else None
-        chance = calibrated.of(place.number) if calibrated else None
-        yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
+def _chances(folder: RunFolder, calibrated: Calibrated | None) -> Iterator[tuple[int, Line]]:
+    """Yield the lines, with what a calibrator says of the answer among their fields."""
+    if calibrated is None:
+        yield from folder.lines()
+        return
+    number, sample = -1, None
+    for offset, line in folder.lines():
+        if line.fields["id"] != sample:
+            number, sample = number + 1, line.fields["id"]
+        chance = calibrated.of(number)
+        told = {"probability": chance.probability, "accepted": chance.accepted}
+        yield offset, line._replace(fields={**line.fields, **told})
+
+
+def _batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
+    batch: list[Line] = []
+    held = 0
+    for _, line in lines:
+        batch.append(line)
+        held += len(line.evidence)
+        if len(batch) == ROWS or held >= BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
         step()
+    if batch:
+        yield batch
 
 
-def _facts(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a reader needs first; all settings are below the figures."""
-    facts = {"input": Path(run["input"]).name}
-    if run.get("skipped"):
-        facts["skipped as faulty"] = f"{run['skipped']:,}"
-    facts |= {
-        word: ", ".join(map(str, one.values())) if isinstance(one, Mapping) else str(one)
-        for word, one in run["backends"].items()
+def _batch(lines: Sequence[Line], types: Mapping[str, Any], schema: Any) -> RecordBatch:
+    rows = [line.fields for line in lines]
+    columns: dict[str, list[Any]] = {
+        name: [_storable(row[name]) for row in rows] for name in _COLUMNS if name != "evidence"
     }
-    for metric, options in run["metrics"].items():
-        if "profile" in options:
-            facts[f"{metric} profile"] = str(options["profile"])
-    return facts | {"seed": str(run["seed"]), "trustassay": str(run["trustassay"])}
+    columns["evidence"] = [line.evidence_text() for line in lines]
+    for name in types.keys() & {"probability", "accepted"}:
+        columns[name] = [row[name] for row in rows]
+    for name in types.keys() - columns.keys():
+        columns[name] = [row["parts"].get(name.removeprefix("parts.")) for row in rows]
+    arrays = [Array(columns[name], kind) for name, kind in types.items()]
+    return RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _storable(value: Any) -> Any:
+    return clean(value) if isinstance(value, str) else value
+
+
+REPLY_TOKENS = 4
+"""Of one word such as CONTRADICTS."""
+
+
+def larger_judge(
+    folder: RunFolder, run: Mapping[str, Any], prices: Prices, unread: int
+) -> dict[str, Any]:
+    """Return the estimated price for ``summary.json``; nothing where it cannot be known.
+
+    The model would be asked the pairs that the run's entailer was, in its own prompt. ``unread``
+    samples, which this did not judge, count like the others.
+    """
+    entailer = str(run["backends"].get("entailer") or "")
+    if not judge_told(entailer, run["metrics"]).sets or not folder.calls_path.exists():
+        return {}
+    store = CallStore(folder.calls_path)
+    calls, characters = store.size("entailment", entailer)
+    store.close(alone=False)
+    samples = int(run["samples"]["samples"])
+    if not calls or unread >= samples:
+        return {}
+    around = len(entailment_prompt().filled(premise="", hypothesis=""))
+    more = samples / (samples - unread)
+    tokens = (characters + calls * around) / CHARACTERS_PER_TOKEN
+    usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * REPLY_TOKENS)))
+    if usd is None:
+        return {}
+    told = {"usd": round(usd, 6), "samples": samples, "prices": prices.basis(BETTER)}
+    return {LARGER_JUDGE: {"entailer": BETTER, **told}}

@@ -12,8 +12,6 @@ from trustassay.metrics.grounding.text import cites
 from trustassay.runs.intake import Source
 from trustassay.sample import Sample
 
-__all__ = ["Chosen", "choose_metric", "naming", "some_unanswered"]
-
 LOOKED_AT = 200
 """Samples from the beginning of the input, or of each file, that are looked at."""
 CITED_ALONE = "grounding:cited_only=yes"

@@ -26,34 +26,37 @@ from trustassay.errors import RunFolderError
 from trustassay.files import Appender
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.progress import Progress, tell
-from trustassay.runs.assessing import assessed
-from trustassay.runs.calibrated import check_calibrator
-from trustassay.runs.ending import Steps, run_in_thread
-from trustassay.runs.filling import AHEAD, Failure, Outcome, fill_samples
-from trustassay.runs.folder import RunFolder, encoded
-from trustassay.runs.hashing import HashSet, hash64
-from trustassay.runs.infos import ABOUT
-from trustassay.runs.intake import YIELD_EVERY, Intake, Source, admit, take_in
+from trustassay.runs.assess import assessed
+from trustassay.runs.counts import UNIT
+from trustassay.runs.fill import (
+    AHEAD,
+    Failure,
+    Outcome,
+    Stage,
+    fill_samples,
+    settings_of,
+    stages_of,
+)
+from trustassay.runs.folder import ABOUT, RunFolder, as_stored, check_settings
+from trustassay.runs.intake import WHY, YIELD_EVERY, Intake, RunOptions, Source, admit, take_in
+from trustassay.runs.lines import HashSet, encoded, hash64
 from trustassay.runs.looks import first_verdict
-from trustassay.runs.options import WHY, RunOptions
-from trustassay.runs.outputs import write_outputs
-from trustassay.runs.pool import StoredPool
-from trustassay.runs.preparation import (
+from trustassay.runs.needs import check_run_keys, resolved
+from trustassay.runs.prepare import (
     POOL,
     PREPARATION,
     Preparation,
+    Prepared,
+    StoredPool,
     preparation_of,
+    prepare,
     prepare_once,
+    requests_of,
 )
-from trustassay.runs.preparing import Prepared, prepare, requests_of
-from trustassay.runs.settings import as_stored, check_settings
-from trustassay.runs.settling import check_run_keys, resolved
-from trustassay.runs.stages import Stage, settings_of, stages_of
-from trustassay.runs.tasks import TaskLimiter
-from trustassay.runs.units import UNIT
+from trustassay.runs.probabilities import check_calibrator
+from trustassay.runs.results import write_outputs
+from trustassay.runs.tasks import Steps, TaskLimiter, run_in_thread
 from trustassay.sample import Sample, clean
-
-__all__ = ["SAMPLES", "RunOutcome", "execute", "write_results"]
 
 SAMPLES = 256
 """Default number of samples in progress at once."""

@@ -17,26 +17,19 @@ from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.report import AnswerChance, ChancesTold
 from trustassay.report.text import amount
-from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
-from trustassay.runs.calibrator_file import read_calibrator, write_calibrator
-from trustassay.runs.folder import RunFolder, Step, nothing
-from trustassay.runs.grouping import rows
-from trustassay.runs.infos import metric_infos
+from trustassay.runs.calibrator import (
+    AMONG_ACCEPTED,
+    OF_ALL,
+    Calibrator,
+    read_calibrator,
+    write_calibrator,
+)
+from trustassay.runs.counts import rows
+from trustassay.runs.folder import RunFolder, metric_infos
+from trustassay.runs.lines import Step, nothing
 from trustassay.sample import question_key
 from trustassay.statistics.comparison import unlikeness
 from trustassay.statistics.resampling import cluster_numbers, holm
-
-__all__ = [
-    "CALIBRATED",
-    "FALSE_ALARMS",
-    "Calibrated",
-    "calibrated_run",
-    "chances_told",
-    "check_calibrator",
-    "promise_in_words",
-    "store_calibrator",
-    "stored_calibrator",
-]
 
 Floats = NDArray[np.float64]
 CALIBRATED = "calibrated"

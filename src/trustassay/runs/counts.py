@@ -1,0 +1,418 @@
+"""What is counted of a finished run: rows and groups, units, and answers that have no score."""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.data.raw import InputError
+from trustassay.errors import RunFolderError
+from trustassay.languages import OTHER_LANGUAGE
+from trustassay.measured import BETTER
+from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.report import Choice, Groups, Histogram, Looked, finding_of, problem_of
+from trustassay.runs.assess import language_in
+from trustassay.runs.fill import CUT
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.lines import Step, decoded, hash64, nothing
+from trustassay.sample import is_blank, question_key
+from trustassay.texts import TOO_LONG
+
+DOMAIN = "domain"
+RatingOf = Callable[[Mapping[str, Any]], float | None]
+"""The rating of a stored sample, if it has one."""
+
+
+class Place(NamedTuple):
+    """Where a sample and its assessments stand: its number, and the bytes at which they begin."""
+
+    number: int
+    sample: int
+    assessments: int
+
+
+@dataclass
+class Counted:
+    """What was counted.
+
+    histograms, groups: the scores by metric, and by model and domain.
+    choice: which answers the report shows. looked: how many need a look.
+    requests: how often each capability was asked.
+    usage: what the metrics' calls of chat models took, by metric and model.
+    parts: the names of all parts, in the order in which they first come.
+    """
+
+    histograms: dict[str, Histogram]
+    groups: dict[str, Groups]
+    choice: Choice[Place]
+    looked: Looked = field(default_factory=Looked)
+    requests: Counter[str] = field(default_factory=Counter)
+    usage: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    parts: dict[str, None] = field(default_factory=dict)
+
+    def add(self, assessment: Assessment) -> None:
+        """Count what is counted without the sample."""
+        self.requests.update(assessment.calls)
+        for model, usage in assessment.usage.items():
+            models = self.usage.setdefault(assessment.metric, {})
+            models.setdefault(model, Counter()).update(usage)
+        self.parts.update(dict.fromkeys(assessment.parts))
+        if assessment.score is not None or assessment.error is not None:
+            self.histograms[assessment.metric].add(assessment.score, assessment.verdict)
+
+
+def own_label(sample: Mapping[str, Any]) -> float | None:
+    """Return the label that a stored sample brings itself."""
+    label: float | None = sample.get("label")
+    return label
+
+
+def count(  # noqa: PLR0913 - two callers name them all
+    folder: RunFolder,
+    run: Mapping[str, Any],
+    metrics: Sequence[MetricInfo],
+    *,
+    domain_field: str = DOMAIN,
+    shown: int,
+    here: Mapping[str, Metric] | None = None,
+    rating_of: RatingOf = own_label,
+    step: Step = nothing,
+) -> Counted:
+    """Count a folder whose assessments are sorted.
+
+    ``here`` are the metrics that are installed, by name: they say which answers need a look.
+    A sample's model is the one it names, else the one that the run asked; its domain is in the
+    field ``domain_field``, where dots reach inside, or in the one of that name under ``metadata``.
+
+    Raises:
+        RunFolderError: not every sample has an assessment of each metric, or a line is damaged.
+    """
+    found = Counted(
+        {m.name: Histogram(*m.score_range, m.verdicts) for m in metrics},
+        {m.name: groups_of(m, domain_field) for m in metrics},
+        Choice(shown),
+    )
+    here = here or {}
+    drawing = {metric.name: here[metric.name] for metric in metrics if metric.name in here}
+    drawing = {name: metric for name, metric in drawing.items() if metric.line}
+    found.looked.lines = bool(drawing)
+    asked = run["backends"].get("model")
+    for place, sample, assessments in rows(folder, metrics):
+        domain = domain_of(sample, domain_field)
+        for assessment in assessments:
+            found.add(assessment)
+            if assessment.score is not None:
+                found.groups[assessment.metric].add(
+                    sample.get("model") or asked, domain, assessment.score, rating_of(sample)
+                )
+        flags = [
+            problem_of(drawing[one.metric], one) is not None if one.metric in drawing else None
+            for one in assessments
+        ]
+        found.looked.add(assessments, [bool(flag) for flag in flags])
+        found.choice.add(
+            [
+                finding_of(metric, one, flagged=flag)
+                for metric, one, flag in zip(metrics, assessments, flags, strict=True)
+            ],
+            place,
+        )
+        step()
+    return found
+
+
+def groups_of(metric: MetricInfo, domain_field: str) -> Groups:
+    """Return the empty groups of a metric."""
+    return Groups(
+        *metric.score_range,
+        lower_is_better=metric.lower_is_better,
+        stable_below=metric.stable_below,
+        domain_field=domain_field,
+    )
+
+
+def rows(
+    folder: RunFolder, metrics: Sequence[MetricInfo]
+) -> Iterator[tuple[Place, dict[str, Any], list[Assessment]]]:
+    """Yield each sample as it is stored (checking it again would take longer than counting) with
+    what each metric said of it, in the order of the metrics and without evidence.
+    """
+    lines = folder.lines()
+    at = 0
+    with folder.samples_path.open("rb") as file:
+        for number, line in enumerate(file):
+            try:
+                sample = decoded(line)
+            except ValueError as error:
+                raise folder.bad_sample(number + 1, f"is not JSON: {error}") from None
+            own = list(islice(lines, len(metrics)))
+            by_metric = {read.fields["metric"]: read.fields for _, read in own}
+            fields = [by_metric.get(metric.name, {}) for metric in metrics]
+            if any(one.get("id") != sample["id"] for one in fields):
+                raise _out_of_order(folder, sample["id"])
+            place = Place(number, at, own[0][0])
+            yield place, sample, [Assessment.from_dict(one) for one in fields]
+            at += len(line)
+    for _, read in lines:
+        raise _out_of_order(folder, read.fields["id"])
+
+
+def _out_of_order(folder: RunFolder, sample_id: str) -> RunFolderError:
+    return RunFolderError(
+        f"{folder.assessments_path}: {sample_id!r} does not occur once per metric in input "
+        "order; delete summary.json and run the command of this run again"
+    )
+
+
+def domain_of(sample: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a sample's field ``name``, where dots descend into objects, or of the one
+    of that name under ``metadata``; ``None`` if there is none.
+    """
+    for outer in (sample, sample.get("metadata")):
+        value: Any = outer
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is not None:
+            return value
+    return None
+
+
+Units = NDArray[np.int64]
+QUESTION = "question"
+"""The default: all answers to a question."""
+ANSWER = "answer"
+"""Each answer by itself."""
+UNIT = "unit"
+"""The key of the unit in run.json, where it is not the default."""
+
+
+def read_units(folder: RunFolder, unit: str | None = None) -> Units | None:
+    """Return the number of each sample's unit in input order, from 0 on, -1 for a sample that is
+    one by itself; ``None`` if all are.
+
+    Args:
+        unit: ``None`` or ``question``: all answers to a question, whose case and white space do not
+            count. Where all answers to it have documents, only those that share one with each
+            other, directly or through others, belong together: one instruction for many texts is
+            not one question. ``answer``: each by itself. Else a field of the samples, with dots
+            into objects: samples with the same value belong together, those without it do not.
+
+    Raises:
+        RunFolderError: the samples are damaged.
+    """
+    if unit == ANSWER:
+        return None
+    if unit in (None, QUESTION):
+        return _numbers(_by_question(folder))
+    keys = array("Q")
+    for place, record in enumerate(folder.sample_records()):
+        value = _value(record, str(unit))
+        text = f"alone:{place}" if value is None else json.dumps(value, sort_keys=True)
+        keys.append(hash64(text))
+    return _numbers(np.array(keys, dtype=np.uint64))
+
+
+def check_unit(samples: Path, unit: str | None) -> None:
+    """Check that a file of canonical samples has the field that says what is independent.
+
+    Raises:
+        InputError: no sample has it.
+    """
+    if unit in (None, QUESTION, ANSWER):
+        return
+    with samples.open("rb") as file:
+        if not any(_value(json.loads(line), str(unit)) is not None for line in file):
+            raise InputError(
+                f"unit: no sample has the field {unit!r}; expected question, answer, or a field of "
+                "the samples (dots descend into objects)"
+            )
+
+
+def _value(record: Mapping[str, Any], field: str) -> Any:
+    found = domain_of(record, field)
+    return None if found in ("", []) else found
+
+
+def _by_question(folder: RunFolder) -> NDArray[np.uint64]:
+    """Return a key for each sample that those of its unit share."""
+    questions = array("Q")
+    for number, record in enumerate(folder.sample_records(), 1):
+        try:
+            questions.append(hash64(question_key(record["question"])))
+        except (KeyError, TypeError, AttributeError):
+            raise folder.bad_sample(number, "has no question") from None
+    keys = np.array(questions, dtype=np.uint64)
+    _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    repeated = counts[place] > 1
+    if repeated.any():
+        _part_by_documents(folder, keys, repeated)
+    return keys
+
+
+def _part_by_documents(
+    folder: RunFolder, keys: NDArray[np.uint64], repeated: NDArray[np.bool_]
+) -> None:
+    """Give answers to one question other keys if they share no document; in place."""
+    parents = list(range(len(keys)))
+
+    def root(place: int) -> int:
+        while parents[place] != place:
+            parents[place] = parents[parents[place]]
+            place = parents[place]
+        return place
+
+    first: dict[tuple[int, int], int] = {}
+    whole: set[int] = set()
+    for place, record in enumerate(folder.sample_records()):
+        if not repeated[place]:
+            continue
+        question = int(keys[place])
+        texts = [str(one.get("text") or "") for one in record.get("documents") or ()]
+        texts = [text for text in texts if not is_blank(text)]
+        if not texts:
+            whole.add(question)
+        for text in texts:
+            before = first.setdefault((question, hash64(text)), place)
+            parents[root(place)] = root(before)
+    for place in np.flatnonzero(repeated).tolist():
+        if int(keys[place]) not in whole:
+            keys[place] ^= np.uint64(hash64(f"unit {root(place)}"))
+
+
+def _numbers(keys: NDArray[np.uint64]) -> Units | None:
+    _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    if (counts <= 1).all():
+        return None
+    return np.where(counts[place] > 1, place, -1).astype(np.int64)
+
+
+FEW_WITHOUT_PASSAGES = 0.05
+"""Share of the answers without passages up to which they are not named by themselves."""
+_TOLD = re.compile(rb'"fault": "|"%s": 1' % OTHER_LANGUAGE.encode())
+_RESPONSE = re.compile(
+    rb'"response": "(?: |\\[nrtbf]|\\u[0-9a-f]{4})*"|"%s": true' % CUT.encode(), re.IGNORECASE
+)
+"""A response of nothing but blanks and escaped characters, or the mark of one that was cut."""
+_WORDS = {
+    "closed": "the endpoint rejects all requests",
+    "connection": "no connection",
+    "limited": "too many requests for the endpoint",
+    "malformed": "the reply could not be read",
+    "oversized": "the reply was too large",
+    "refused": "the endpoint refused the request",
+    "server": "server error of the endpoint",
+    "timeout": "no reply in time",
+    TOO_LONG: "too long to assess",
+}
+
+
+def silence(folder: RunFolder) -> dict[str, Any]:
+    """Return counts for ``summary.json``: ``faults`` by metric and kind, blank and cut answers,
+    ``languages`` that models do not read, by metric, the option that names the model, and language.
+
+    Counts of zero are left out.
+    """
+    faults: dict[str, Counter[str]] = {}
+    languages: dict[str, dict[str, Counter[str]]] = {}
+    for assessment in _records(folder.assessments_path, _TOLD):
+        if isinstance(kind := assessment.get("fault"), str):
+            faults.setdefault(assessment["metric"], Counter())[kind] += 1
+        elif OTHER_LANGUAGE in assessment["parts"]:
+            language, option = language_in(assessment["reason"])
+            by_option = languages.setdefault(assessment["metric"], {})
+            by_option.setdefault(option, Counter())[language] += 1
+    answers: Counter[str] = Counter()
+    for sample in _records(folder.samples_path, _RESPONSE):
+        response = sample.get("response")
+        answers["blank"] += isinstance(response, str) and is_blank(response)
+        answers["cut"] += sample.get(CUT) is True
+    found: dict[str, Any] = {}
+    if faults:
+        found["faults"] = {name: dict(sorted(kinds.items())) for name, kinds in faults.items()}
+    if told := {name: count for name, count in answers.items() if count}:
+        found["answers"] = told
+    if languages:
+        found["languages"] = {
+            metric: {option: dict(by.most_common()) for option, by in options.items()}
+            for metric, options in languages.items()
+        }
+    return found
+
+
+def unread(summary: Mapping[str, Any]) -> int:
+    """Return how many answers no judge of a metric read, by the metric with the most."""
+    options = [one for by in summary.get("languages", {}).values() for one in by.values()]
+    return max((sum(languages.values()) for languages in options), default=0)
+
+
+def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
+    """Return a sentence for each count in a summary of ``samples`` samples.
+
+    A metric that leaves answers open has the figures ``open``, ``mean_low`` and ``mean_high``, one
+    that needs passages ``no_passages``, which is named from 5 % of the samples on.
+    """
+    found = []
+    for name, count in summary.get("answers", {}).items():
+        how = "blank" if name == "blank" else "cut at max_tokens"
+        found.append(f"{count:,} of {samples:,} answers {_be(count)} {how}")
+    for metric, kinds in summary.get("faults", {}).items():
+        for kind, count in kinds.items():
+            if kind == "empty":
+                words = f"{count:,} of {samples:,} answers {_be(count)} empty"
+                found.append(f"{metric}: {words}")
+            else:
+                words = _WORDS.get(kind, kind)
+                found.append(f"{metric}: {count:,} of {samples:,} samples failed: {words}")
+    for metric, options in summary.get("languages", {}).items():
+        for option, languages in options.items():
+            count = sum(languages.values())
+            which = ", ".join(f"{language} {number:,}" for language, number in languages.items())
+            other = BETTER if option == "--entailer" else f"agreement:{BETTER}"
+            found.append(
+                f"{metric}: {count:,} of {samples:,} answers {_be(count)} not scored, being in "
+                f"another language ({which}) than their judge reads; {option} {other} reads them"
+            )
+    for metric, told in summary.get("metrics", {}).items():
+        values = told["values"]
+        if count := int(values.get("open") or 0):
+            are = "is" if count == 1 else "are"
+            ends = f"{values['mean_low']:.3f} and {values['mean_high']:.3f}"
+            found.append(
+                f"{metric}: {count:,} of {samples:,} answers {are} open, since replies cannot be "
+                f"read: the mean over all is between {ends}"
+            )
+        count = int(values.get("no_passages") or 0)
+        if count > FEW_WITHOUT_PASSAGES * samples:
+            words = f"{count:,} of {samples:,} answers brought no passages"
+            found.append(f"{metric}: {words} and count in no figure; does the file hold them all?")
+    for metric, models in summary.get("usage", {}).get("metrics", {}).items():
+        cut = sum(used.get("cut", 0) for used in models.values())
+        if cut:
+            calls = sum(used["calls"] for used in models.values())
+            words = f"{cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens"
+            found.append(f"{metric}: {words}")
+    return found
+
+
+def _be(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _records(path: Path, pattern: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the records of those lines of a file in which ``pattern`` is found."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            if pattern.search(line):
+                yield json.loads(line)

@@ -1,0 +1,463 @@
+"""Probes of a model or an embedder: the search along gamma, isotropy, and distractors."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.backends import resolve
+from trustassay.calls.backends import MODEL, Backends, Place
+from trustassay.calls.keys import shared_file
+from trustassay.calls.kinds import capability
+from trustassay.calls.limits import Endpoint
+from trustassay.calls.models import SampleModels
+from trustassay.calls.opening import CallOptions, open_calls
+from trustassay.capabilities import Models
+from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.distractors import SOURCES, Distractor, find_distractors, same_kind_answers
+from trustassay.distractors.finding import LLM
+from trustassay.errors import UsageError
+from trustassay.event_loop import run_anywhere
+from trustassay.files import named
+from trustassay.metrics.harmonicity.ascent import Ascent, Point, best_seen, climb
+from trustassay.report.ascent import AscentPage, write_ascent_page
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import BadInputError, Intake, Source
+from trustassay.runs.needs import load_all
+from trustassay.runs.prepare import StoredPool
+from trustassay.sample import Problem, Sample
+from trustassay.statistics.isotropy import Isotropy, isotropy
+from trustassay.statistics.resampling import generator
+from trustassay.workflows.resumable import (
+    CountedModels,
+    FileOptions,
+    FileWork,
+    SessionOptions,
+    Work,
+    in_session,
+    write_each,
+)
+
+GROWING = frozenset({"steps", "max_calls"})
+"""Options that may differ when a search is resumed."""
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """The prompts that were tried, and the requests sent to the model, ``failed`` ones included."""
+
+    points: list[Point]
+    requests: int
+    failed: int
+    endpoints: Mapping[str, Endpoint]
+    trace: Path
+    page: Path
+    best: Point
+    """The best prompt found; with the rule ``extremum`` the search may have gone on from there."""
+    most: int | None = None
+    replies: int = 0
+    cut: int = 0
+
+    @property
+    def start(self) -> Point:
+        """The prompt as it was given."""
+        return self.points[0]
+
+    @property
+    def end(self) -> Point:
+        """The prompt that the search ended at."""
+        return [point for point in self.points if point.kept][-1]
+
+    @property
+    def calls(self) -> str:
+        """The number of requests sent, how many of them failed, and the maximum."""
+        words = f"{self.requests:,}" + (f" of at most {self.most:,}" if self.most else "")
+        return words + (f", {self.failed:,} of them failed" if self.failed else "")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader should know."""
+        failed = sum(point.error is not None for point in self.points)
+        found = [f"{failed} of {len(self.points)} prompts failed"] if failed else []
+        if self.cut:
+            found.append(f"{self.cut:,} of {self.replies:,} replies were cut at max_tokens")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "start": row(self.start),
+            "end": row(self.end),
+            "best": row(self.best),
+            "requests": self.requests,
+            "failed_requests": self.failed,
+            "points": [row(point) for point in self.points],
+        }
+
+
+def open_backends(
+    model: resolve.ChatChoice,
+    embedder: resolve.EmbedderChoice,
+    out: Path,
+    options: SessionOptions,
+) -> Backends:
+    """Load what a search calls; all that stands in the way is said before a model is loaded.
+
+    Raises:
+        UnknownNameError, BackendError, FaultsError: one cannot be loaded, or lacks its key.
+    """
+    stores = [RunFolder(out).calls_path, shared_file(options.calls.cache)]
+    wanted = {Place("embed"): ("embed", embedder), Place("chat", MODEL): ("chat", model)}
+    return run_anywhere(lambda: _loaded(wanted, stores))
+
+
+async def _loaded(
+    wanted: Mapping[Place, tuple[str, Any]], stores: Sequence[Path | None]
+) -> Backends:
+    return Backends(await load_all(wanted, stores=stores))
+
+
+def attack(
+    prompt: str,
+    backends: Backends,
+    out: Path,
+    how: Ascent,
+    options: SessionOptions,
+    tell: Callable[[Point], None] = lambda _: None,
+) -> Attacked:
+    """Search from ``prompt``; the folder ``out`` gets the trace, the page and all calls.
+
+    The same call continues where an interrupted one stopped, and repeats no request.
+
+    Raises:
+        RunFolderError: the folder holds something else, or another process works in it.
+        BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
+    """
+    settings = {name: value for name, value in _options(how).items() if name not in GROWING}
+    trace = out / "trace.jsonl"
+
+    async def search(models: CountedModels) -> list[Point]:
+        with named(trace), trace.open("w", encoding="utf-8") as file:
+
+            def note(point: Point) -> None:
+                file.write(json.dumps(row(point)) + "\n")
+                file.flush()
+                tell(point)
+
+            return await climb(prompt, models, how, note, lambda: models.used)
+
+    points, session = run_anywhere(
+        lambda: in_session(out, {"prompt": prompt, **settings}, backends, options, search)
+    )
+    found = Attacked(
+        points,
+        session.requests,
+        session.failed,
+        session.endpoints,
+        trace,
+        out / "ascent.html",
+        best_seen(points, how),
+        how.max_calls,
+        session.replies,
+        session.cut,
+    )
+    _draw_page(found, backends, how)
+    return found
+
+
+def row(point: Point) -> dict[str, Any]:
+    """Return a point as it is written in the trace."""
+    return {name: getattr(point, name) for name in point.__slots__}
+
+
+def _options(how: Ascent) -> dict[str, Any]:
+    return {field.name: getattr(how, field.name) for field in fields(how)}
+
+
+def _draw_page(found: Attacked, backends: Backends, how: Ascent) -> None:
+    facts = {
+        **backends.names(),
+        "calls": found.calls,
+        "candidates": f"{how.candidates} a step, {_family(how.candidate, how)}",
+        "per gamma": f"{how.perturbations} perturbed prompts, {_family(how.perturbation, how)}",
+        "step rule": how.step_rule,
+        "seed": str(how.seed),
+    }
+    page = AscentPage(facts, _headline(found, how), found.warnings, found.points, found.best)
+    write_ascent_page(page, found.page)
+
+
+def _family(family: str, how: Ascent) -> str:
+    """Return a family with what was drawn for it."""
+    return f"{family} 0 to {how.range}" if family == "codes" else family
+
+
+def _headline(found: Attacked, how: Ascent) -> str:
+    """Return a sentence on the result of the search."""
+    start, end, best = found.start, found.end, found.best
+    way = "descent" if how.descend else "ascent"
+    words = f"The {way} found no {'more' if how.descend else 'less'} stable prompt."
+    if end.prompt != start.prompt:
+        led = (
+            f"The {way} went from gamma {start.gamma:.3f} to {end.gamma:.3f} "
+            f"({start.angle_degrees:.1f}° to {end.angle_degrees:.1f}°)."
+        )
+        words = led if best.prompt != start.prompt else f"{led} {words}"
+    if best.prompt not in (start.prompt, end.prompt):
+        words += f" The best prompt found has gamma {best.gamma:.3f}, at step {best.step}."
+    return words
+
+
+Vectors = NDArray[np.float32]
+
+NO_CACHE = CallOptions(cache=None)
+TOGETHER = 1024
+"""Texts whose vectors are requested at once."""
+
+
+def drawn_samples(
+    source: Source,
+    n: int,
+    *,
+    seed: int = 0,
+    fields: dict[str, str] | None = None,
+    limit: int | None = None,
+    skip_bad: bool = False,
+) -> list[Sample]:
+    """Return n samples drawn at random, in the order of the input; equal questions are drawn once.
+
+    Reads the whole input, or its first ``limit`` records, and keeps only the samples drawn and a
+    digest of each question in memory.
+
+    Raises:
+        BadInputError: samples have faults, and ``skip_bad`` is off.
+        InputError: the input cannot be read, or holds no usable sample.
+    """
+    found = Intake()
+    rng = generator(seed, "isotropy", "texts")
+    seen: set[bytes] = set()
+    drawn: list[tuple[int, Sample]] = []
+    for one in islice(read_samples(source, fields=fields or {}), limit):
+        if isinstance(one, Fault):
+            found.note(one)
+        elif (digest := _digest(one.sample.question)) not in seen:
+            seen.add(digest)
+            _keep_by_chance(drawn, (len(seen), one.sample), n, rng)
+    if found.faulty and not skip_bad:
+        raise BadInputError(found.faults, found.faulty)
+    if not drawn:
+        raise InputError("no usable sample in the input")
+    return [sample for _, sample in sorted(drawn, key=itemgetter(0))]
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _keep_by_chance(
+    drawn: list[tuple[int, Sample]], item: tuple[int, Sample], n: int, rng: np.random.Generator
+) -> None:
+    """Let the i-th item take a place with probability n/i (Algorithm R, Vitter 1985)."""
+    if len(drawn) < n:
+        drawn.append(item)
+    elif (place := int(rng.integers(item[0]))) < n:
+        drawn[place] = item
+
+
+def measure_isotropy(
+    versions: Sequence[tuple[Sequence[str], Sequence[Sequence[str]]]],
+    backends: Backends,
+    *,
+    seed: int = 0,
+    options: CallOptions = NO_CACHE,
+) -> list[Isotropy]:
+    """Embed texts and their perturbed versions, and return how evenly the versions spread.
+
+    ``versions`` holds, for each perturbation, the texts and the versions of each. A text that
+    occurs several times is embedded once.
+
+    Raises:
+        ValueError: a perturbation has no text.
+        BackendError: the embedder fails.
+    """
+    if not all(texts for texts, _ in versions):
+        raise UsageError("the perturbation cannot be applied to any text")
+    every = dict.fromkeys(
+        text
+        for texts, perturbed in versions
+        for original, others in zip(texts, perturbed, strict=True)
+        for text in (original, *others)
+    )
+    vectors = run_anywhere(lambda: _embedded(list(every), backends, options))
+    return [
+        isotropy(
+            np.stack([vectors[text] for text in texts]),
+            np.stack([[vectors[text] for text in others] for others in perturbed]),
+            generator(seed, "isotropy"),
+        )
+        for texts, perturbed in versions
+    ]
+
+
+async def _embedded(
+    texts: Sequence[str], backends: Backends, options: CallOptions
+) -> dict[str, Vectors]:
+    found: dict[str, Vectors] = {}
+    async with open_calls(backends, options) as gatherers:
+        models = cast(Models, SampleModels(gatherers))
+        for start in range(0, len(texts), TOGETHER):
+            block = texts[start : start + TOGETHER]
+            vectors = await asyncio.gather(*map(models.embed, block))
+            found.update(zip(block, vectors, strict=True))
+    return found
+
+
+POOL = 300
+"""Other answers that are looked through for those of the same kind."""
+ENOUGH = 3
+"""Distractors that a question with options needs; with fewer an answer is not assessable."""
+
+
+@dataclass(frozen=True)
+class DistractorOptions(FileOptions):
+    """What is looked for; as of :func:`~trustassay.distractors.find_distractors`, and:
+
+    pool: take answers to other questions of the file, too. most: distractors of an answer.
+    Gold answers are always kept out.
+    """
+
+    sources: Sequence[str] = SOURCES
+    pool: bool = False
+    most: int = 40
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Found:
+    """What was written: answers, how many of them have at least three distractors, and failures.
+
+    ``resumed`` of the answers were done already, by an earlier call that was interrupted;
+    ``stopped`` says why this one was.
+    """
+
+    answers: int = 0
+    assessable: int = 0
+    distractors: int = 0
+    resumed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+
+
+def loaded(
+    sources: Any, linker: Any = None, generator: Any = None
+) -> tuple[Backends, tuple[str, ...]]:
+    """Return the backends that sources name, and the names of the sources in their order.
+
+    ``sources`` is ``embedding,pos,dbpedia:URL``, a list or a mapping; ``llm`` among them is the
+    chat model ``generator``.
+
+    Raises:
+        UnknownNameError, ValueError, BackendError: there is no such source, or it cannot be loaded.
+    """
+    found = capability("substitutes")
+    assert found.choices is not None
+    named = dict(found.choices(sources))
+    backends = Backends.of(
+        substitutes={name: found.load(one) for name, one in named.items() if name != LLM},
+        link=None if linker is None else capability("link").load(linker),
+        chat={} if generator is None else {"generator": capability("chat").load(generator)},
+    )
+    return backends, tuple(named)
+
+
+def find_in_file(
+    source: Source,
+    out: str | os.PathLike[str],
+    backends: Backends,
+    options: DistractorOptions | None = None,
+) -> Found:
+    """Write the distractors of every answer of ``source`` to ``out``, whole or not at all.
+
+    JSON Lines: id, question, response, model where it is known, and the distractors in the order of
+    their rank. An answer whose sources failed is left out. The same call after an interruption
+    goes on where it stopped.
+
+    Raises:
+        BadInputError, InputError: the input has faults; nothing was started.
+        UnfinishedError: other work on ``out`` is unfinished.
+        BackendError: a key is needed and not set.
+    """
+    chosen = options or DistractorOptions()
+    return run_anywhere(lambda: _find(source, Path(out), backends, chosen))
+
+
+def _problems(sample: Sample) -> list[Problem]:
+    return [] if sample.answered else [Problem("response", "is missing; nothing can be replaced")]
+
+
+async def _find(source: Source, out: Path, backends: Backends, options: DistractorOptions) -> Found:
+    def begin(folder: RunFolder) -> Work:
+        others = _drawn(folder, options.seed) if options.pool else []
+
+        async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
+            found = await _of_sample(sample, models, others, options)
+            counts = {"assessable": int(len(found) >= ENOUGH), "distractors": len(found)}
+            return _record(sample, found), counts
+
+        return work
+
+    settings = {
+        "sources": list(options.sources),
+        "pool": options.pool,
+        "most": options.most,
+        "seed": options.seed,
+    }
+    finding = FileWork("finding", _problems, settings, begin)
+    done = await write_each(source, out, backends, options, finding)
+    return Found(
+        done.written, **done.counts, resumed=done.resumed, failed=done.failed, stopped=done.stopped
+    )
+
+
+def _drawn(folder: RunFolder, seed: int) -> list[Sample]:
+    """Return the answers that serve as a pool: all, or some drawn at random."""
+    pool = StoredPool(folder.samples_path)
+    places = generator(seed, "distractors", "pool").permutation(len(pool))[:POOL]
+    return [pool[int(place)] for place in sorted(places)]
+
+
+async def _of_sample(
+    sample: Sample, models: Models, others: Sequence[Sample], options: DistractorOptions
+) -> list[Distractor]:
+    return await find_distractors(
+        sample.question,
+        sample.response or "",
+        models,
+        aliases=[alias for aliases in sample.answers for alias in aliases],
+        pool=same_kind_answers(sample, others, seed=options.seed) if others else (),
+        sources=options.sources,
+        limit=options.most,
+        seed=options.seed,
+    )
+
+
+def _record(sample: Sample, found: Sequence[Distractor]) -> dict[str, Any]:
+    named = {"model": sample.model} if sample.model else {}
+    return {
+        "id": sample.id,
+        **named,
+        "question": sample.question,
+        "response": sample.response,
+        "distractors": [asdict(one) for one in found],
+    }
