@@ -23,7 +23,6 @@ from trustassay.data.question_sets import QUESTION_SETS, SPLITS, QuestionFile, r
 from trustassay.data.reading import Fault, InputError, read_samples
 from trustassay.errors import UsageError
 from trustassay.metrics.grounding.refusal import refuses_in_words
-from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import BadInputError, Intake
 from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Problem, Sample
