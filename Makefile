@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint types unit docs integrations wheel lowest format clean
+.PHONY: demo test quick lint types unit nightly golden docs integrations wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
@@ -25,6 +25,12 @@ unit: $(VENV)/test.stamp
 
 quick: $(VENV)/test.stamp  ## the tests without the slow ones
 	$(PYTEST) -m "not slow"
+
+golden: $(VENV)/test.stamp  ## compare commands, files and figures with stored hashes
+	$(BIN)/python -m benchmarks.golden_outputs --check
+
+nightly: golden  ## what takes too long for each change: new random examples, and stored outputs
+	HYPOTHESIS_PROFILE=search $(PYTEST)
 
 docs: $(VENV)/docs.stamp  ## build the site into site/; a warning fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -126,7 +126,7 @@ async def ours_unstored(work: Work) -> list[str]:
 
 async def generated(work: Work) -> list[str]:
     """Answer a file of questions: read, checked, asked, stored and written."""
-    from trustassay.calls.opening import CallOptions
+    from trustassay.calls.client import CallOptions
     from trustassay.workflows.generate import GenerateOptions, generate
 
     out = work.folder / "answers.jsonl"

@@ -26,14 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends import resolve
-from trustassay.backends.encoder import encoder
+from trustassay.backends.embedded import encoder
 from trustassay.backends.word_table import word_table
+from trustassay.calls.client import CallOptions, open_calls
 from trustassay.calls.models import SampleModels
-from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
-from trustassay.distractors.matching import normalised, words_of
-from trustassay.distractors.questions import likely_types
+from trustassay.distractors.tokens import likely_types, normalised, words_of
 from trustassay.sample import Sample
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.probe import POOL, loaded

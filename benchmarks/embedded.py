@@ -59,7 +59,7 @@ def torch_scorer(threads: int) -> Callable[[Sequence[object]], object]:
     import torch
     import transformers
 
-    from trustassay.backends.encoder import weights_folder
+    from trustassay.backends.embedded import weights_folder
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from benchmarks import answers
 from trustassay import score
-from trustassay.backends.huggingface import HuggingFaceEntailer
-from trustassay.calls.gathering import Policy
+from trustassay.backends.hf_entailer import HuggingFaceEntailer
+from trustassay.calls.batching import Policy
 from trustassay.capabilities import BatchLimits
 
 Pairs = Sequence[tuple[str, str]]

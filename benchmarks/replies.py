@@ -31,7 +31,7 @@ def shared() -> Path:
 
 def counted() -> dict[str, Any]:
     """Count with the package that is imported."""
-    from trustassay.calls.choosing import letter_of
+    from trustassay.calls.multiple_choice import letter_of
     from trustassay.metrics.fewl.references import yes_or_no
     from trustassay.metrics.judge.replies import read_reply
     from trustassay.metrics.judge.rubric import SHIPPED, read_rubric
@@ -84,7 +84,7 @@ def _comparisons() -> Counter[str]:
 
 
 def _choices() -> dict[str, int]:
-    from trustassay.calls.choosing import chosen
+    from trustassay.calls.multiple_choice import chosen
     from trustassay_papers.experiments.choices import published_outputs
 
     folder = shared() / "haltt4llm"

@@ -28,8 +28,7 @@ from typing import Any
 import numpy as np
 
 from trustassay.capabilities import Passage
-from trustassay.retrieval.bm25 import Bm25, _analyzer
-from trustassay.retrieval.retriever import bm25_retriever
+from trustassay.retrieval.bm25 import Bm25, _analyzer, bm25_retriever
 
 Ranking = list[list[str]]
 

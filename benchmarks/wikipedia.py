@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from benchmarks.retrieval import measured, passages
 from trustassay.metrics import FactCheck
-from trustassay.retrieval.retriever import bm25_retriever
+from trustassay.retrieval.bm25 import bm25_retriever
 
 WIKIPEDIA = 21_015_324
 """Passages of ``psgs_w100.tsv``."""

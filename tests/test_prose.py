@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.answering.diverse import answers_in
-from trustassay.calls.choosing import letter_of
+from trustassay.answering.styles import answers_in
+from trustassay.calls.multiple_choice import letter_of
 from trustassay.metrics.faithfulness.claims import listed
 from trustassay.metrics.fewl.references import yes_or_no
 from trustassay.metrics.judge.replies import read_reply

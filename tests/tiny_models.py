@@ -1,6 +1,6 @@
 """Real models of a few thousand weights, with tokenizers of their own, made in seconds.
 
-They are trained on :data:`~trustassay.backends.huggingface.CHECK_PAIRS` and on whether a premise,
+They are trained on :data:`~trustassay.backends.functions.CHECK_PAIRS` and on whether a premise,
 full of meaningless filler words, says that Anna has a red car. Needs torch and transformers;
 no network. Used by the tests and by the benchmarks.
 """
@@ -17,7 +17,7 @@ from typing import Any
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from tests.lazily import Lazily
-from trustassay.backends.huggingface import CHECK_PAIRS
+from trustassay.backends.functions import CHECK_PAIRS
 
 torch: Any = Lazily("torch")
 transformers: Any = Lazily("transformers")

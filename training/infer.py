@@ -13,10 +13,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.backends import encoder as shipped
-from trustassay.backends.embedded import inputs, log_odds, window_logits
-from trustassay.backends.encoder import softmax
-from trustassay.backends.windows import pair_tokens, windows
+from trustassay.backends import embedded as shipped
+from trustassay.backends.embedded import (
+    inputs,
+    log_odds,
+    pair_tokens,
+    softmax,
+    window_logits,
+    windows,
+)
 
 __all__ = ["Encoder", "Reading", "softmax", "windows"]
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from training.data import DATA, LABELS, NOT_ENTAILMENT, Pair, folded, lines
 from trustassay.backends import lexical
-from trustassay.backends.windows import windows
+from trustassay.backends.embedded import windows
 
 __all__ = ["DEV", "SOURCES", "TEST", "Item", "Source", "dev", "rows", "taken", "test"]
 

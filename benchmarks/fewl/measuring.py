@@ -21,7 +21,7 @@ from trustassay.api import rescore, score
 from trustassay.backends import resolve
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.calls.capability import DIGITS
-from trustassay.calls.kinds.compare import reads_question
+from trustassay.calls.kinds import reads_question
 from trustassay.metrics.fewl import Fewl, maths
 from trustassay.metrics.fewl.options import Penalty
 from trustassay.metrics.fewl.pool import LEARNT_FROM, nearest

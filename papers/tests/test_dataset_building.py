@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support import Recorder, jsonl, lines
 
-from trustassay.calls.opening import CallOptions
+from trustassay.calls.client import CallOptions
 from trustassay.capabilities import ChatRequest, Passage, Reply
 from trustassay.errors import BackendError, CallError, UnknownNameError
 from trustassay.metrics.grounding import Grounding

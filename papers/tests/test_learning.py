@@ -14,7 +14,7 @@ from tests.lazily import Lazily
 from tests.support import jsonl
 
 from trustassay.answering import Answering
-from trustassay.calls.opening import CallOptions
+from trustassay.calls.client import CallOptions
 from trustassay.data.reading import InputError
 from trustassay.metrics.fewl import Fewl
 from trustassay.runs.intake import RunOptions

@@ -16,7 +16,7 @@ import pytest
 from tests.lazily import needed
 from tests.support import ROOT, command, jsonl, lines
 
-from trustassay.backends.local_chat import HuggingFaceChat
+from trustassay.backends.hf_chat import HuggingFaceChat
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import BackendError, RunFolderError
 

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.api import Run, ascore, plan, rescore, score, scorer, watch
     from trustassay.backends.resolve import embedder, entailer, similarity
-    from trustassay.calls.spending import Budget, Prices
+    from trustassay.calls.budget import Budget
+    from trustassay.calls.prices import Prices
     from trustassay.data.raw import InputError
     from trustassay.errors import (
         AssessmentError,

@@ -14,10 +14,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from trustassay.backends import lookups, resolve
+from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL
-from trustassay.calls.keys import has_replies, shared_file
-from trustassay.calls.spending import Prices
+from trustassay.calls.client import has_replies, shared_file
+from trustassay.calls.prices import Prices
 from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
 from trustassay.data.reading import Files
 from trustassay.errors import (
@@ -626,7 +626,7 @@ def _source(name: str) -> Any:
     back (a file's mark, a version), one that only bears the name.
     """
     try:
-        return lookups.substitute_source(name)
+        return resolve.substitute_source(name)
     except (UnknownNameError, BackendError) as error:
         return _AbsentSource(name, str(error))
 

@@ -21,8 +21,9 @@ from trustassay.backends.resolve import (
     EntailerChoice,
     SimilarityChoice,
 )
-from trustassay.calls.gathering import Policy
-from trustassay.calls.spending import Budget, Prices
+from trustassay.calls.batching import Policy
+from trustassay.calls.budget import Budget
+from trustassay.calls.prices import Prices
 from trustassay.capabilities import EntityLinker, Retriever, SubstituteSource, TokenEmbedder
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
 from trustassay.metric import Metric
@@ -107,7 +108,7 @@ class ScoreOptions(RescoreOptions, total=False):
     answering, pairing, documents, diverse: fields of :class:`~trustassay.runs.fill.Filling`.
     cache: the folder of replies that runs share, ``None`` for none. prices: prices by model, or
     their file. budget: the most to spend (``"5usd"``, ``"200k"``). calls_at_once, policy: fields of
-    :class:`~trustassay.calls.opening.CallOptions`. calibrator: a file of ``calibrate`` that gives
+    :class:`~trustassay.calls.client.CallOptions`. calibrator: a file of ``calibrate`` that gives
     the answers a probability of being right.
     """
 

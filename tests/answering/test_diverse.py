@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.answering import Answering
-from trustassay.answering.diverse import answers_in, diverse_request
+from trustassay.answering.styles import answers_in, diverse_request
 from trustassay.sample import Sample
 
 

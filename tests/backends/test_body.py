@@ -14,8 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.backends.test_http import Handler, asked, failing, saying
-from trustassay.backends.body import in_bytes
-from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.backends.http import Address, HttpEndpoint, in_bytes
 from trustassay.errors import CallError, UnknownNameError
 
 MB = 1_000_000

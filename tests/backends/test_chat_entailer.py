@@ -23,7 +23,7 @@ from trustassay.backends.chat_entailer import (
     judging_of,
 )
 from trustassay.backends.resolve import entailer
-from trustassay.calls.spending import Price, Prices
+from trustassay.calls.prices import Price, Prices
 from trustassay.capabilities import ChatRequest, Reply, TokenLogprob
 from trustassay.errors import BackendError, UnknownNameError, UnparsedError
 

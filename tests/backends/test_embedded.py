@@ -17,14 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trustassay import embedder, entailer
-from trustassay.backends import encoder as encoding
+from trustassay.backends import embedded as encoding
 from trustassay.backends.embedded import (
+    LONGEST,
     EmbeddedEmbedder,
     EmbeddedEntailer,
+    cut_pairs,
     encoder_features,
     inputs,
+    is_copied,
+    windows,
 )
-from trustassay.backends.windows import LONGEST, cut_pairs, is_copied, windows
 from trustassay.capabilities import Embedder, Entailer
 from trustassay.errors import BackendError, UnknownNameError
 

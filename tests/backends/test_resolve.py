@@ -11,8 +11,7 @@ import pytest
 import trustassay
 from tests.support import YES, Recorder
 from trustassay.backends import http, resolve
-from trustassay.backends.chat_functions import FunctionChat
-from trustassay.backends.functions import FunctionEntailer
+from trustassay.backends.functions import FunctionChat, FunctionEntailer
 from trustassay.backends.lexical import LexicalEntailer
 from trustassay.backends.openai import OpenAIEmbedder
 from trustassay.backends.resolve import chat, embedder, entailer, similarity

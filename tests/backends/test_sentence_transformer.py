@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.lazily import needed
-from trustassay.backends.sentence_transformer import SentenceTransformerEmbedder
+from trustassay.backends.hf_embedders import SentenceTransformerEmbedder
 from trustassay.capabilities import Embedder
 from trustassay.errors import BackendError
 
@@ -91,7 +91,7 @@ def test_what_is_not_loaded(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_import_is_light() -> None:
     code = (
-        "import sys, trustassay.backends.sentence_transformer; "
+        "import sys, trustassay.backends.hf_embedders; "
         "print([m for m in ('torch', 'sentence_transformers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

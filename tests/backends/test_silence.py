@@ -8,8 +8,8 @@ import pytest
 
 from tests.lazily import needed
 from tests.tiny_chat import save_llama
-from trustassay.backends.loading import silenced
-from trustassay.backends.local_chat import HuggingFaceChat
+from trustassay.backends.hf_chat import HuggingFaceChat
+from trustassay.backends.hf_loading import silenced
 
 transformers = needed("transformers")
 

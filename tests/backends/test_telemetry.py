@@ -97,7 +97,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 LOAD = """
 import transformers  # as some other code would, before us
 
-from trustassay.backends.loading import config_of, libraries, safetensors_only
+from trustassay.backends.hf_loading import config_of, libraries, safetensors_only
 
 _, transformers = libraries()
 folder, _ = config_of("someone/pickled")

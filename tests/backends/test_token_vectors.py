@@ -9,7 +9,7 @@ import pytest
 
 from tests.lazily import needed
 from trustassay.backends import resolve
-from trustassay.calls.kinds.token_vectors import TOKEN_VECTORS, from_json, to_json
+from trustassay.calls.kinds import TOKEN_VECTORS
 from trustassay.errors import BackendError
 
 _HF = "needs torch and transformers: pip install 'trustassay[hf]'"
@@ -37,7 +37,7 @@ def test_special_tokens_are_told_and_neighbours_change_nothing(folder: Path) -> 
         assert alone.tokens == one.tokens
         assert one.vectors.shape == (len(one.tokens), 32)
         np.testing.assert_allclose(alone.vectors, one.vectors, atol=1e-5)
-        again = from_json(to_json(one))
+        again = TOKEN_VECTORS.codec.reply_from_json(TOKEN_VECTORS.codec.reply_to_json(one))
         assert again.special == one.special
         np.testing.assert_array_equal(again.vectors, one.vectors)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trustassay.backends import lookups
+from trustassay.backends import resolve
 from trustassay.backends.word2vec import read_word2vec
 from trustassay.capabilities import SubstitutesRequest
 from trustassay.errors import BackendError, UnknownNameError
@@ -97,7 +97,7 @@ def test_other_files_are_refused_in_words(tmp_path: Path, content: bytes, words:
 
 
 def test_the_source(tmp_path: Path) -> None:
-    source = lookups.substitute_source(f"embedding:{text_file(tmp_path / 'a.txt')}")
+    source = resolve.substitute_source(f"embedding:{text_file(tmp_path / 'a.txt')}")
     ask = [SubstitutesRequest(words, 5) for words in ("Paris", "PARIS", "New York", "Rome song")]
     paris, shouted, york, mean = source.substitutes([*ask])  # type: ignore[union-attr]
     assert paris == ["Rome", "New York", "song"]  # "paris" is above the cap
@@ -121,16 +121,16 @@ def test_the_source(tmp_path: Path) -> None:
 )
 def test_wrong_uris_are_explained(uri: str, words: str) -> None:
     with pytest.raises((BackendError, UnknownNameError), match=words):
-        lookups.substitute_source(uri)
+        resolve.substitute_source(uri)
 
 
 def test_named_sources() -> None:
-    assert lookups.named_sources("embedding,pos") == {"embedding": "embedding", "pos": "pos"}
-    assert lookups.named_sources(["mine=python:m:o", "dbpedia:http://h/sparql"]) == {
+    assert resolve.named_sources("embedding,pos") == {"embedding": "embedding", "pos": "pos"}
+    assert resolve.named_sources(["mine=python:m:o", "dbpedia:http://h/sparql"]) == {
         "mine": "python:m:o",
         "dbpedia": "dbpedia:http://h/sparql",
     }
     with pytest.raises(ValueError, match="two are called 'pos'"):
-        lookups.named_sources("pos,pos")
+        resolve.named_sources("pos,pos")
     with pytest.raises(ValueError, match="no source"):
-        lookups.named_sources("")
+        resolve.named_sources("")

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from tests.virtual_time import now
-from trustassay.calls.limits import Endpoint
+from trustassay.calls.retry import Endpoint
 from trustassay.errors import CallError, CallFault
 
 Rule = Callable[[int], CallError | None]

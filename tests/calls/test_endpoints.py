@@ -11,10 +11,10 @@ import pytest
 
 import trustassay
 from trustassay.calls.backends import Backends
-from trustassay.calls.counting import RequestCounter
-from trustassay.calls.gatherers import Asking, Gatherers
+from trustassay.calls.budget import Budget, BudgetReachedError, RequestCounter
+from trustassay.calls.client import Asking, Client
 from trustassay.calls.models import SampleModels
-from trustassay.calls.spending import Budget, BudgetReachedError, Prices
+from trustassay.calls.prices import Prices
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
 from trustassay.errors import BackendError, CallError
@@ -53,7 +53,7 @@ class Model:
 
 
 async def replies(models: dict[str, Model], prompts: list[str], asking: Asking) -> list[object]:
-    gatherers = Gatherers(Backends.of(chat=models), asking)
+    gatherers = Client(Backends.of(chat=models), asking)
     try:
         sample = SampleModels(gatherers)
         futures = [sample.chat(text, role=role) for text in prompts for role in models]
@@ -103,7 +103,7 @@ def test_a_closed_model_is_asked_no_more_also_not_by_what_was_queued() -> None:
 def test_equal_requests_are_one_call_and_give_up_alone() -> None:
     async def work() -> None:
         model = Model()
-        gatherers = Gatherers(Backends.of(chat={"model": model}), Asking())
+        gatherers = Client(Backends.of(chat={"model": model}), Asking())
         sample = SampleModels(gatherers)
         first, second = sample.chat("same"), sample.chat("same")
         await asyncio.sleep(0)
@@ -123,7 +123,7 @@ def test_equal_requests_are_one_call_and_give_up_alone() -> None:
 
 def test_what_was_replied_before_the_end_is_stored(tmp_path: Path) -> None:
     async def work(store: CallStore) -> None:
-        gatherers = Gatherers(Backends.of(chat={"model": Model()}), Asking(own=store))
+        gatherers = Client(Backends.of(chat={"model": Model()}), Asking(own=store))
         sample = SampleModels(gatherers)
         futures = [sample.chat(str(i)) for i in range(50)]
         await futures[4]
@@ -186,7 +186,7 @@ def test_a_budget_learns_what_prompts_take_from_the_replies() -> None:
 
     async def work() -> list[object]:
         asking = Asking(budget=Budget(10_000, "tokens"))
-        gatherers = Gatherers(Backends.of(chat={"model": model}), asking)
+        gatherers = Client(Backends.of(chat={"model": model}), asking)
         models = SampleModels(gatherers)
         found: list[object] = []
         try:
@@ -224,7 +224,7 @@ def test_a_request_that_may_not_leave_is_no_try(tmp_path: Path) -> None:
     async def asked() -> tuple[list[object], int]:
         own = CallStore(tmp_path / "calls.sqlite")
         counter = RequestCounter(own, tmp_path / "failures.jsonl", most=2)
-        gatherers = Gatherers(Backends.of(chat={"model": Model()}), Asking(own, counter=counter))
+        gatherers = Client(Backends.of(chat={"model": Model()}), Asking(own, counter=counter))
         models = SampleModels(gatherers)
         try:
             work = (models.chat(text) for text in "abc")

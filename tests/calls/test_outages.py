@@ -10,7 +10,7 @@ import pytest
 
 from tests.calls.simulated import Server, ask_all, during, limited, noise, usual_noise
 from tests.virtual_time import now, run
-from trustassay.calls.limits import Endpoint
+from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
 

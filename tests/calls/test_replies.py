@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from trustassay.backends.chat_functions import FunctionChat
+from trustassay.backends.functions import FunctionChat
 from trustassay.backends.replay import ReplayChat
 from trustassay.calls.backends import Backends
-from trustassay.calls.counting import RequestCounter, chat_parts
-from trustassay.calls.gatherers import Asking, Gatherers
+from trustassay.calls.budget import Budget, RequestCounter
+from trustassay.calls.cache_key import chat_parts, request_key
+from trustassay.calls.client import Asking, Client
 from trustassay.calls.models import SampleModels
+from trustassay.calls.prices import Prices
 from trustassay.calls.replies import empty_reply, reply_from_json, reply_to_json
-from trustassay.calls.spending import Budget, Prices
-from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall, request_key
+from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
 from trustassay.errors import BackendError, CallError
 from trustassay.event_loop import run_anywhere
@@ -67,7 +68,7 @@ def asked(
 
     async def work() -> list[Any]:
         store = CallStore(own) if own else None
-        gatherers = Gatherers(Backends.of(chat={"model": model}), Asking(store, **asking))
+        gatherers = Client(Backends.of(chat={"model": model}), Asking(store, **asking))
         models = SampleModels(gatherers)
         found: list[Any] = []
         try:

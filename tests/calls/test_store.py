@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustassay.calls.cache_key import request_key
 from trustassay.calls.store import (
     Calls,
     CallStore,
@@ -19,7 +20,6 @@ from trustassay.calls.store import (
     copy_calls,
     default_cache,
     open_cache,
-    request_key,
 )
 
 
@@ -113,7 +113,8 @@ def test_copying_what_is_no_store_leaves_nothing_behind(tmp_path: Path) -> None:
 WRITER = """
 import sys, time
 from pathlib import Path
-from trustassay.calls.store import StoredCall, open_cache, request_key
+from trustassay.calls.cache_key import request_key
+from trustassay.calls.store import StoredCall, open_cache
 
 folder, start = Path(sys.argv[1]), float(sys.argv[2])
 time.sleep(max(0, start - time.time()))

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests import virtual_time
-from trustassay.calls.limits import Endpoint
+from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import EndpointLimits
 from trustassay.cluster.leases import Ask, Grant, Leases, LeaseService
 from trustassay.errors import CallError

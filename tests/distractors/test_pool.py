@@ -1,7 +1,6 @@
-from trustassay.distractors import pool
-from trustassay.distractors.pool import fitting, same_kind_answers
-from trustassay.distractors.questions import asked_for, kind_asked_for, likely_types
-from trustassay.distractors.values import Slot
+from trustassay.distractors import slots
+from trustassay.distractors.slots import fitting, same_kind_answers
+from trustassay.distractors.tokens import Slot, asked_for, kind_asked_for, likely_types
 from trustassay.sample import Sample
 
 OWN = Sample("0", "who wrote Emma", "Jane Austen wrote Emma.", answers=(("Austen", "Jane"),))
@@ -26,10 +25,10 @@ def test_the_words_that_answer_questions_of_the_same_kind_once_each() -> None:
 
 
 def test_only_short_answers_are_kept() -> None:
-    pool._kept.cache_clear()
+    slots._kept.cache_clear()
     long = Sample("1", "who painted it", "Pablo Picasso painted it, " + "and it is big, " * 30)
     assert same_kind_answers(OWN, [long]) == ["Pablo Picasso"]
-    assert pool._kept.cache_info().currsize == 1  # that of the sample itself
+    assert slots._kept.cache_info().currsize == 1  # that of the sample itself
 
 
 def test_the_order_depends_on_the_seed_alone() -> None:

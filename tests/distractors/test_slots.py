@@ -4,9 +4,9 @@ from itertools import pairwise
 import pytest
 
 from trustassay.capabilities import Entity
+from trustassay.distractors.search import agreeing, substituted
 from trustassay.distractors.slots import entity_words, slots_of, type_sets
-from trustassay.distractors.substituting import agreeing, substituted
-from trustassay.distractors.values import Slot
+from trustassay.distractors.tokens import Slot
 
 
 def levels(question: str, answer: str) -> dict[str, int]:

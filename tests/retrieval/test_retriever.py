@@ -9,9 +9,8 @@ from tests.support import jsonl
 from trustassay.capabilities import Passage
 from trustassay.data.formats import InputError
 from trustassay.errors import BackendError, UnknownNameError
-from trustassay.retrieval import retriever as retrieving
-from trustassay.retrieval.bm25 import build_index
-from trustassay.retrieval.retriever import bm25_retriever, bm25_retriever_of
+from trustassay.retrieval import bm25 as retrieving
+from trustassay.retrieval.bm25 import bm25_retriever, bm25_retriever_of, build_index
 
 
 @pytest.fixture

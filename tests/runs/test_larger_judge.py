@@ -7,8 +7,7 @@ import pytest
 
 from tests.support import Recorder, records, summary_of
 from trustassay import Prices, Run, score
-from trustassay.calls.price_table import published_price, table_told
-from trustassay.calls.spending import Price
+from trustassay.calls.prices import Price, published_price, table_told
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.metrics import Grounding
 

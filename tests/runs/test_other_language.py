@@ -8,8 +8,7 @@ import pytest
 
 from tests.support import Probe, Recorder, summary_of
 from trustassay import plan, score
-from trustassay.backends.agreement import AgreementSimilarity
-from trustassay.backends.similarity import ConsistencySimilarity
+from trustassay.backends.similarity import AgreementSimilarity, ConsistencySimilarity
 from trustassay.calls.backends import Backends
 from trustassay.metrics import FactCheck, Faithfulness, Fewl, Grounding, Judge, SemanticHarmonicity
 from trustassay.runs.counts import remarks

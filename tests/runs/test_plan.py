@@ -13,7 +13,7 @@ import pytest
 from tests.support import Probe, Recorder
 from trustassay import score
 from trustassay.api import plan
-from trustassay.calls.spending import Price, Prices
+from trustassay.calls.prices import Price, Prices
 from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Probabilities, Reply
 from trustassay.runs.estimates import LATENCY, OPEN_REPLY, REPLY_TOKENS, stretch
 from trustassay.runs.plan import PROBE, Plan

@@ -14,7 +14,7 @@ from tests.support import lines as read_lines
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.gatherers import Asking, Gatherers
+from trustassay.calls.client import Asking, Client
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Reply
 from trustassay.runs.fill import FilledSample, Outcome, Responses, StageModels, fill_samples, filled
@@ -24,29 +24,29 @@ from trustassay.sample import Document, Sample
 Function = Callable[[str], Any]
 
 
-Work = Callable[[Gatherers], Coroutine[Any, Any, Any]]
+Work = Callable[[Client], Coroutine[Any, Any, Any]]
 
 
 async def with_model(function: Function, work: Work) -> Any:
-    gatherers = Gatherers(Backends.of(chat={"model": resolve.chat(function)}), Asking())
+    gatherers = Client(Backends.of(chat={"model": resolve.chat(function)}), Asking())
     try:
         return await work(gatherers)
     finally:
         await gatherers.close()
 
 
-def responses(gatherers: Gatherers, style: str = "closed-book", repeat: int = 0) -> Responses:
+def responses(gatherers: Client, style: str = "closed-book", repeat: int = 0) -> Responses:
     return Responses(Answering(style), gatherers.find("chat", "model").backend, repeat)
 
 
-def models(gatherers: Gatherers) -> StageModels:
+def models(gatherers: Client) -> StageModels:
     return cast(StageModels, SampleModels(gatherers))
 
 
 def told(
     function: Function, samples: Sequence[Sample], style: str = "closed-book", repeats: int = 1
 ) -> list[FilledSample]:
-    async def work(gatherers: Gatherers) -> list[FilledSample]:
+    async def work(gatherers: Client) -> list[FilledSample]:
         todo = (
             (sample, [responses(gatherers, style, repeat)], repeat)
             for sample in samples
@@ -137,7 +137,7 @@ def test_a_slow_answer_does_not_hold_up_the_others() -> None:
 
 
 def test_a_slow_answer_does_not_have_the_whole_input_read() -> None:
-    async def work(gatherers: Gatherers) -> int:
+    async def work(gatherers: Client) -> int:
         read = 0
 
         def samples() -> Any:
@@ -162,7 +162,7 @@ def test_a_slow_answer_does_not_have_the_whole_input_read() -> None:
 
 
 def stored(folder: RunFolder, function: Function) -> Outcome:
-    async def work(gatherers: Gatherers) -> Outcome:
+    async def work(gatherers: Client) -> Outcome:
         stages = [responses(gatherers)]
         return await fill_samples(folder, stages, gatherers, 4, lambda: None)
 
@@ -206,7 +206,7 @@ def test_interrupted_the_samples_stay_as_they_were(tmp_path: Path) -> None:
 
     raise_in: list[asyncio.Task[Any]] = []
 
-    async def work(gatherers: Gatherers) -> Outcome:
+    async def work(gatherers: Client) -> Outcome:
         task = asyncio.current_task()
         assert task
         raise_in.append(task)

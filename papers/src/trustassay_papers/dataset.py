@@ -16,9 +16,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from trustassay.backends import resolve
+from trustassay.backends import DEFAULT_ENTAILER, resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.limits import Endpoint
+from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models, Retriever
 from trustassay.errors import UnknownNameError, UnparsedError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
@@ -216,7 +216,7 @@ def build(
     source: Source,
     out: str | os.PathLike[str],
     retriever: Retriever,
-    entailer: resolve.EntailerChoice = resolve.DEFAULT_ENTAILER,
+    entailer: resolve.EntailerChoice = DEFAULT_ENTAILER,
     model: resolve.ChatChoice | None = None,
     options: BuildOptions | None = None,
 ) -> Built:

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trustassay.backends.layout import plain
-from trustassay.backends.loading import config_of, libraries, load, longest_input, one_line
+from trustassay.backends.chat_text import plain
+from trustassay.backends.hf_loading import config_of, libraries, load, longest_input, one_line
 from trustassay.backends.telemetry import import_training
 from trustassay.capabilities import Message
 from trustassay.data.reading import Fault, InputError
@@ -106,8 +106,8 @@ def encode(conversations: Sequence[Conversation], tokenizer: Any) -> list[Encode
     """Return the tokens of conversations, laid out as ``hf:`` models are asked.
 
     By the tokenizer's chat template where it has one, else as
-    :func:`~trustassay.backends.layout.plain` says, with a space before the answer. The answer ends
-    with the tokenizer's end token.
+    :func:`~trustassay.backends.chat_text.plain` says, with a space before the answer. The answer
+    ends with the tokenizer's end token.
 
     Raises:
         BackendError: the chat template rejects a conversation.

@@ -21,9 +21,8 @@ from typing import Any
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.prompts import Prompt
+from trustassay.prose import numbered
 from trustassay.sample import Problem, Sample, clean
-
-__all__ = ["OWN_PROMPT", "REFUSAL", "STYLES", "Answering"]
 
 STYLES = ("closed-book", "rag", "rag-refusal", "icl", "own")
 OWN_PROMPT = "own_prompt"
@@ -152,3 +151,41 @@ def _shipped(style: str) -> Prompt:
 def _own_examples() -> list[dict[str, str]]:
     text = (files("trustassay.answering") / "prompts" / "examples.jsonl").read_text("utf-8")
     return [json.loads(line) for line in text.splitlines()]
+
+
+def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest:
+    """Return what a model is asked for n answers.
+
+    Temperature and length are those of ``answering``, each answer as long as one.
+    """
+    prompt = _prompt()
+    return ChatRequest.of(
+        prompt.filled(question=sample.question, answers=n),
+        temperature=answering.temperature,
+        max_tokens=n * answering.max_tokens,
+        seed=answering.seed,
+        prompt=prompt.name,
+    )
+
+
+def answers_in(text: str, n: int) -> tuple[str, ...]:
+    """Return the numbered answers of a reply, n at most, each once; total.
+
+    With n = 1 the whole reply is the answer. An answer goes on over further lines. A reply without
+    a number holds none: whatever stands in it, it is not what was asked for.
+    """
+    if n == 1:
+        return (text.strip(),)
+    items = numbered(text)
+    ends = [after.start() for after in items[1:]] + [len(text)] * bool(items)
+    found = (
+        " ".join((item["text"] + text[item.end() : end]).split()).strip("*_ ")
+        for item, end in zip(items, ends, strict=True)
+    )
+    return tuple(dict.fromkeys(one for one in found if one))[:n]
+
+
+@cache
+def _prompt() -> Prompt:
+    with as_file(files("trustassay.answering") / "prompts" / "diverse-answers.jinja") as path:
+        return Prompt.read(path)

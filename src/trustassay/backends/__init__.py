@@ -3,3 +3,5 @@
 DEFAULT_ENTAILER = "embedded"
 DEFAULT_EMBEDDER = "embedded"
 DEFAULT_SIMILARITY = "cosine"
+DEFAULT_SOURCES = "embedding,pos"
+"""Of distractors."""

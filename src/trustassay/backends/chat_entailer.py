@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.backends.reading import as_read
+from trustassay.backends.chat_text import as_read
 from trustassay.capabilities import (
     ChatModel,
     ChatRequest,

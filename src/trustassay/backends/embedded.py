@@ -8,26 +8,268 @@ weights are in ``entailer.json``, adds the words that the statement shares with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import os
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, lru_cache
+from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.backends import telemetry
+from trustassay.errors import BackendError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+from collections.abc import Mapping
 
 from trustassay.backends import lexical
-from trustassay.backends.checking import check_labels
-from trustassay.backends.encoder import Encoder, Tokens, card, encoder, softmax
-from trustassay.backends.windows import cut_pairs, is_copied
+from trustassay.backends.functions import check_labels
 from trustassay.capabilities import BatchLimits, Probabilities, Vectors
 
-__all__ = [
-    "EmbeddedEmbedder",
-    "EmbeddedEntailer",
-    "encoder_features",
-    "inputs",
-    "log_odds",
-    "window_logits",
-]
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+
+class Tokens(NamedTuple):
+    """A text, or a pair, as the encoder reads it; ``kinds`` has a kind for each id."""
+
+    ids: list[int]
+    kinds: list[int]
+
+
+class Encoder:
+    """One of the two graphs (``entailer`` or ``embedder``) with its tokenizer and the table.
+
+    Raises:
+        BackendError: onnxruntime or tokenizers is missing, or the files are damaged.
+    """
+
+    def __init__(self, name: str, folder: Path, threads: int) -> None:
+        try:
+            import tokenizers
+
+            onnxruntime = telemetry.import_onnxruntime()
+        except ImportError as error:
+            raise BackendError(
+                f"a package that the embedded models need cannot be imported ({error}); "
+                "install trustassay again"
+            ) from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            # Its fused layer norm takes longer than the addition and the norm it replaces.
+            self.session = onnxruntime.InferenceSession(
+                folder / f"{name}.onnx",
+                options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=["SkipLayerNormFusion"],
+            )
+            self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+            self.rows, self.scales = _table(folder)
+        except Exception as error:
+            raise BackendError(f"the embedded {name} cannot be loaded: {error}") from error
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        self._workers = ThreadPoolExecutor(threads, thread_name_prefix=f"trustassay-{name}")
+        self._inputs = {node.name for node in self.session.get_inputs()}
+        self.width: int = self.session.get_outputs()[0].shape[1]
+
+    def run(self, tokens: Sequence[Tokens]) -> Floats:
+        """Return the graph's output, shape (n, width), in the order of ``tokens``.
+
+        Every item runs by itself, several at a time: int8 activations are scaled over a batch, so
+        that in a batch a result would depend on the other items.
+        """
+        rows = list(self._workers.map(self._one, tokens))
+        return np.concatenate(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
+
+    def _one(self, tokens: Tokens) -> Floats:
+        ids = np.array([tokens.ids], dtype=np.int64)
+        inputs = {
+            "words": self._words(ids),
+            "kinds": np.array([tokens.kinds], dtype=np.int64),
+            "mask": np.ones_like(ids),
+        }
+        feed = {name: value for name, value in inputs.items() if name in self._inputs}
+        output: Floats = self.session.run(None, feed)[0]
+        return output
+
+    def _words(self, ids: Ints) -> Floats:
+        """Return rows of the word-embedding table, shape (n, tokens, width)."""
+        return self.rows[ids].astype(np.float32) * self.scales[ids][..., None]
+
+
+@cache
+def _table(folder: Path) -> tuple[NDArray[np.int8], Floats]:
+    """Return the table of word embeddings, int8 rows and their scales; both encoders share it."""
+    with np.load(folder / "embeddings.npz", allow_pickle=False) as table:
+        return table["rows"], table["scales"]
+
+
+def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Return exp(x) / sum exp(x) along the last axis."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True), dtype=np.float64)
+    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
+
+
+@cache
+def weights_folder() -> Path:
+    """Return the folder of the shipped files."""
+    with as_file(files("trustassay.backends") / "weights") as folder:
+        return folder
+
+
+@cache
+def card(folder: Path | None = None) -> dict[str, Any]:
+    """Return the content of ``entailer.json``: labels, windows, combination, checksums etc."""
+    path = (folder or weights_folder()) / "entailer.json"
+    try:
+        content: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise BackendError(f"the embedded models are damaged: {error}") from error
+    return content
+
+
+@cache
+def encoder(name: str, threads: int | None = None, folder: Path | None = None) -> Encoder:
+    """Return the encoder of that name, loaded once for each number of threads (``None``: all)."""
+    return Encoder(name, folder or weights_folder(), threads or os.cpu_count() or 1)
+
+
+LONGEST = 512
+"""Tokens that the encoder has positions for."""
+STATEMENT = 256
+"""Tokens of a statement that are read at once."""
+PIECE, PIECE_STEP = 128, 80
+"""Tokens of one piece of a window that is too long, and how many later the next begins."""
+UNMATCHED = 2
+"""Kind of a hypothesis token that is not in the premise."""
+
+_SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|\n+")
+_ENDS = " \t.,;:!\"'“”‘’()*-•"
+"""What is taken off both ends of a sentence that is compared; a question mark stays."""
+FEWEST_WORDS = 3
+"""Words of the shortest statement that counts as copied."""
+
+
+def cut_pairs(
+    tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]], size: int, step: int
+) -> list[list[list[Tokens]]]:
+    """Return by pair, and by part of its hypothesis, every window as the encoder reads it.
+
+    No text is too long: a hypothesis of more than 256 tokens is several parts, and a window that
+    does not fit into 512 tokens with the longest part is read in pieces of 128 tokens, a new one
+    every 80.
+    """
+    cut = {premise: windows(premise, size, step) for premise, _ in pairs}
+    texts = {text for found in cut.values() for text in found} | {h for _, h in pairs}
+    order = sorted(texts)
+    encoded = tokenizer.encode_batch(order, add_special_tokens=False)
+    ids = {text: one.ids for text, one in zip(order, encoded, strict=True)}
+    first, last = tokenizer.encode("").ids
+    made = []
+    for premise, hypothesis in pairs:
+        parts = _overlapping(ids[hypothesis], STATEMENT, STATEMENT)
+        room = LONGEST - 3 - max(map(len, parts))
+        pieces = [
+            piece
+            for window in cut[premise]
+            for piece in (
+                [ids[window]]
+                if len(ids[window]) <= room
+                else _overlapping(ids[window], PIECE, PIECE_STEP)
+            )
+        ]
+        made.append([[_pair(first, w, last, part) for w in pieces] for part in parts])
+    return made
+
+
+def _overlapping(ids: list[int], size: int, step: int) -> list[list[int]]:
+    """Return runs of up to ``size`` ids, a new one every ``step``; the last reaches the end."""
+    starts = range(0, max(1, len(ids) - size + step), step)
+    return [ids[start : start + size] for start in starts]
+
+
+def _pair(first: int, premise: list[int], last: int, hypothesis: list[int]) -> Tokens:
+    head, tail = [first, *premise, last], [*hypothesis, last]
+    return pair_tokens(head + tail, [0] * len(head) + [1] * len(tail))
+
+
+def pair_tokens(ids: list[int], segments: list[int]) -> Tokens:
+    """Return a pair's tokens with their kinds: premise, hypothesis, hypothesis alone."""
+    known = {i for i, segment in zip(ids, segments, strict=True) if not segment}
+    kinds = [
+        UNMATCHED if segment and i not in known else segment
+        for i, segment in zip(ids, segments, strict=True)
+    ]
+    return Tokens(ids, kinds)
+
+
+def windows(premise: str, size: int, step: int) -> list[str]:
+    """Cut a premise into overlapping runs of whole sentences, of about ``size`` words each.
+
+    A window takes sentences until it has ``size`` words; the next begins at the first sentence
+    that starts ``step`` words later or more. A sentence of more than ``size`` + ``step`` words is
+    cut between words. A first line "Title: ..." is repeated in each window. A premise of up to
+    ``size`` + ``step`` / 2 words is one window.
+    """
+    head, body = "", premise.strip()
+    if body.startswith("Title: ") and "\n" in body:
+        head, body = body.split("\n", 1)
+        head += "\n"
+    if len(body.split()) <= size + step // 2:
+        return [head + body]
+    parts = _parts(body, size, step)
+    made, start = [], 0
+    while True:
+        end, length = start, 0
+        while end < len(parts) and length < size:
+            length += len(parts[end])
+            end += 1
+        made.append(head + " ".join(" ".join(part) for part in parts[start:end]))
+        if end == len(parts):
+            return made
+        moved = 0
+        while moved < step and start < end:
+            moved += len(parts[start])
+            start += 1
+
+
+def is_copied(premise: str, hypothesis: str) -> bool:
+    """Return whether every sentence of a hypothesis stands, word for word, in the premise.
+
+    A whole sentence or line: what stands inside a longer one may be reported, denied or supposed.
+    Case, spaces and punctuation at both ends do not count; hypotheses of fewer than three words
+    are not looked at.
+    """
+    claimed = _sentences(hypothesis)
+    return len(hypothesis.split()) >= FEWEST_WORDS and claimed <= _sentences(premise)
+
+
+@lru_cache(maxsize=4096)
+def _sentences(text: str) -> frozenset[str]:
+    """Return the sentences of a text in lower case, without what is around them."""
+    found = (" ".join(one.casefold().split()).strip(_ENDS) for one in _SENTENCE.split(text))
+    return frozenset(filter(None, found))
+
+
+def _parts(body: str, size: int, step: int) -> list[list[str]]:
+    parts = []
+    for sentence in _SENTENCE.split(body):
+        words = sentence.split()
+        if len(words) > size + step:
+            parts += [words[i : i + step] for i in range(0, len(words), step)]
+        elif words:
+            parts.append(words)
+    return parts
+
 
 COPIED = 0.98
 """Least probability that a premise entails its own sentence, as it is for most of them."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,17 +17,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.capabilities import BatchLimits, Probabilities, Vectors
+from trustassay.backends.chat_text import plain
+from trustassay.capabilities import (
+    BatchLimits,
+    ChatRequest,
+    EndpointLimits,
+    Entailer,
+    Probabilities,
+    Reply,
+    Vectors,
+)
 from trustassay.errors import BackendError, did_you_mean
-
-__all__ = [
-    "FunctionEmbedder",
-    "FunctionEntailer",
-    "FunctionSimilarity",
-    "function_name",
-    "imported",
-    "of_type",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -181,3 +184,124 @@ def of_type(found: Any, kind: Any, words: str) -> Any:
     if isinstance(found, type) or not isinstance(found, kind):
         raise BackendError(f"{words}, got {found!r:.60}")
     return found
+
+
+class FunctionChat:
+    """Wraps ``function(prompt)``, plain or async, which returns a text or a :class:`Reply`.
+
+    It receives the text of the chat (:func:`~trustassay.backends.chat_text.plain`), or, if its
+    first parameter is called ``request`` or annotated as :class:`ChatRequest`, the whole request
+    with temperature, seed and the other parameters. It is called once for each of ``n`` replies,
+    unless it returns them all in one :class:`Reply`. A plain function is called in threads,
+    several at a time.
+    """
+
+    shared = False  # what it calls may change under its name
+    limits = EndpointLimits(concurrency=64, timeout_s=600, deadline_s=1800)
+
+    def __init__(self, function: Callable[[Any], Any], name: str | None = None) -> None:
+        if not callable(function) or isinstance(function, type):
+            raise BackendError(
+                f"expected a chat model (an object or a function), got {function!r:.60}"
+            )
+        self._function = function
+        self._whole = _wants_request(function)
+        called = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
+        self._waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+        self._threads: ThreadPoolExecutor | None = None
+        self.name = name or function_name(function)
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        """Answer one request.
+
+        Raises:
+            BackendError: the function raised an exception, or returned a wrong type. A
+                :class:`CallError` that it raises is passed on.
+        """
+        first = await self._called(request)
+        given = 1 + len(first.others)
+        if given >= request.n:
+            return first
+        if given > 1:
+            raise BackendError(f"{self.name} returned {given} replies instead of {request.n}")
+        others = await asyncio.gather(*(self._called(request) for _ in range(request.n - 1)))
+        return replace(first, others=tuple(other.text for other in others))
+
+    async def close(self) -> None:
+        """Release the threads; calls in progress continue, but their results are not used."""
+        if self._threads:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads = None
+
+    async def _called(self, request: ChatRequest) -> Reply:
+        given = request if self._whole else plain(request.messages)
+        try:
+            if self._waits:
+                found = await self._function(given)
+            else:
+                loop = asyncio.get_running_loop()
+                found = await loop.run_in_executor(self._pool(), _carried, self._function, given)
+                if inspect.isawaitable(found):
+                    found = await found
+        except BackendError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise BackendError(f"{self.name} failed: {reason}") from error
+        if isinstance(found, str):
+            return Reply(found)
+        if not isinstance(found, Reply):
+            raise BackendError(f"{self.name} returned {found!r:.60}; expected a text or a Reply")
+        return found
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.limits.concurrency, "trustassay-function")
+        return self._threads
+
+
+def _carried(function: Callable[[Any], Any], given: Any) -> Any:
+    """Call a function in a thread; no future can carry a StopIteration, before Python 3.12."""
+    try:
+        return function(given)
+    except StopIteration as error:
+        raise RuntimeError(f"StopIteration {error}".strip()) from error
+
+
+def _wants_request(function: Callable[[Any], Any]) -> bool:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return False
+    if not parameters:
+        return False
+    note = parameters[0].annotation
+    annotated = note is ChatRequest or str(note).rpartition(".")[2] == "ChatRequest"
+    return annotated or parameters[0].name == "request"
+
+
+_STAGE = "A woman is playing the guitar on a stage in front of a large crowd."
+CHECK_PAIRS = (
+    (_STAGE, "A woman is playing a musical instrument."),
+    (_STAGE, "The woman has two younger brothers."),
+    (_STAGE, "There is nobody on the stage."),
+)
+"""An entailed, a neutral and a contradicted pair, by which a label order is checked."""
+
+
+def check_labels(entailer: Entailer, *, labels: int = 3, advice: str = "") -> None:
+    """Score the three pairs: each label must have its highest probability for its own pair.
+
+    With two ``labels`` contradiction is not checked.
+
+    Raises:
+        BackendError: it has not; the message has the probabilities, and ``advice``.
+    """
+    rows = entailer.scores(CHECK_PAIRS)
+    for label, column in (("entailment", 0), ("contradiction", 2)):
+        seen = rows[:, column]  # the pair of this label has the column's number
+        if column < labels and seen[column] <= np.delete(seen, column).max():
+            raise BackendError(
+                f"{entailer.name}: the labels look wrong: P({label}) of an entailed, a neutral "
+                f"and a contradicted pair is {seen[0]:.3f}, {seen[1]:.3f}, {seen[2]:.3f}{advice}"
+            )

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from trustassay.backends.layout import plain, shortened
-from trustassay.backends.reading import says_nothing
+from trustassay.backends.chat_text import plain, says_nothing, shortened
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError, did_you_mean
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qsl
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, DEFAULT_SIMILARITY
-from trustassay.backends.encoder import card
+from trustassay.backends.embedded import card
 from trustassay.backends.functions import (
     FunctionEmbedder,
     FunctionEntailer,
@@ -33,23 +33,14 @@ from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from trustassay.backends.openai import OpenAIEmbedder
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DEFAULT_EMBEDDER",
-    "DEFAULT_ENTAILER",
-    "DEFAULT_SIMILARITY",
-    "ChatChoice",
-    "EmbedderChoice",
-    "EntailerChoice",
-    "SimilarityChoice",
-    "blocking",
-    "chat",
-    "check_hugging_face",
-    "embedder",
-    "entailer",
-    "similarity",
-    "token_embedder",
-]
+from trustassay.capabilities import EntityLinker, Retriever, SubstituteSource
+from trustassay.errors import UsageError
+
+if TYPE_CHECKING:
+    from trustassay.backends.knowledge_bases import DBpediaSource, SpotlightLinker
 
 EntailerChoice = str | Entailer | ChatModel | LocalChatModel | Callable[[str, str], Any]
 _TELLING = (
@@ -69,7 +60,7 @@ def entailer(choice: EntailerChoice) -> Entailer:
     """Return the entailer that a URI names, or wrap a function, or pass an entailer through.
 
     ``embedded[?threads=N]``; ``lexical``; ``hf:ID-or-path[?option=value&...]`` with the options of
-    :class:`~trustassay.backends.huggingface.HuggingFaceEntailer`; ``python:MODULE:FUNCTION``; a
+    :class:`~trustassay.backends.hf_entailer.HuggingFaceEntailer`; ``python:MODULE:FUNCTION``; a
     chat model by its URI, as of :func:`chat`, behind ``chat:`` where the scheme is ``hf:`` or
     ``python:``, with the options of :class:`~trustassay.backends.chat_entailer.Judging`.
 
@@ -91,7 +82,7 @@ def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
     A function takes a list of n texts and returns their vectors, shape (n, d).
     ``embedded[?threads=N]``; ``openai:MODEL[@BASE_URL][?option=value&...]``;
     ``hf:ID-or-path[?option=value&...]`` with the options of
-    :class:`~trustassay.backends.sentence_transformer.SentenceTransformerEmbedder`;
+    :class:`~trustassay.backends.hf_embedders.SentenceTransformerEmbedder`;
     ``python:MODULE:OBJECT``.
 
     Raises:
@@ -111,7 +102,7 @@ def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
 
     ``openai:``, ``anthropic:`` and ``gemini:MODEL[@BASE_URL][?option=value&...]`` with the options
     of :class:`~trustassay.backends.http.Address`; ``hf:ID-or-path[?option=value&...]`` with those
-    of :class:`~trustassay.backends.local_chat.HuggingFaceChat`; ``replay:FILE[?model=NAME]``;
+    of :class:`~trustassay.backends.hf_chat.HuggingFaceChat`; ``replay:FILE[?model=NAME]``;
     ``python:MODULE:FUNCTION``.
 
     Raises:
@@ -203,7 +194,7 @@ def _lexical_similarity(_: str) -> Similarity:
 
 
 def _agreement(rest: str) -> QuestionSimilarity:
-    from trustassay.backends.agreement import AgreementSimilarity
+    from trustassay.backends.similarity import AgreementSimilarity
 
     found = entailer(rest or DEFAULT_ENTAILER)
     if hasattr(found, "chat_model"):
@@ -212,7 +203,7 @@ def _agreement(rest: str) -> QuestionSimilarity:
 
 
 def _novel(_: str) -> QuestionSimilarity:
-    from trustassay.backends.agreement import NovelWordsSimilarity
+    from trustassay.backends.similarity import NovelWordsSimilarity
 
     return NovelWordsSimilarity()
 
@@ -227,7 +218,7 @@ def token_embedder(choice: str | TokenEmbedder) -> TokenEmbedder:
     """Return the embedder of tokens that a URI names, or pass one through.
 
     ``hf:ID-or-path[?layer=N&...]`` with the options of
-    :class:`~trustassay.backends.token_vectors.HuggingFaceTokenEmbedder`; ``python:MODULE:OBJECT``.
+    :class:`~trustassay.backends.hf_embedders.HuggingFaceTokenEmbedder`; ``python:MODULE:OBJECT``.
 
     Raises:
         UnknownNameError: another scheme or option.
@@ -237,7 +228,7 @@ def token_embedder(choice: str | TokenEmbedder) -> TokenEmbedder:
     if isinstance(choice, str):
         scheme, _, rest = choice.partition(":")
         if scheme == "hf":
-            from trustassay.backends.token_vectors import HuggingFaceTokenEmbedder
+            from trustassay.backends.hf_embedders import HuggingFaceTokenEmbedder
 
             model, options = _model_and_options(rest, _HF_EMBEDDER_OPTIONS | {"layer": int})
             return HuggingFaceTokenEmbedder(model, **options)
@@ -282,21 +273,21 @@ def _lexical(rest: str) -> Entailer:
 
 
 def _hugging_face(rest: str) -> Entailer:
-    from trustassay.backends.huggingface import HuggingFaceEntailer
+    from trustassay.backends.hf_entailer import HuggingFaceEntailer
 
     model, options = _model_and_options(rest, _HF_OPTIONS)
     return HuggingFaceEntailer(model, **options)
 
 
 def _hugging_face_chat(rest: str) -> LocalChatModel:
-    from trustassay.backends.local_chat import HuggingFaceChat
+    from trustassay.backends.hf_chat import HuggingFaceChat
 
     model, options = _model_and_options(rest, _HF_CHAT_OPTIONS)
     return HuggingFaceChat(model, **options)
 
 
 def _hugging_face_embedder(rest: str) -> Embedder:
-    from trustassay.backends.sentence_transformer import SentenceTransformerEmbedder
+    from trustassay.backends.hf_embedders import SentenceTransformerEmbedder
 
     model, options = _model_and_options(rest, _HF_EMBEDDER_OPTIONS)
     return SentenceTransformerEmbedder(model, **options)
@@ -389,7 +380,7 @@ def _replay(rest: str) -> ChatModel:
 
 
 def _chat_from_object(found: Any, name: str | None = None) -> ChatModel | LocalChatModel:
-    from trustassay.backends.chat_functions import FunctionChat
+    from trustassay.backends.functions import FunctionChat
 
     if isinstance(found, type):
         raise BackendError(f"{found.__name__} is a class; expected a chat model object or function")
@@ -461,3 +452,120 @@ _ENTAILERS: dict[str, Callable[[str], Entailer]] = {
     "replay": lambda rest: _asked(f"replay:{rest}"),
     "chat": lambda rest: _asked(rest, "chat:"),
 }
+
+
+def retriever(choice: str | Retriever) -> Retriever:
+    """Return the retriever that ``bm25:PATH[?index=FOLDER]`` or ``python:MODULE:OBJECT`` names,
+    or pass one through.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        InputError, BackendError: the corpus or its index cannot be used.
+    """
+    found: Any = choice
+    if isinstance(choice, str):
+        if not choice.startswith("python:"):
+            from trustassay.retrieval.bm25 import bm25_retriever_of
+
+            return bm25_retriever_of(choice)
+        found = imported(choice.removeprefix("python:"))
+    checked: Retriever = of_type(found, Retriever, "expected a retriever with name and search")
+    return checked
+
+
+def linker(choice: str | EntityLinker) -> EntityLinker | SpotlightLinker:
+    """Return the linker that a URI names, or pass one through.
+
+    ``spotlight[:BASE_URL][?option=value&...]``; ``spacy[:MODEL]`` with an installed model;
+    ``python:MODULE:OBJECT``.
+
+    Raises:
+        UnknownNameError: another scheme or option.
+        BackendError: it cannot be loaded.
+    """
+    found: Any = choice
+    if isinstance(choice, str):
+        scheme, _, rest = choice.replace("spotlight?", "spotlight:?", 1).partition(":")
+        if scheme == "spotlight":
+            from trustassay.backends.knowledge_bases import SpotlightLinker
+
+            return SpotlightLinker.at(rest)
+        if scheme == "spacy":
+            from trustassay.backends.knowledge_bases import SpacyLinker
+
+            return SpacyLinker(rest) if rest else SpacyLinker()
+        if scheme != "python":
+            known = ["spotlight:BASE_URL", "spacy:MODEL", "python:MODULE:OBJECT"]
+            raise UnknownNameError(did_you_mean("linker", choice, known))
+        found = imported(rest)
+    checked: EntityLinker = of_type(found, EntityLinker, "expected a linker with name and link")
+    return checked
+
+
+def named_sources(choice: Any) -> dict[str, Any]:
+    """Return the sources of substitutes by name, from what the user named.
+
+    ``embedding,pos,dbpedia:URL``, a list of such URIs and of objects, or a mapping by name. A URI
+    is known by its scheme, an object by its name, each also by ``NAME=URI``.
+
+    Raises:
+        ValueError: none, or two of one name.
+    """
+    if isinstance(choice, Mapping):
+        return dict(choice)
+    ones = [choice] if not isinstance(choice, str | Sequence) else choice
+    ones = ones.split(",") if isinstance(ones, str) else ones
+    found: dict[str, Any] = {}
+    for one in ones:
+        name = getattr(one, "name", None)
+        uri = one
+        if isinstance(one, str):
+            if given := re.match(r"([\w-]+)=", one):
+                name, uri = given[1], one[given.end() :]
+            else:
+                name = re.split("[:?]", one, maxsplit=1)[0]
+        if not name or name in found:
+            words = f"two are called {name!r}; NAME=URI gives another name" if name else "no source"
+            raise UsageError(f"sources of distractors: {words}")
+        found[name] = uri
+    return found
+
+
+def substitute_source(choice: Any) -> SubstituteSource | DBpediaSource:
+    """Return the source of substitutes that a URI names, or pass one through.
+
+    ``embedding[:FILE]``, a file in word2vec's text or binary format, else the word list;
+    ``pos``; ``dbpedia[:URL][?option=value&...]``, a SPARQL endpoint with the limits of
+    :class:`~trustassay.backends.http.Address`; ``python:MODULE:OBJECT``.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        BackendError: the source cannot be loaded.
+    """
+    found = choice
+    if isinstance(choice, str):
+        scheme, _, rest = re.sub(r"^dbpedia\?", "dbpedia:?", choice).partition(":")
+        if scheme == "dbpedia":
+            from trustassay.backends.knowledge_bases import DBpediaSource
+
+            return DBpediaSource.at(rest)
+        if scheme == "embedding":
+            if rest:
+                from trustassay.backends.word2vec import near_words_of_file
+
+                return near_words_of_file(rest)
+            from trustassay.backends.word_substitutes import NearWords
+
+            return NearWords()
+        if choice == "pos":
+            from trustassay.backends.word_substitutes import DrawnWords
+
+            return DrawnWords()
+        if scheme != "python":
+            known = ["embedding", "embedding:FILE", "pos", "dbpedia:URL", "python:MODULE:OBJECT"]
+            raise UnknownNameError(did_you_mean("source of distractors", choice, known))
+        found = imported(rest)
+    checked: SubstituteSource = of_type(
+        found, SubstituteSource, "expected a source of distractors with name and substitutes"
+    )
+    return checked

@@ -11,10 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from trustassay.calls.counting import RequestCounter
+from trustassay.calls.batching import Codec
+from trustassay.calls.budget import BudgetLedger, RequestCounter
 from trustassay.calls.endpoints import Endpoints
-from trustassay.calls.keeping import Codec
-from trustassay.calls.spending import BudgetLedger
 from trustassay.calls.store import Calls
 from trustassay.errors import BackendError
 

@@ -12,11 +12,11 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from trustassay.calls.counting import Counted, RequestCounter
-from trustassay.calls.limits import Endpoint
+from trustassay.calls.budget import BudgetLedger, Counted, RequestCounter
+from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Tokens, estimated_tokens
+from trustassay.calls.rate_limit import Sharing
 from trustassay.calls.replies import Keep, allowed, empty_reply
-from trustassay.calls.sharing import Sharing
-from trustassay.calls.spending import CHARACTERS_PER_TOKEN, BudgetLedger, Tokens, estimated_tokens
+from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, Vectors
 from trustassay.errors import BackendError, CallError
 

@@ -8,11 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from trustassay.calls.choosing import choose
-from trustassay.calls.gatherers import Gatherers
-from trustassay.calls.kinds import capabilities, capability
-from trustassay.calls.kinds.chat import chat_request
-from trustassay.calls.kinds.compare import reads_question
+from trustassay.calls.client import Client
+from trustassay.calls.kinds import capabilities, capability, chat_request, reads_question
+from trustassay.calls.multiple_choice import choose
 from trustassay.capabilities import ChatRequest, Choice, Likelihood, LikelihoodModel, Message, Reply
 
 __all__ = ["SampleModels"]
@@ -25,7 +23,7 @@ class SampleModels:
     :class:`~trustassay.capabilities.Models` says of those of this package.
     """
 
-    def __init__(self, gatherers: Gatherers) -> None:
+    def __init__(self, gatherers: Client) -> None:
         self._gatherers = gatherers
         self.calls: Counter[str] = Counter()
         self.usage: dict[str, Counter[str]] = {}

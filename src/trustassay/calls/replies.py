@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trustassay.backends.reading import as_read, says_nothing
-from trustassay.calls.counting import chat_parts, fields_of
-from trustassay.calls.keeping import Codec
+from trustassay.backends.chat_text import as_read, says_nothing
+from trustassay.calls.batching import Codec
+from trustassay.calls.cache_key import chat_parts, fields_of
 from trustassay.calls.store import Calls, StoredCall
 from trustassay.capabilities import ChatRequest, LocalChatModel, Reply, TokenLogprob
 from trustassay.errors import CallError

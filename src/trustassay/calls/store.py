@@ -3,7 +3,7 @@
 A run has such a file, ``calls.sqlite``; replies of endpoints are also in a shared one, which
 other runs use. Schema, version 3 (``PRAGMA user_version``):
 
-    calls(key           BLOB PRIMARY KEY  -- 16 bytes, see request_key
+    calls(key           BLOB PRIMARY KEY  -- 16 bytes, see cache_key.py
           capability    TEXT              -- entailment, embedding, similarity, chat
           backend       TEXT              -- the backend's name, with model and address
           request       TEXT              -- JSON: the texts, or a chat request's fields
@@ -23,7 +23,6 @@ file gets them when it is opened.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 import threading
@@ -42,13 +41,11 @@ __all__ = [
     "CallTaken",
     "Calls",
     "Claimed",
-    "Keys",
     "StoredCall",
     "Usage",
     "copy_calls",
     "default_cache",
     "open_cache",
-    "request_key",
 ]
 
 VERSION = 3
@@ -156,32 +153,6 @@ def open_cache(folder: Path) -> CallStore:
     """
     folder.mkdir(parents=True, exist_ok=True)
     return CallStore(folder / CACHE_FILE)
-
-
-class Keys:
-    """Makes the keys of the calls to one backend."""
-
-    def __init__(self, capability: str, backend: str) -> None:
-        self._begun = hashlib.blake2b(digest_size=16)
-        _count_in(self._begun, (capability, backend))
-
-    def of(self, parts: Sequence[str]) -> bytes:
-        """Return the 16 bytes by which a call is known; each part counts with its length."""
-        digest = self._begun.copy()
-        _count_in(digest, parts)
-        return digest.digest()
-
-
-def _count_in(digest: hashlib.blake2b, parts: Sequence[str]) -> None:
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
-
-
-def request_key(capability: str, backend: str, parts: Sequence[str]) -> bytes:
-    """Return the key of one call; see :class:`Keys`."""
-    return Keys(capability, backend).of(parts)
 
 
 class CallStoreError(BackendError):

@@ -24,8 +24,8 @@ from trustassay.tracebacks import TRACEBACKS
 if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.api import Run
-    from trustassay.calls.limits import Endpoint
-    from trustassay.calls.opening import CallOptions
+    from trustassay.calls.client import CallOptions
+    from trustassay.calls.retry import Endpoint
     from trustassay.data.faults import Untold
     from trustassay.metric import Figure, Summary
     from trustassay.runs.execute import RunOutcome
@@ -355,8 +355,9 @@ def call_options(
     Raises:
         ValueError, OSError: the budget or the file of prices is not valid.
     """
-    from trustassay.calls.opening import CallOptions
-    from trustassay.calls.spending import Budget, Prices
+    from trustassay.calls.budget import Budget
+    from trustassay.calls.client import CallOptions
+    from trustassay.calls.prices import Prices
     from trustassay.calls.store import default_cache
 
     return CallOptions(

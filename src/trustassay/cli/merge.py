@@ -38,7 +38,7 @@ def merge(
     """
     with errors_for_people():
         from trustassay import api
-        from trustassay.calls.spending import Prices
+        from trustassay.calls.prices import Prices
 
         known = Prices.read(prices) if prices else None
         show(api.merge(runs, out=out, pool=pool, prices=known, progress=True), as_json=as_json)

@@ -18,7 +18,7 @@ from trustassay.progress import quieted
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
-    from trustassay.calls.opening import CallOptions
+    from trustassay.calls.client import CallOptions
 
 __all__ = [
     "Answers",

@@ -15,8 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from trustassay.calls.limits import Meter
-from trustassay.calls.pacing import Pace
+from trustassay.calls.rate_limit import Meter, Pace
 from trustassay.capabilities import EndpointLimits
 
 __all__ = ["Ask", "Grant", "LeaseService", "LeasedPace", "Leases"]

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
-from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.client import Client
 from trustassay.calls.kinds import capability
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Models
@@ -26,7 +26,7 @@ from trustassay.tracebacks import keep_failure, words_of
 async def assessed(
     metric: Metric,
     sample: Sample,
-    gatherers: Gatherers,
+    gatherers: Client,
     prepared: Any = None,
     seed: int = 0,
     limits: TextLimits = USUAL_LIMITS,

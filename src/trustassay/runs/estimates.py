@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trustassay.calls.spending import Prices, Tokens, estimated_tokens
+from trustassay.calls.prices import Prices, Tokens, estimated_tokens
 from trustassay.calls.store import CallStore, CallTaken
 from trustassay.capabilities import ChatRequest
 

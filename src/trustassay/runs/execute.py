@@ -14,12 +14,10 @@ from importlib.metadata import version
 from typing import Any
 
 from trustassay.calls.backends import Backends
+from trustassay.calls.batching import Counts
+from trustassay.calls.client import Client, check_budget, open_calls, shared_file
 from trustassay.calls.endpoints import held_back, samples_at_once
-from trustassay.calls.gatherers import Gatherers, check_budget
-from trustassay.calls.gathering import Counts
-from trustassay.calls.keys import shared_file
-from trustassay.calls.limits import Endpoint
-from trustassay.calls.opening import open_calls
+from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import copy_calls
 from trustassay.data.reading import paths_of
 from trustassay.errors import RunFolderError
@@ -335,7 +333,7 @@ def _lacking(run: _Run) -> int:
 
 async def _score(
     run: _Run,
-    gatherers: Gatherers,
+    gatherers: Client,
     limiter: TaskLimiter,
     done: HashSet,
     filled: Outcome,
@@ -368,7 +366,7 @@ async def _score(
 async def _assess(
     metric: Metric,
     sample: Sample,
-    gatherers: Gatherers,
+    gatherers: Client,
     writer: Appender,
     prepared: Any,
     run: _Run,

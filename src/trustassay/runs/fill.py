@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 from trustassay.answering import Answering
-from trustassay.answering.diverse import answers_in, diverse_request
 from trustassay.answering.pairs import Pairing, pairs_in
+from trustassay.answering.styles import answers_in, diverse_request
 from trustassay.calls.backends import MODEL, Backends
-from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.client import Client
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import ChatRequest, Models, Reply
 from trustassay.errors import BackendError, UsageError
@@ -448,7 +448,7 @@ async def _through(
 async def fill_samples(
     folder: RunFolder,
     stages: Sequence[Stage],
-    gatherers: Gatherers,
+    gatherers: Client,
     at_once: int,
     step: Callable[[], None],
 ) -> Outcome:

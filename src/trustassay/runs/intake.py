@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from trustassay.calls.backends import MODEL, Backends
-from trustassay.calls.opening import CallOptions
-from trustassay.calls.spending import Budget, Prices
+from trustassay.calls.budget import Budget
+from trustassay.calls.client import CallOptions
+from trustassay.calls.prices import Prices
 from trustassay.data.faults import summarised, untold_of
 from trustassay.data.frames import ArrowStream, frame_index
 from trustassay.data.reading import Fault, InputError, Located, read_samples

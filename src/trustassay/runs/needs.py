@@ -12,7 +12,7 @@ from typing import Any
 
 from trustassay.backends.foresight import fault_of, takes_time
 from trustassay.calls.backends import MODEL, Backends, Place, place_of
-from trustassay.calls.keys import check_keys
+from trustassay.calls.client import check_keys
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.errors import BackendError, FaultsError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Inventory, Metric, Need

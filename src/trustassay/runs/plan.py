@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from trustassay.calls.backends import Backends, is_remote
-from trustassay.calls.gatherers import Asking, Gatherers
+from trustassay.calls.client import Asking, Client
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.models import SampleModels
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore
@@ -66,7 +66,7 @@ async def plan(
         metrics = resolved(metrics, intake.inventory, backends.names())
         calls = Calls(_opened(stack, out), _opened_cache(stack, options.calls.cache))
         # The gatherers are not started on anything: they only know how requests are keyed.
-        gatherers = Gatherers(backends, Asking(policy=options.calls.policy))
+        gatherers = Client(backends, Asking(policy=options.calls.policy))
         stack.push_async_callback(gatherers.close)
         rehearsal = _Rehearsal(gatherers, calls, options)
         filled = RunFolder(folder.path / "filled")
@@ -129,7 +129,7 @@ def _opened_cache(stack: AsyncExitStack, cache: Path | None) -> CallStore | None
 class _Rehearsal:
     """Counts what is asked, once each."""
 
-    def __init__(self, gatherers: Gatherers, calls: Calls, options: RunOptions) -> None:
+    def __init__(self, gatherers: Client, calls: Calls, options: RunOptions) -> None:
         self.unsure: Counter[str] = Counter()
         self.stood_in = 0
         """Stand-ins that were given in place of a reply."""
@@ -296,7 +296,7 @@ class _Rehearsal:
 class _StandIns(SampleModels):
     """The models of one rehearsal, as a metric sees them: what is asked is counted, not sent."""
 
-    def __init__(self, rehearsal: _Rehearsal, metric: str, gatherers: Gatherers) -> None:
+    def __init__(self, rehearsal: _Rehearsal, metric: str, gatherers: Client) -> None:
         super().__init__(gatherers)
         self._rehearsal, self._metric = rehearsal, metric
 

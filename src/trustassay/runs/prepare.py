@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.gatherers import Gatherers
+from trustassay.calls.client import CallOptions, Client, open_calls
 from trustassay.calls.models import SampleModels
-from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError, RunFolderError, UsageError
 from trustassay.files import whole
@@ -127,7 +126,7 @@ class Prepared:
 
 
 async def prepare(
-    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Gatherers, folder: Path
+    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Client, folder: Path
 ) -> dict[str, Prepared]:
     """Return what each metric prepared, by name; those without a pool prepare nothing.
 
@@ -150,9 +149,7 @@ def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     }
 
 
-async def _prepared(
-    metric: Metric, pool: StoredPool, gatherers: Gatherers, folder: Path
-) -> Prepared:
+async def _prepared(metric: Metric, pool: StoredPool, gatherers: Client, folder: Path) -> Prepared:
     models = SampleModels(gatherers)
     try:
         value = await metric.prepare(pool, cast(Models, models))

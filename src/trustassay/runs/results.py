@@ -12,7 +12,7 @@ import arro3.io
 from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
 
 from trustassay.backends.chat_entailer import entailment_prompt
-from trustassay.calls.spending import CHARACTERS_PER_TOKEN, Prices, Tokens
+from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Prices, Tokens
 from trustassay.calls.store import CallStore, Usage
 from trustassay.errors import RunFolderError
 from trustassay.files import whole

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.spending import Prices
+from trustassay.calls.prices import Prices
 from trustassay.calls.store import CallStore
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import named, whole

@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from trustassay.backends.body import AT_ONCE, BodyError, OversizedError, read_body
+from trustassay.backends.http import AT_ONCE, BodyError, OversizedError, read_body
 from trustassay.service.app import Part
 from trustassay.service.bodies import parse_json, read_json
 from trustassay.service.chunks import (

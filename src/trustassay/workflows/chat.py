@@ -12,11 +12,12 @@ from typing import Any, Literal, NoReturn, TypedDict, Unpack, overload
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.batching import Batcher
+from trustassay.calls.budget import Budget
+from trustassay.calls.client import CallOptions, open_calls
 from trustassay.calls.endpoints import calls_at_once
-from trustassay.calls.gathering import Gatherer
-from trustassay.calls.kinds.chat import chat_request
-from trustassay.calls.opening import CallOptions, open_calls
-from trustassay.calls.spending import Budget, Prices
+from trustassay.calls.kinds import chat_request
+from trustassay.calls.prices import Prices
 from trustassay.calls.store import default_cache
 from trustassay.capabilities import ChatRequest, Message, Reply
 from trustassay.errors import BackendError, did_you_mean, door
@@ -161,7 +162,7 @@ class Chat:
 
 
 async def _all_asked(
-    requests: Iterator[ChatRequest], model: Gatherer[ChatRequest, Reply], block: int
+    requests: Iterator[ChatRequest], model: Batcher[ChatRequest, Reply], block: int
 ) -> list[Reply | Unanswered]:
     """Ask for a block of replies whenever no more than a block of them is outstanding."""
     futures: list[asyncio.Future[Reply]] = []

@@ -14,12 +14,10 @@ from typing import cast
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends, Place
+from trustassay.calls.client import CallOptions, check_budget, check_keys, open_calls, shared_file
 from trustassay.calls.endpoints import calls_at_once, held_back
-from trustassay.calls.gatherers import check_budget
-from trustassay.calls.keys import check_keys, shared_file
-from trustassay.calls.limits import Endpoint
 from trustassay.calls.models import SampleModels
-from trustassay.calls.opening import CallOptions, open_calls
+from trustassay.calls.retry import Endpoint
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
 from trustassay.progress import Progress, tell

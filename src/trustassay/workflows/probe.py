@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends, Place
-from trustassay.calls.keys import shared_file
+from trustassay.calls.client import CallOptions, open_calls, shared_file
 from trustassay.calls.kinds import capability
-from trustassay.calls.limits import Endpoint
 from trustassay.calls.models import SampleModels
-from trustassay.calls.opening import CallOptions, open_calls
+from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models
 from trustassay.data.reading import Fault, InputError, read_samples
 from trustassay.distractors import SOURCES, Distractor, find_distractors, same_kind_answers
-from trustassay.distractors.finding import LLM
+from trustassay.distractors.search import LLM
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named

@@ -17,13 +17,10 @@ from types import TracebackType
 from typing import IO, Any, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.counting import RequestCounter
-from trustassay.calls.gatherers import Gatherers
-from trustassay.calls.keys import check_keys, shared_file
-from trustassay.calls.limits import Endpoint
+from trustassay.calls.budget import BudgetReachedError, RequestCounter
+from trustassay.calls.client import CallOptions, Client, check_keys, open_calls, shared_file
 from trustassay.calls.models import SampleModels
-from trustassay.calls.opening import CallOptions, open_calls
-from trustassay.calls.spending import BudgetReachedError
+from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import ChatRequest, LocalChatModel, Models, Reply
 from trustassay.errors import BackendError, CallError, RunFolderError, UsageError
@@ -235,7 +232,7 @@ class Session:
 class CountedModels(SampleModels):
     """The models, with a count of the requests sent to chat models."""
 
-    def __init__(self, gatherers: Gatherers, counter: RequestCounter) -> None:
+    def __init__(self, gatherers: Client, counter: RequestCounter) -> None:
         super().__init__(gatherers)
         self._counter = counter
 

@@ -14,10 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.client import Client, check_budget, open_calls, shared_file
 from trustassay.calls.endpoints import samples_at_once
-from trustassay.calls.gatherers import Gatherers, check_budget
-from trustassay.calls.keys import shared_file
-from trustassay.calls.opening import open_calls
 from trustassay.data.reading import Fault, InputError, read_samples
 from trustassay.errors import UsageError
 from trustassay.files import DiskFullError
@@ -117,7 +115,7 @@ class Scorer:
         self,
         metrics: Sequence[Metric],
         backends: Backends,
-        gatherers: Gatherers,
+        gatherers: Client,
         run: GrowingRun | None,
         options: RunOptions,
         events: EvaluationEvents | None,

@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.client import CallOptions, Client, open_calls, shared_file
 from trustassay.calls.endpoints import samples_at_once
-from trustassay.calls.gatherers import Gatherers
-from trustassay.calls.keys import shared_file
-from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.data.signatures import GZIP, LONGEST, other_than_text
 from trustassay.data.standard_input import is_standard_input
@@ -468,7 +466,7 @@ class _Watch:
 
     # scores
 
-    async def _score(self, sample: Sample, gatherers: Gatherers, writer: Appender) -> None:
+    async def _score(self, sample: Sample, gatherers: Client, writer: Appender) -> None:
         options = self._options
         how = options.seed, TextLimits(options.longest_answer), self._folder.path
         found, line = await assessed(self._metric, sample, gatherers, None, *how)

@@ -12,8 +12,7 @@ from typing import Any
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.keys import shared_file
-from trustassay.calls.opening import CallOptions
+from trustassay.calls.client import CallOptions, shared_file
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Summary

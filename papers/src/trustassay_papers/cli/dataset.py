@@ -260,7 +260,7 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         --retriever "bm25:wiki.tsv?index=wiki.bm25" --out data.jsonl
     """
     with errors_for_people():
-        from trustassay.retrieval.retriever import bm25_retriever, bm25_retriever_of
+        from trustassay.retrieval.bm25 import bm25_retriever, bm25_retriever_of
         from trustassay_papers import dataset as datasets
 
         if (corpus is None) == (retriever is None):

@@ -15,7 +15,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.backends import resolve
-from trustassay.calls.choosing import chosen
+from trustassay.calls.multiple_choice import chosen
 from trustassay.data.reading import InputError
 from trustassay.files import whole
 from trustassay.metric import Assessment, Context, Metric, Need

@@ -18,10 +18,9 @@ from typing import Any, cast
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.client import CallOptions, check_budget
 from trustassay.calls.endpoints import calls_at_once
-from trustassay.calls.gatherers import check_budget
-from trustassay.calls.limits import Endpoint
-from trustassay.calls.opening import CallOptions
+from trustassay.calls.retry import Endpoint
 from trustassay.data.question_sets import QuestionFile
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere

@@ -15,11 +15,10 @@ from typing import Any, cast
 import numpy as np
 
 from trustassay.answering import OWN_PROMPT
-from trustassay.backends import resolve
+from trustassay.backends import DEFAULT_EMBEDDER, resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.keys import check_keys, shared_file
+from trustassay.calls.client import CallOptions, check_keys, open_calls, shared_file
 from trustassay.calls.models import SampleModels
-from trustassay.calls.opening import CallOptions, open_calls
 from trustassay.capabilities import Models
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
@@ -97,7 +96,7 @@ class Prompts:
 def select_icl(
     run: Path,
     out: str | os.PathLike[str],
-    embedder: resolve.EmbedderChoice = resolve.DEFAULT_EMBEDDER,
+    embedder: resolve.EmbedderChoice = DEFAULT_EMBEDDER,
     questions: Path | None = None,
     options: IclOptions | None = None,
 ) -> Prompts:

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from trustassay.capabilities import Choice, Models, repair_turns
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
-from trustassay.distractors.matching import contains, normalised, says_the_same
+from trustassay.distractors.tokens import contains, normalised, says_the_same
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Context, Metric, Pool
 from trustassay.metrics.consistency import maths

@@ -25,7 +25,7 @@ from trustassay.data.reading import Fault, read_samples
 from trustassay.errors import BackendError
 from trustassay.metrics import Grounding
 from trustassay.progress import tell
-from trustassay.retrieval.retriever import bm25_retriever
+from trustassay.retrieval.bm25 import bm25_retriever
 from trustassay.workflows.generate import GenerateOptions, generate
 from trustassay_papers.dataset import BuildOptions, build
 

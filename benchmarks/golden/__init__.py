@@ -1,0 +1,1 @@
+"""The commands, files and models of ``benchmarks.golden_outputs``."""

@@ -1,0 +1,108 @@
+"""A chat as plain text, for base models, functions and error messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trustassay.capabilities import Message, Reply
+from trustassay.sample import is_blank
+
+_SPEAKERS = {"user": "User: ", "assistant": "Assistant: "}
+
+
+def plain(messages: Sequence[Message]) -> str:
+    """Return the messages' texts with a blank line between them.
+
+    If there is an assistant message, every turn except the system's begins with its speaker, and
+    the text ends where the assistant is to continue.
+    """
+    if all(message.role != "assistant" for message in messages):
+        return "\n\n".join(message.content for message in messages)
+    turns = [_SPEAKERS.get(message.role, "") + message.content for message in messages]
+    if messages[-1].role != "assistant":
+        turns.append("Assistant:")
+    return "\n\n".join(turns)
+
+
+def shortened(text: str, longest: int = 120) -> str:
+    """Return a text in one line, without its middle if it is long."""
+    text = " ".join(text.split())
+    half = (longest - 5) // 2
+    return text if len(text) <= longest else f"{text[:half]} ... {text[-half:]}"
+
+
+_NAMES = ("think", "thinking", "thought", "reasoning", "seed:think")
+_TAGS = {
+    **{f"<{name}>": f"</{name}>" for name in _NAMES},
+    "[think]": "[/think]",
+    "◁think▷": "◁/think▷",
+}
+"""What opens and closes the reasoning of models in use, in lower case."""
+_FIRST = tuple({opening[0] for opening in _TAGS})
+_LONE_END = re.compile(rf"^[ \t]*</(?:{'|'.join(_NAMES)})>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_ANY_START = re.compile(rf"<(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
+FENCE = "```"
+
+
+def as_read(reply: Reply) -> Reply:
+    """Return a reply whose texts are only the answers; the first one's reasoning is separate."""
+    text, reasoning = split_reasoning(reply.text, reply.finish)
+    others = tuple(split_reasoning(other, reply.finish)[0] for other in reply.others)
+    if reasoning is None and others == reply.others:
+        return reply
+    told = [part for part in (reply.reasoning, reasoning) if part]
+    return replace(reply, text=text, others=others, reasoning="\n\n".join(told) or None)
+
+
+def says_nothing(reply: Reply) -> bool:
+    """Return whether a reply, when read, or one of its further replies has no text."""
+    read = as_read(reply)
+    return any(map(is_blank, (read.text, *read.others)))
+
+
+def split_reasoning(text: str, finish: str | None = None) -> tuple[str, str | None]:
+    """Return the answer in ``text``, and the reasoning before it, ``None`` if there is none.
+
+    Reasoning is between tags at the very beginning. Its opening tag may be missing if it was part
+    of the prompt: then the closing tag must be on its own line, outside a block of code. Its
+    closing tag may be missing if the reply was cut (a ``finish`` other than ``stop``) or the line
+    ends after the opening tag: then the answer is empty. Later tags belong to the answer.
+    """
+    parts: list[str] = []
+    while found := _leading(text, finish):
+        text = found[1]
+        parts.append(found[0])
+    if not parts and (found := _without_start(text)):
+        text = found[1]
+        parts.append(found[0])
+    return text, ("\n\n".join(filter(None, parts)) if parts else None)
+
+
+def _leading(text: str, finish: str | None) -> tuple[str, str] | None:
+    """Return the reasoning that ``text`` begins with, and what follows it."""
+    rest = text.lstrip()
+    if not rest.startswith(_FIRST):
+        return None
+    for opening, closing in _TAGS.items():
+        if rest[: len(opening)].lower() != opening:
+            continue
+        rest = rest[len(opening) :]
+        if end := re.search(re.escape(closing), rest, re.IGNORECASE):
+            return rest[: end.start()].strip(), rest[end.end() :].lstrip()
+        if finish != "stop" or rest.startswith(("\n", "\r")):
+            return rest.strip(), ""
+        return None
+    return None
+
+
+def _without_start(text: str) -> tuple[str, str] | None:
+    """Return reasoning that only ends in ``text``, and what follows it."""
+    end = _LONE_END.search(text) if "</" in text else None
+    if end is None:
+        return None
+    before = text[: end.start()]
+    if _ANY_START.search(before) or before.count(FENCE) % 2:
+        return None
+    return before.strip(), text[end.end() :].lstrip()

@@ -1,0 +1,193 @@
+"""``hf:ID-or-path`` as an embedder: a sentence-transformers model, run on this machine.
+
+sentence-transformers cuts a text that is longer than its model reads. Here such a text is divided
+between words until its parts fit, and its vector is the mean of theirs, weighed by their tokens.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trustassay.backends.hf_loading import (
+    batches,
+    config_of,
+    dtype_options,
+    libraries,
+    load,
+    longest_input,
+    one_line,
+    only_local,
+    padded,
+    safetensors_only,
+    uri,
+)
+from trustassay.capabilities import BatchLimits, TokenVectors, Vectors
+from trustassay.errors import BackendError
+from trustassay.sample import clean
+
+
+class SentenceTransformerEmbedder:
+    """Turns texts into vectors; built for ``hf:ID-or-path[?option=value&...]``."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch_tokens: int = 16_384,
+    ) -> None:
+        """Load a model; raises :class:`BackendError`, in one line, where that is not possible.
+
+        Options as of :class:`~trustassay.backends.hf_chat.HuggingFaceChat`.
+        """
+        self.name = uri(model, dtype=dtype)
+        self.limits = BatchLimits(items=256, tokens=batch_tokens)
+        self._batch_tokens = batch_tokens
+        self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
+        with one_line(self.name, Exception):
+            self._open(model, device, dtype)
+
+    def _open(self, name: str, device: str | None, dtype: str | None) -> None:
+        libraries()
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise BackendError(
+                f"{error.name} is missing: pip install 'trustassay[sentence-transformers]'"
+            ) from error
+        folder, _ = config_of(name)
+        where, options = dtype_options(device, dtype)
+        with safetensors_only():
+            self._model: Any = SentenceTransformer(
+                folder,
+                device=str(where),
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True, **options},
+                **only_local(folder),
+            ).eval()
+        prompts, default = self._model.prompts or {}, self._model.default_prompt_name
+        self._prompt = prompts.get(default, "") if default else ""
+        called = ("get_embedding_dimension", "get_sentence_embedding_dimension")  # new, old
+        self._dimensions: int = next(
+            getattr(self._model, name)() for name in called if hasattr(self._model, name)
+        )
+        longest = self._model.max_seq_length
+        self._limit = int(longest) if longest and longest < 10**9 else None
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """Return unit vectors, shape (n, d), for n texts; may be called from several threads.
+
+        Raises:
+            BackendError: the model fails.
+        """
+        with self._lock, one_line(self.name, Exception):
+            parts = [self._parts(clean(text)) for text in texts]
+            flat = [part for own in parts for part in own]
+            made = self._encoded(flat)
+        sums = np.zeros((len(texts), made.shape[1]))
+        owners = [owner for owner, own in enumerate(parts) for _ in own]
+        weights = np.array([tokens for _, tokens in flat], dtype=float)
+        np.add.at(sums, owners, made * weights[:, None])
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        return np.asarray(sums / np.maximum(norms, 1e-12), dtype=np.float32)
+
+    def _parts(self, text: str) -> list[tuple[str, int]]:
+        """Return a text's parts that the model reads whole, each with its number of tokens."""
+        tokens = len(self._model.tokenizer(self._prompt + text, verbose=False)["input_ids"])
+        if self._limit is None or tokens <= self._limit or len(text) < 2:
+            return [(text, tokens)]
+        middle = len(text) // 2
+        cut = text.rfind(" ", 1, middle)
+        cut = middle if cut < 0 else cut
+        return self._parts(text[:cut]) + self._parts(text[cut:].lstrip() or text[cut:])
+
+    def _encoded(self, parts: Sequence[tuple[str, int]]) -> Vectors:
+        rows: Vectors = np.zeros((len(parts), self._dimensions), dtype=np.float32)
+        for batch in batches([tokens for _, tokens in parts], self._batch_tokens):
+            rows[batch] = self._model.encode(
+                [parts[i][0] for i in batch],
+                batch_size=len(batch),
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+                show_progress_bar=False,
+            )
+        return rows
+
+
+class HuggingFaceTokenEmbedder:
+    """Turns texts into the vectors of their tokens; built for ``hf:ID-or-path[?layer=N&...]``."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        layer: int | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch_tokens: int = 16_384,
+    ) -> None:
+        """Load a model; raises :class:`BackendError`, in one line, where that is not possible.
+
+        ``layer`` counts the model's blocks from 1, 0 being its input embeddings; the last one
+        unless named. Other options as of :class:`~trustassay.backends.hf_chat.HuggingFaceChat`.
+        """
+        self.name = uri(model, layer=layer, dtype=dtype)
+        self.limits = BatchLimits(items=256, tokens=batch_tokens)
+        self._batch_tokens, self._layer = batch_tokens, layer
+        self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
+        with one_line(self.name, Exception):
+            _, transformers = libraries()
+            folder, _ = config_of(model)
+            # Models saved with the head they were trained with have no pooler, which is not read.
+            self._model, self._tokenizer = load(
+                folder, transformers.AutoModel, device, dtype, unused=("pooler.",)
+            )
+            self._limit = longest_input(self._model, self._tokenizer)
+        blocks = self._model.config.num_hidden_layers
+        if layer is not None and not 0 <= layer <= blocks:
+            raise BackendError(f"{self.name}: has {blocks} layers, but no layer {layer}")
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the tokens and vectors of each text; may be called from several threads.
+
+        Raises:
+            BackendError: a text is longer than the model reads, or the model fails.
+        """
+        found: list[TokenVectors | None] = [None] * len(texts)
+        with self._lock, one_line(self.name, Exception):
+            inputs = [self._read(text) for text in texts]
+            masks = [one.pop("special_tokens_mask") for one in inputs]
+            lengths = [len(one["input_ids"]) for one in inputs]
+            if self._limit is not None and max(lengths, default=0) > self._limit:
+                raise BackendError(
+                    f"a text of {max(lengths)} tokens is longer than the {self._limit} that this "
+                    "model reads"
+                )
+            for batch in batches(lengths, self._batch_tokens):
+                states = self._states([inputs[i] for i in batch])
+                for row, i in zip(states, batch, strict=True):
+                    ids = inputs[i]["input_ids"]
+                    tokens = self._tokenizer.convert_ids_to_tokens(ids)
+                    special = tuple(place for place, around in enumerate(masks[i]) if around)
+                    found[i] = TokenVectors(tuple(tokens), row[: lengths[i]].copy(), special)
+        return [one for one in found if one is not None]
+
+    def _read(self, text: str) -> dict[str, Any]:
+        return dict(self._tokenizer(clean(text), return_special_tokens_mask=True, verbose=False))
+
+    def _states(self, inputs: Sequence[Any]) -> Any:
+        """Return the hidden states, shape (n, longest, d), of texts padded on the right."""
+        torch, _ = libraries()
+        self._tokenizer.padding_side = "right"
+        batch = padded(inputs, self._tokenizer, self._model.device)
+        with torch.inference_mode():
+            if self._layer is None:
+                states = self._model(**batch).last_hidden_state
+            else:
+                states = self._model(**batch, output_hidden_states=True).hidden_states[self._layer]
+        return np.asarray(states.float().cpu().numpy(), dtype=np.float32)

@@ -1,0 +1,233 @@
+"""Models and tokenizers of the Hugging Face hub, or of folders in its layout, ready for inference.
+
+Only safetensors weights are read and no code of a model is run. torch and transformers are
+imported when the first model is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.backends.telemetry import quiet_hub
+from trustassay.errors import BackendError
+
+Features = dict[str, list[int]]
+
+
+def libraries() -> tuple[Any, Any]:
+    """Return torch and transformers; raises :class:`BackendError` where they are missing."""
+    quiet_hub()
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise BackendError(f"{error.name} is missing: pip install 'trustassay[hf]'") from error
+    return torch, transformers
+
+
+def config_of(name: str) -> tuple[str, Any]:
+    """Return what transformers is to load for a name, an ID or a folder, and its config.
+
+    Raises:
+        BackendError: there is no such folder; transformers' own errors for all else.
+    """
+    _, transformers = libraries()
+    folder = str(Path(name).expanduser()) if name.startswith("~") else name
+    if folder.startswith(("/", ".")) and not Path(folder).is_dir():
+        raise BackendError("there is no such folder")
+    config = transformers.AutoConfig.from_pretrained(
+        folder, trust_remote_code=False, **only_local(folder)
+    )
+    return folder, config
+
+
+def only_local(folder: str) -> dict[str, bool]:
+    """Return the option with which a folder is loaded without contacting the hub."""
+    return {"local_files_only": True} if Path(folder).is_dir() else {}
+
+
+def load(
+    folder: str,
+    auto: Any,
+    device: str | None,
+    dtype: str | None,
+    check: bool = True,
+    pad_with_end: bool = False,
+    unused: tuple[str, ...] = (),
+) -> tuple[Any, Any]:
+    """Return a model of the class ``auto``, ready for inference on its device, and its tokenizer.
+
+    With ``pad_with_end`` a tokenizer without a padding token pads with its end token. ``unused``
+    are beginnings of names of weights that may be lacking, since nothing reads what they make.
+
+    Raises :class:`BackendError` without safetensors weights and, with ``check``, for weights that
+    the class needs and the files lack: an untrained head.
+    """
+    _, transformers = libraries()
+    where, options = dtype_options(device, dtype)
+    local = only_local(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **local)
+    if tokenizer.pad_token_id is None and pad_with_end:
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token_id is None:
+        raise BackendError("its tokenizer has no padding token")
+    with safetensors_only():
+        model, report = auto.from_pretrained(
+            folder,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            **local,
+            **options,
+        )
+    missing = sorted(key for key in report["missing_keys"] if not key.startswith(unused))
+    if missing and check:
+        raise BackendError(f"its files lack weights that {type(model).__name__} needs: {missing}")
+    return model.to(where).eval(), tokenizer
+
+
+def dtype_options(device: str | None, dtype: str | None) -> tuple[Any, dict[str, Any]]:
+    """Return the torch device, and the dtype as an option of ``from_pretrained``."""
+    torch, transformers = libraries()
+    where = _device(torch, device)
+    keyword = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
+    return where, {keyword: _dtype(torch, where, dtype)}
+
+
+@contextmanager
+def safetensors_only() -> Iterator[None]:
+    """Replace the error of a model without safetensors weights by a clear one."""
+    try:
+        yield
+    except OSError as error:
+        if "safetensors" not in str(error):
+            raise
+        raise BackendError(
+            "it has no safetensors weights, and pickled ones (.bin), which can run code, are not "
+            "loaded; save it again with save_pretrained(...) of a recent version of transformers"
+        ) from error
+
+
+def _device(torch: Any, device: str | None) -> Any:
+    """Return the torch device asked for, or the best one of this machine."""
+    if device is None:
+        otherwise = "mps" if torch.backends.mps.is_available() else "cpu"
+        device = "cuda" if torch.cuda.is_available() else otherwise
+    return torch.device(device)
+
+
+def _dtype(torch: Any, device: Any, dtype: str | None) -> Any:
+    """Return the torch dtype asked for; else bfloat16 where CUDA computes in it, or float32."""
+    if dtype is None:
+        fast = device.type == "cuda" and torch.cuda.get_device_capability(device)[0] >= 8
+        return torch.bfloat16 if fast else torch.float32
+    if dtype not in ("float32", "bfloat16", "float16"):
+        raise BackendError(f"dtype={dtype} is unknown; use float32, bfloat16 or float16")
+    return getattr(torch, dtype)
+
+
+def longest_input(model: Any, tokenizer: Any) -> int | None:
+    """Return how many tokens the model reads, or None if there is no limit."""
+    positions = getattr(model.config, "max_position_embeddings", None) or 0
+    # RoBERTa and its kin count positions from behind the padding token's.
+    offsets = [
+        module.padding_idx + 1
+        for name, module in model.named_modules()
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
+    ]
+    limits = (positions - max(offsets, default=0), tokenizer.model_max_length)
+    # A tokenizer without a limit says 10^30.
+    return min((int(limit) for limit in limits if 0 < limit < 10**9), default=None)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Keep transformers from showing bars, reports and warnings, with its own switches.
+
+    The bars of a download stay: they are all that is seen of one. Raises as :func:`libraries`.
+    """
+    _, transformers = libraries()
+    from huggingface_hub.utils import (  # type: ignore[attr-defined]
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
+
+    told, switches = transformers.logging.get_verbosity(), transformers.utils.logging
+    drawn, downloads = switches.is_progress_bar_enabled(), not are_progress_bars_disabled()
+    transformers.logging.set_verbosity_error()
+    switches.disable_progress_bar()  # those of downloads, too
+    if downloads:
+        enable_progress_bars()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(told)
+        if drawn:
+            switches.enable_progress_bar()
+        if not downloads:
+            disable_progress_bars()
+
+
+@contextmanager
+def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
+    """Turn an exception of a library into a BackendError of one line, without any token.
+
+    What the library would print meanwhile is not shown (:func:`silenced`).
+    """
+    try:
+        with silenced():
+            yield
+    except BackendError as error:
+        raise BackendError(f"{name}: {error}") from error
+    except kind as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = re.sub(r"\bhf_\w{8,}", "hf_***", (lines or [type(error).__name__])[0])[:300]
+        if "trust_remote_code" in str(error):
+            said = "it contains its own code, which trustassay does not run"
+        hint = "; try a smaller ?batch_tokens=" if "out of memory" in said else ""
+        raise BackendError(f"{name}: {said}{hint}") from error
+
+
+def padded(inputs: Sequence[Features], tokenizer: Any, device: Any) -> dict[str, Any]:
+    """Return the inputs as tensors (b, longest) on a device, padded on the tokenizer's side.
+
+    What ``tokenizer.pad`` does, without its walk over every number in Python.
+    """
+    torch, _ = libraries()
+    lengths = [len(one["input_ids"]) for one in inputs]
+    fills = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
+    left = tokenizer.padding_side == "left"
+    tensors = {}
+    for key in inputs[0]:
+        array = np.full((len(inputs), max(lengths)), fills.get(key, 0), dtype=np.int64)
+        for row, one, length in zip(array, inputs, lengths, strict=True):
+            row[slice(-length, None) if left else slice(length)] = one[key]
+        tensors[key] = torch.from_numpy(array).to(device)
+    return tensors
+
+
+def batches(lengths: Sequence[int], tokens: int) -> Iterator[NDArray[np.intp]]:
+    """Yield the indices of batches, longest first, that padded stay within ``tokens``.
+
+    An item that alone is longer makes a batch alone.
+    """
+    order = np.argsort(-np.asarray(lengths), kind="stable")
+    start = 0
+    while start < len(order):
+        count = max(1, tokens // max(1, lengths[order[start]]))
+        yield order[start : start + count]
+        start += count
+
+
+def uri(model: str, **options: str | int | None) -> str:
+    """Return the URI of a model with those options that are set, which change its results."""
+    given = [f"{name}={value}" for name, value in options.items() if value is not None]
+    return f"hf:{model}" + ("?" + "&".join(given) if given else "")

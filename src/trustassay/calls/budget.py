@@ -1,0 +1,303 @@
+"""Budgets: the most that calls may cost in money or tokens, and the most requests.
+
+The number of requests sent to chat models, failed ones included, is counted in a folder. Replies
+are in the folder's ``calls.sqlite``; failures in its ``failures.jsonl``, one line per
+try: ``request`` (its key), ``kind``, ``error``. So a search that was killed and resumed has the
+same count as one that was not. Replies from the shared file do not count. A request that was
+in progress when the process ended is sent again, and counts once. An empty reply is in both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from trustassay.calls.cache_key import chat_parts, request_key
+from trustassay.calls.prices import Prices, Tokens
+from trustassay.calls.store import CallStore, Usage
+from trustassay.capabilities import ChatRequest, on_sending
+from trustassay.errors import BackendError, CallError, CallFault, RunFolderError, UsageError
+from trustassay.files import named
+
+
+class BudgetReachedError(BackendError):
+    """The call was not made, since it might cost more than is left."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that a run may spend, in US dollars or in tokens."""
+
+    amount: float
+    unit: str
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """Read ``5usd``, ``$0.50``, ``200000``, ``200k``, ``1.5M tokens``.
+
+        Raises:
+            ValueError: it is none of these.
+        """
+        words = text.strip().lower().replace(",", "").replace("_", "")
+        money = re.fullmatch(r"\$\s*([\d.]+)|([\d.]+)\s*(?:usd|\$)", words)
+        count = re.fullmatch(r"([\d.]+)\s*([km]?)\s*(?:tokens?)?", words)
+        try:
+            if money:
+                return cls(float(money[1] or money[2]), "usd")
+            if count:
+                return cls(float(count[1]) * {"": 1, "k": 1e3, "m": 1e6}[count[2]], "tokens")
+        except ValueError:
+            pass
+        raise UsageError(f"budget: expected 5usd or 200000 (tokens), got {text!r}")
+
+    @classmethod
+    def of(cls, choice: Budget | str | None) -> Budget | None:
+        """Return a budget that is given as one, as a text of :meth:`parse`, or not at all.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        if choice is None or isinstance(choice, Budget):
+            return choice
+        if not isinstance(choice, str):
+            raise UsageError(f'budget: expected a text such as "5usd" or "200k", got {choice!r}')
+        return cls.parse(choice)
+
+    def __str__(self) -> str:
+        return f"{self.amount:g} USD" if self.unit == "usd" else f"{self.amount:,.0f} tokens"
+
+
+class BudgetLedger:
+    """Keeps a budget: a call in progress counts with its maximum cost until its cost is known.
+
+    spent: what this run has already paid for, by backend.
+    paid: the backends that cost money; tokens of others are not counted.
+
+    Raises:
+        BackendError: a budget in US dollars, and a model without a price.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None,
+        prices: Prices,
+        spent: Mapping[str, Usage],
+        paid: Collection[str],
+    ) -> None:
+        self._budget, self._prices = budget, prices
+        self._reserved = 0.0
+        self._spent = 0.0
+        self._settled = asyncio.Condition()
+        if budget:
+            for backend in paid:
+                usage = spent.get(backend, Usage())
+                tokens = Tokens(usage.prompt_tokens, usage.reply_tokens)
+                self._spent += self._worth(backend, tokens)
+
+    def _worth(self, backend: str, tokens: Tokens) -> float:
+        assert self._budget
+        if self._budget.unit == "tokens":
+            return sum(tokens)
+        usd = self._prices.usd(backend, tokens)
+        if usd is None:
+            raise BackendError(f"a budget in US dollars needs a price of {backend} (--prices FILE)")
+        return usd
+
+    async def reserve(self, backend: str, tokens: Tokens) -> float:
+        """Reserve what a call may cost, and return it.
+
+        Raises:
+            BudgetReachedError: that is more than is left when no call is in progress.
+        """
+        if self._budget is None or not sum(tokens):
+            return 0.0
+        worth = self._worth(backend, tokens)
+        async with self._settled:
+            while self._spent + self._reserved + worth > self._budget.amount:
+                if self._reserved <= 0:
+                    raise BudgetReachedError(
+                        f"the budget of {self._budget} is reached; to continue, run the same "
+                        "command with a larger one"
+                    )
+                await self._settled.wait()
+            self._reserved += worth
+        return worth
+
+    async def settle(self, reserved: float, backend: str, tokens: Tokens | None) -> None:
+        """Release the reserved amount, and pay for the tokens used; ``None``: none were."""
+        if self._budget is None or not (reserved or (tokens and sum(tokens))):
+            return
+        async with self._settled:
+            self._reserved -= reserved
+            if self._reserved < 1e-12:
+                self._reserved = 0.0
+            if tokens is not None:
+                self._spent += self._worth(backend, tokens)
+            self._settled.notify_all()
+
+
+PARAMETER = "parameter"
+"""The kind of a try that was refused for a parameter, and sent again without it."""
+EMPTY_ONCE = "empty once"
+"""The kind of a try whose reply was empty, and that was sent again."""
+STORED_TOO = frozenset({"empty", EMPTY_ONCE})
+"""Kinds of failures whose replies stand among the folder's calls."""
+FINAL: tuple[CallFault, ...] = ("refused", "empty")
+"""Kinds of failures with which the same request would meet again."""
+FORGOTTEN = "forgotten"
+
+
+class RequestCounter:
+    """Counts the requests to chat models that belong to a folder.
+
+    Args:
+        own: the folder's calls.
+        path: its file of failed tries.
+        most: the maximum number of requests; ``None`` for no limit.
+    """
+
+    def __init__(self, own: CallStore, path: Path, most: int | None = None) -> None:
+        self._own, self._path, self._most = own, path, most
+        self._failed: Counter[bytes] = Counter()
+        self._refused: dict[bytes, CallError] = {}
+        self._asked: dict[bytes, None] = {}
+        stored_too = self._read()
+        replied = sum(usage.calls for usage in own.usage("chat").values())
+        self._left = replied + self._failed.total() - stored_too
+
+    def of(self, backend: str, request: ChatRequest) -> Counted:
+        """Return the counter's view of one request."""
+        return Counted(self, request_key("chat", backend, chat_parts(request)))
+
+    @property
+    def used(self) -> int:
+        """The requests that left for what was asked so far in this process, by it or before it."""
+        return self._own.paid(list(self._asked)) + self.failed
+
+    @property
+    def failed(self) -> int:
+        """Those of them that failed."""
+        return sum(self._failed[key] for key in self._asked)
+
+    def ask(self, key: bytes) -> None:
+        """Say that a request belongs to what is counted."""
+        self._asked[key] = None
+
+    def check(self, key: bytes) -> None:
+        """Raise :class:`CallError` where a request was refused, or answered by nothing, before."""
+        if error := self._refused.get(key):
+            raise CallError(str(error), error.kind)
+
+    def admit(self) -> None:
+        """Count a request that is about to leave.
+
+        Raises:
+            BudgetReachedError: no more may leave.
+        """
+        if self._most is not None and self._left >= self._most:
+            raise BudgetReachedError(
+                f"the budget of {self._most:,} calls is reached; to continue, run the same command "
+                "with a larger one"
+            )
+        self._left += 1
+
+    def fail(self, key: bytes, kind: str, error: str) -> None:
+        """Write down that a request failed that had been let out."""
+        self._failed[key] += 1
+        self._remember(key, kind, error)
+        self._write({"request": key.hex(), "kind": kind, "error": error})
+
+    def _remember(self, key: bytes, kind: str, error: str) -> None:
+        for final in FINAL:
+            if kind == final:
+                self._refused[key] = CallError(error, final)
+
+    def forget_refusals(self) -> None:
+        """Let what was refused be asked again; it stays counted."""
+        if self._refused:
+            self._refused.clear()
+            self._write({"kind": FORGOTTEN})
+
+    def _write(self, row: dict[str, str]) -> None:
+        with named(self._path), self._path.open("ab", buffering=0) as file:
+            file.write(json.dumps(row).encode() + b"\n")
+
+    def _read(self) -> int:
+        """Read what failed before, and return how much of it is stored as a call besides.
+
+        A line that a killed process left unfinished is cut off.
+        """
+        stored_too = 0
+        if not self._path.exists():
+            return stored_too
+        content = self._path.read_bytes()
+        sound = content[: content.rfind(b"\n") + 1]
+        if sound != content:
+            with self._path.open("r+b") as file:
+                file.truncate(len(sound))
+        for number, line in enumerate(sound.splitlines(), 1):
+            try:
+                row = json.loads(line)
+                if row["kind"] == FORGOTTEN:
+                    self._refused.clear()
+                    continue
+                key = bytes.fromhex(row["request"])
+                self._failed[key] += 1
+                stored_too += row["kind"] in STORED_TOO
+                self._remember(key, row["kind"], str(row["error"]))
+            except (ValueError, KeyError, TypeError):
+                raise RunFolderError(f"{self._path}:{number}: damaged (delete the line)") from None
+        return stored_too
+
+
+class Counted:
+    """One request, each try of which is counted."""
+
+    def __init__(self, counter: RequestCounter, key: bytes) -> None:
+        self._counter, self.key = counter, key
+
+    def check(self) -> None:
+        """Raise :class:`CallError` where it was refused, or answered by nothing, before."""
+        self._counter.check(self.key)
+
+    def admit(self) -> None:
+        """Count a try that is about to leave; raise where no more may."""
+        self._counter.admit()
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Count every further request that leaves on behalf of a try that was admitted.
+
+        What :class:`CallError` ends is counted by :meth:`failed`, which also counts timeouts.
+        """
+        first = True
+
+        def leaves() -> None:
+            nonlocal first
+            if not first:
+                self._counter.fail(self.key, PARAMETER, "a parameter was refused")
+                self._counter.admit()
+            first = False
+
+        token = on_sending.set(leaves)
+        try:
+            yield
+        except (CallError, asyncio.CancelledError):
+            raise
+        except BudgetReachedError:  # of a further request: those before it are counted
+            raise
+        except Exception as error:
+            self._counter.fail(self.key, "error", str(error))
+            raise
+        finally:
+            on_sending.reset(token)
+
+    def failed(self, error: CallError, *, again: bool = False) -> None:
+        """Count a try that failed; ``again`` where it was empty and is sent once more."""
+        self._counter.fail(self.key, EMPTY_ONCE if again else error.kind, str(error))

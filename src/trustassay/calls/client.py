@@ -1,0 +1,272 @@
+"""Checks for missing keys: a service's own address answers nothing without a key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trustassay.calls.backends import Backends, any_shared, is_shared, paid_names, place_of
+from trustassay.calls.batching import Batcher, Counts, Policy
+from trustassay.calls.budget import Budget, BudgetLedger, RequestCounter
+from trustassay.calls.capability import Capability, Remote
+from trustassay.calls.endpoints import Caller, Endpoints
+from trustassay.calls.kinds import capability
+from trustassay.calls.marks import MarkedCalls, Marks
+from trustassay.calls.prices import Prices
+from trustassay.calls.rate_limit import Sharing
+from trustassay.calls.store import CACHE_FILE, Calls, CallStore, default_cache, open_cache
+from trustassay.capabilities import BatchLimits
+from trustassay.errors import BackendError
+
+
+def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
+    """Raise :class:`BackendError` if a backend needs a key that is not set.
+
+    A backend with replies in one of the files ``stores`` may need none, since all replies may be
+    there.
+    """
+    paths = list(stores)
+    for backend in backends:
+        missing = getattr(backend, "missing_key", None)
+        if missing and not any(has_replies(path, backend.name) for path in paths):
+            raise BackendError(missing)
+
+
+def shared_file(cache: Path | None) -> Path | None:
+    """Return the file in the folder that runs share."""
+    return cache and cache / CACHE_FILE
+
+
+def has_replies(path: Path | None, name: str, capability: str | None = None) -> bool:
+    """Return whether a file of calls holds some of a backend, of a capability or of any."""
+    if path is None or not path.exists():
+        return False
+    store = CallStore(path)
+    try:
+        return any(
+            backend == name and capability in (None, stored) for stored, backend in store.counts()
+        )
+    finally:
+        store.close(alone=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What the gatherers of a run share: where calls are kept, and what they may cost."""
+
+    own: CallStore | None = None
+    shared: CallStore | None = None
+    policy: Policy = field(default_factory=Policy)
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
+    concurrency: int | None = None
+    again_after_s: float | None = None
+    sharing: Sharing | None = None
+    counter: RequestCounter | None = None
+
+
+GRACE_S = 1.0
+"""So long calls that are in progress may go on when all else has ended."""
+
+
+class Client:
+    """Finds the gatherer for a request, and makes it when it is first needed.
+
+    Made and used inside one event loop; models of several roles that are the same model have one
+    gatherer, so that equal requests are asked once.
+    """
+
+    def __init__(self, backends: Backends, asking: Asking) -> None:
+        self.backends = backends
+        self.endpoints = Endpoints(asking.concurrency, asking.again_after_s, asking.sharing)
+        self.counter = asking.counter
+        spent = asking.own.usage("chat") if asking.own else {}
+        self.ledger = BudgetLedger(asking.budget, asking.prices, spent, paid_names(backends))
+        self._asking = asking
+        self._marks = Marks(asking.shared.path) if asking.shared else None
+        self._callers: list[Caller] = []
+        self._made: dict[tuple[str, str], Batcher[Any, Any]] = {}
+        for place, backend in backends.held.items():
+            self.gatherer(place.capability, backend)
+
+    def find(self, name: str, role: str = "", which: str = "") -> Batcher[Any, Any]:
+        """Return the gatherer of a capability; ``which`` says which model of a role.
+
+        Raises:
+            BackendError: the run has no such backend, or it cannot serve the capability.
+        """
+        backend = self.backends.held.get(place_of(name, role, which))
+        if backend is None:
+            raise BackendError(self._missing(name, role, which))
+        return self.gatherer(name, backend)
+
+    def gatherer(self, name: str, backend: Any) -> Batcher[Any, Any]:
+        """Return the one gatherer of a capability and a backend."""
+        made = self._made.get((name, backend.name))
+        if made is None:
+            made = self._made[name, backend.name] = self._make(name, backend)
+        return made
+
+    def counts(self) -> dict[str, Counts]:
+        """Return what was asked of each capability and backend in this process."""
+        several: dict[str, list[str]] = {}
+        for name, backend in self._made:
+            several.setdefault(capability(name).stored_as, []).append(backend)
+        return {
+            word if len(several[word]) == 1 and word != "chat" else f"{word} {backend}": made.counts
+            for (name, backend), made in self._made.items()
+            for word in [capability(name).stored_as]
+        }
+
+    def calls_of(self, backend: Any) -> Calls:
+        """Return where the calls of a backend are kept."""
+        asking = self._asking
+        if asking.shared and self._marks and is_shared(backend):
+            return MarkedCalls(asking.own, asking.shared, self._marks)
+        return Calls(asking.own)
+
+    async def close(self) -> None:
+        """Stop all, and close the connections.
+
+        Nothing more is asked. What is in progress has a second to be replied, and is stored then,
+        since it is paid for.
+        """
+        for caller in self._callers:
+            caller.stop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_S):
+                for caller in self._callers:
+                    await caller.idle()
+        for made in self._made.values():
+            await made.close()
+        if self._marks:
+            self._marks.close()
+        for backend in self.backends.endpoints():
+            if close := getattr(backend, "close", None):
+                await close()
+
+    def _make(self, name: str, backend: Any) -> Batcher[Any, Any]:
+        found = capability(name)
+        found.check(backend)
+        remote = self._through(found, backend) or found.remote(backend, self)
+        if isinstance(remote, Caller):
+            self._callers.append(remote)
+        local = found.local(backend, self) if found.local and not remote else None
+        limits = getattr(backend, "limits", BatchLimits())
+        if not isinstance(limits, BatchLimits):
+            limits = BatchLimits()
+        if remote and (items := 1 if found.through(backend) else found.remote_items):
+            limits = BatchLimits(items=items, tokens=None)
+        return Batcher(
+            found.stored_as,
+            backend.name,
+            remote or local or (lambda items: found.compute(backend, items)),
+            found.codec,
+            limits=limits,
+            store=self.calls_of(backend) if getattr(backend, "stored", True) else None,
+            policy=self._asking.policy,
+            remote=remote is not None,
+        )
+
+    def _through(self, found: Capability[Any, Any], backend: Any) -> Remote | None:
+        """Return how a backend is asked that asks another one: one item at a time."""
+        through = found.through(backend)
+        if through is None:
+            return None
+        behind = self.gatherer(through.capability, through.backend)
+
+        async def by_another(items: list[Any]) -> tuple[list[Any], float]:
+            replies = [await through.answer(item, behind.ask) for item in items]
+            return replies, 0.0  # the seconds count for the other one
+
+        return by_another
+
+    def _missing(self, name: str, role: str, which: str) -> str:
+        names = self.backends.named(role)
+        if which and names:
+            return f"this run has no {role} {which!r} (it has {', '.join(filter(None, names))})"
+        if names and "" not in names:
+            return f"this run has several models as {role}: name one of {', '.join(names)}"
+        if which:
+            word = capability(name).backend
+            names = self.backends.named(word)
+            has = f" (it has {', '.join(names)})" if names else ""
+            return f"this run has no {which!r} among its {word}{has}"
+        return f"this run has no {role or capability(name).backend}"
+
+
+def check_budget(backends: Backends, prices: Prices, budget: Budget | None) -> None:
+    """Raise :class:`BackendError` where a budget cannot be kept, before anything is begun."""
+    BudgetLedger(budget, prices, {}, paid_names(backends))
+
+
+@dataclass(frozen=True)
+class CallOptions:
+    """How models are called.
+
+    cache: folder of the file of calls that runs share; ``None`` for no such file.
+    prices: what models cost. budget: the maximum to spend.
+    policy: the optimisations in use.
+    calls_at_once: calls to one endpoint in progress at once, instead of what its backend says.
+    again_after_s: an endpoint that was given up is asked again after so long; ``None``: never.
+    open_shared: opens the file that runs share, in its folder. sharing: how the limits of endpoints
+        are kept together with other processes.
+    """
+
+    cache: Path | None = field(default_factory=default_cache)
+    prices: Prices = field(default_factory=Prices)
+    budget: Budget | None = None
+    policy: Policy = field(default_factory=Policy)
+    calls_at_once: int | None = None
+    again_after_s: float | None = None
+    open_shared: Callable[[Path], CallStore] = open_cache
+    sharing: Sharing | None = None
+
+
+@asynccontextmanager
+async def open_calls(
+    backends: Backends,
+    options: CallOptions,
+    own: Path | None = None,
+    count: Callable[[CallStore], RequestCounter] | None = None,
+) -> AsyncIterator[Client]:
+    """Open the calls of a run or of anything else that calls models.
+
+    Args:
+        backends: the backends to call.
+        options: how to call them.
+        own: the file for all calls; ``None``: only the shared one is used.
+        count: makes the counter of requests, from the file of the calls.
+
+    Raises:
+        OSError: a file of calls cannot be opened.
+        BackendError: the budget cannot be kept.
+    """
+    async with AsyncExitStack() as stack:
+        store = shared = None
+        if own is not None:
+            store = CallStore(own)
+            stack.callback(store.close)
+        if options.cache is not None and any_shared(backends):
+            shared = options.open_shared(options.cache)
+            stack.callback(shared.close, alone=False)
+        gatherers = Client(
+            backends,
+            Asking(
+                store,
+                shared,
+                options.policy,
+                options.prices,
+                options.budget,
+                options.calls_at_once,
+                options.again_after_s,
+                options.sharing,
+                count(store) if count and store else None,
+            ),
+        )
+        stack.push_async_callback(gatherers.close)
+        yield gatherers

@@ -1,0 +1,171 @@
+"""Tokens of calls and what they cost: by the user's table of prices, else by published ones.
+
+Published prices are those of the installed package genai-prices. It can fetch newer ones in a
+thread, which is never started here, and what another library made it fetch is not read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trustassay.capabilities import ChatRequest
+from trustassay.errors import UsageError
+
+_PROVIDERS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google"}
+"""The table's names of the endpoints that models are asked at where their URI names no other."""
+_CHECKED = re.compile(r"(?:verified|checked|as of)(?: on)? (20\d\d-\d\d-\d\d)", re.IGNORECASE)
+THOUSAND = 1000
+
+
+def published_price(backend: str) -> tuple[float, float] | None:
+    """Return the US dollars for a million tokens sent and received; ``None`` if it has no price.
+
+    Those of the lowest tier: prompts of up to a thousand tokens, none of them cached. An endpoint
+    that the URI names has the price that the table gives for its address, and a local one none.
+
+    Args:
+        backend: the name, as ``openai:gpt-4o-mini`` or ``openai:MODEL@https://openrouter.ai/api/v1``.
+    """
+    scheme, _, rest = backend.partition(":")
+    if scheme not in _PROVIDERS:
+        return None
+    model, _, address = re.split(r"\?", rest)[0].partition("@http")
+    where = {"provider_id": None if address else _PROVIDERS[scheme]}
+    where["provider_api_url"] = f"http{address}" if address else None
+    from genai_prices import Usage
+
+    usage = Usage(input_tokens=THOUSAND, output_tokens=THOUSAND)
+    try:
+        found = _table().calc(usage, model, genai_request_timestamp=None, **where)
+    except LookupError:
+        return None
+    return float(found.input_price) * THOUSAND, float(found.output_price) * THOUSAND
+
+
+@cache
+def table_told() -> str:
+    """Return which table it is, and the latest day on which one of its prices was checked."""
+    notes = [one.price_comments or "" for one in _table().providers]
+    notes += [m.price_comments or "" for one in _table().providers for m in one.models]
+    days = [day for note in notes for day in _CHECKED.findall(note)]
+    of = f" of {max(days)}" if days else ""
+    return f"genai-prices {version('genai-prices')}{of}"
+
+
+@cache
+def _table() -> Any:
+    from genai_prices.data import providers
+    from genai_prices.data_snapshot import DataSnapshot
+
+    return DataSnapshot(providers=providers, from_auto_update=False)
+
+
+CHARACTERS_PER_TOKEN = 4
+REPLY_TOKENS = 256
+"""Tokens of a reply to expect where neither the request nor experience says."""
+MILLION = 1_000_000
+
+
+class Tokens(NamedTuple):
+    """Tokens of a call: of what is sent and of what comes back."""
+
+    prompt: int
+    reply: int
+
+
+def estimated_tokens(request: ChatRequest, reply_tokens: int = REPLY_TOKENS) -> Tokens:
+    """Return about how many tokens a request will take, four characters to a token."""
+    characters = sum([len(message.content) for message in request.messages])
+    prompt = characters // CHARACTERS_PER_TOKEN + 4 * len(request.messages)
+    return Tokens(prompt, (request.max_tokens or reply_tokens) * request.n)
+
+
+class Price(NamedTuple):
+    """US dollars for a million tokens."""
+
+    prompt: float
+    reply: float
+
+    def of(self, tokens: Tokens) -> float:
+        """Return the price of tokens in US dollars."""
+        return (self.prompt * tokens.prompt + self.reply * tokens.reply) / MILLION
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices by model: a model's name, a backend's whole name, or a pattern with ``*``.
+
+    A model that is not in the table has its published price (:mod:`trustassay.calls.prices`).
+
+    In a file: ``{"gpt-4o-mini": {"prompt": 0.15, "reply": 0.60}, "mistral-*": {...}}``, in US
+    dollars for a million tokens.
+    """
+
+    table: Mapping[str, Price] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Prices:
+        """Read a table of prices.
+
+        Raises:
+            ValueError: the file is no such table; names the file and the entry.
+            OSError: it cannot be read.
+        """
+        path = Path(path)
+        try:
+            found = json.loads(path.read_bytes())
+        except ValueError as error:
+            raise UsageError(f"{path}: is not JSON ({error})") from None
+        if not isinstance(found, dict):
+            raise UsageError(f"{path}: expected an object of prices by model")
+        table = {}
+        for model, price in found.items():
+            try:
+                pair = Price(float(price["prompt"]), float(price["reply"]))
+                if set(price) != {"prompt", "reply"} or not all(0 <= x < math.inf for x in pair):
+                    raise ValueError
+            except (TypeError, KeyError, ValueError):
+                raise UsageError(
+                    f'{path}: {model}: expected {{"prompt": USD, "reply": USD}} per million '
+                    f"tokens, got {json.dumps(price)[:60]}"
+                ) from None
+            table[model] = pair
+        return cls(table)
+
+    def of(self, backend: str) -> Price | None:
+        """Return the price of a backend's model; ``None`` if it is not known."""
+        if own := self._own(backend):
+            return own
+        published = published_price(backend)
+        return None if published is None else Price(*published)
+
+    def basis(self, backend: str) -> str:
+        """Return which published table a backend's price is of; empty if it is of none."""
+        if self._own(backend) or published_price(backend) is None:
+            return ""
+        return table_told()
+
+    def _own(self, backend: str) -> Price | None:
+        model = re.split(r"@(?=https?://)|\?", backend.partition(":")[2])[0]
+        for name in (backend, model):
+            if name in self.table:
+                return self.table[name]
+        for pattern, price in self.table.items():
+            if fnmatchcase(backend, pattern) or fnmatchcase(model, pattern):
+                return price
+        return None
+
+    def usd(self, backend: str, tokens: Tokens) -> float | None:
+        """Return what tokens of a backend cost; ``None`` if the price is unknown."""
+        price = self.of(backend)
+        return None if price is None else price.of(tokens)

@@ -1,0 +1,308 @@
+"""``llm``: distractors that a chat model writes, read back as one replaced part of the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import as_file, files
+from itertools import zip_longest
+
+from trustassay.capabilities import Entity, Models
+from trustassay.distractors.dates_numbers import date_neighbours, number_neighbours
+from trustassay.distractors.slots import entity_words, fitting, slots_of, type_sets
+from trustassay.distractors.tokens import Distractor, Slot, contains, normalised, says_the_same
+from trustassay.errors import BackendError, UsageError
+from trustassay.prompts import Prompt
+from trustassay.statistics.resampling import generator
+from trustassay.texts import SHORT_ANSWER, TextWork
+from trustassay.together import all_of
+
+TOKENS_EACH = 60
+"""Tokens that an answer may take, beside four times its words."""
+_NUMBERED = re.compile(r"(?:[0-9]{1,3}\s{0,9}[.):]|[-*•])(.+)")
+
+
+async def asked(
+    question: str, answer: str, group: Sequence[Slot], models: Models, n: int
+) -> list[tuple[Slot, str]]:
+    """Ask the generator for n wrong answers, and return those that change only slots of the group.
+
+    The same request for every group, so that it is asked once.
+    """
+    prompt = _prompt()
+    reply = await models.chat(
+        prompt.filled(question=question, answer=answer, n=n),
+        role="generator",
+        max_tokens=n * (TOKENS_EACH + 4 * len(answer.split())),
+        prompt=prompt.name,
+    )
+    return read(reply.text, answer, group)
+
+
+def read(text: str, answer: str, group: Sequence[Slot]) -> list[tuple[Slot, str]]:
+    """Return what each line of a reply puts into which slot; other lines are passed over."""
+    found = []
+    for written in text.split("\n"):
+        if not (match := _NUMBERED.fullmatch(written.strip())):
+            continue
+        line = match[1].strip().strip('"“” ')
+        for slot in group:
+            if replacement := _between(line, answer[: slot.start], answer[slot.end :]):
+                found.append((slot, replacement))
+                break
+    return found
+
+
+def _between(line: str, before: str, after: str) -> str:
+    """Return what a line has between two parts of an answer; empty where it has others.
+
+    A full stop that one of both lacks is no difference.
+    """
+    line, after = line.rstrip("."), after.rstrip(".")
+    if not (line.startswith(before) and line.endswith(after)):
+        return ""
+    return line[len(before) : len(line) - len(after)].strip()
+
+
+@cache
+def _prompt() -> Prompt:
+    with as_file(files("trustassay.distractors") / "prompts" / "distractors.jinja") as path:
+        return Prompt.read(path)
+
+
+_NUMBER = re.compile(r"[0-9]+(?:,[0-9]{3})*")
+_ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
+_BEGINS = re.compile(r"(?:^|[.!?:\"“'‘(\n])\s*$")
+"""Before the first word of a sentence."""
+_VOWEL_SOUND = re.compile(r"[aeiou]|hour|honest|honou?r|heir", re.IGNORECASE)
+_CONSONANT_SOUND = re.compile(r"uni(?!n|m)|us[aeiu]|eu|one\b|once\b|ut[ei]", re.IGNORECASE)
+
+
+def substituted(answer: str, slot: Slot, replacement: str) -> str:
+    """Return the answer with the words of the slot replaced; ``a`` and ``an`` before them agree.
+
+    A capital within a sentence is no article (``Vitamin A deficiency``).
+    """
+    before = answer[: slot.start]
+    article = _ARTICLE.search(before)
+    if article and (article[1].islower() or _BEGINS.search(before[: article.start()])):
+        before = before[: article.start()] + _article(article[1], replacement) + article[2]
+    return before + replacement + answer[slot.end :]
+
+
+def agreeing(slot: Slot, replacement: str) -> str:
+    """Return a substitute in the case of the words that it replaces.
+
+    All small where those are; a capital at the beginning where they have one.
+    """
+    if slot.text.islower():
+        return replacement.lower()
+    if slot.text[:1].isupper() and replacement[:1].islower():
+        return replacement[:1].upper() + replacement[1:]
+    return replacement
+
+
+def _article(article: str, replacement: str) -> str:
+    found = "an" if _begins_with_a_vowel(replacement) else "a"
+    return found.capitalize() if article[0].isupper() else found
+
+
+def _begins_with_a_vowel(text: str) -> bool:
+    """Whether words begin so when they are spoken; of digits eight, eleven and eighteen do."""
+    if not (number := _NUMBER.match(text)):
+        return bool(_VOWEL_SOUND.match(text)) and not _CONSONANT_SOUND.match(text)
+    digits = number[0].replace(",", "")
+    first = digits[: len(digits) % 3 or 3]  # 11 of 11,000
+    hundreds = digits[:2] if len(number[0]) == 4 else ""  # 1888 is eighteen hundred and more
+    return first[0] == "8" or first in ("11", "18") or hundreds in ("11", "18")
+
+
+SOURCES = ("embedding", "pos")
+"""Where substitutes come from unless something else is said: neither asks a network."""
+MARGIN = 2
+"""So many times as many substitutes are asked for as are wanted, since some are dropped."""
+BLOCK = 8
+"""Slots of a group that a source is asked for at once; the next only where there are too few."""
+LLM = "llm"
+DBPEDIA = "dbpedia"
+
+Found = list[tuple[Slot, str]]
+"""What could replace what."""
+
+
+async def find_distractors(  # noqa: PLR0913 - what each sample brings
+    question: str,
+    answer: str,
+    models: Models,
+    *,
+    aliases: Sequence[str] = (),
+    pool: Sequence[str] = (),
+    sources: Sequence[str] = SOURCES,
+    limit: int = 40,
+    seed: int = 0,
+) -> list[Distractor]:
+    """Return up to ``limit`` wrong answers, those whose replaced words tell most first.
+
+    Within a level dates and numbers come first, then the sources other than ``embedding`` and
+    ``pos`` in the order in which they are given, then ``pool``, then those two in the order in
+    which they are given. None equals the answer or an alias
+    after normalisation. A lower level is asked only where the higher ones gave too few.
+
+    Args:
+        question: what was asked.
+        answer: what was answered.
+        models: who is asked for substitutes, and for entities where there is a linker.
+        aliases: other right answers, as far as they are known.
+        pool: answers of the same kind to other questions (:func:`same_kind_answers`).
+        sources: names of sources of ``models``; ``llm`` is the chat model in the role generator.
+        limit: the most distractors.
+        seed: of what is drawn at random.
+
+    Raises:
+        BackendError: a source fails, or the run does not have it.
+        ValueError: ``limit`` is not positive.
+    """
+    if limit < 1:
+        raise UsageError(f"limit: expected 1 or more, got {limit}")
+    _check(models, sources)
+    linked: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
+    chosen = _Chosen(answer, aliases, limit)
+    search = _Search(question, answer, models, pool, sources, limit, seed)
+    groups = await TextWork(long=len(answer) > SHORT_ANSWER)(slots_of, question, answer, linked)
+    for group in groups:
+        for source in search.sources:
+            for block in _blocks(source, group):
+                chosen.take(source, await search.candidates(source, block))
+                if chosen.enough:
+                    return chosen.found
+    return chosen.found
+
+
+def _blocks(source: str, group: Sequence[Slot]) -> Iterator[Sequence[Slot]]:
+    """Yield the slots of a group block by block; a chat model is asked for all of them at once."""
+    size = len(group) if source == LLM else BLOCK
+    for start in range(0, len(group), size):
+        yield group[start : start + size]
+
+
+def _check(models: Models, sources: Sequence[str]) -> None:
+    """Raise :class:`BackendError` for a source that cannot be asked."""
+    known = models.names("distractors")
+    for source in sources:
+        if source == LLM and not models.names("generator"):
+            raise BackendError("the source llm asks a chat model: name one with --generator")
+        if source != LLM and source not in known:
+            has = ", ".join(known) or "none"
+            raise BackendError(f"no source of distractors is called {source!r} here; known: {has}")
+        if source == DBPEDIA and not models.names("linker"):
+            words = "the source dbpedia needs the types of entities: name a --linker, as spotlight"
+            raise BackendError(words)
+
+
+class _Search:
+    """Asks the sources for what can replace the slots of one answer."""
+
+    def __init__(
+        self,
+        question: str,
+        answer: str,
+        models: Models,
+        pool: Sequence[str],
+        sources: Sequence[str],
+        limit: int,
+        seed: int,
+    ) -> None:
+        self._question, self._answer, self._models = question, answer, models
+        self._pool, self._wanted = pool, MARGIN * limit
+        self._limit, self._seed = limit, seed
+        lowest = [one for one in sources if one in SOURCES]
+        higher = [one for one in sources if one not in SOURCES]
+        self.sources = ("date", "number", *higher, *(["pool"] if pool else []), *lowest)
+
+    async def candidates(self, source: str, group: Sequence[Slot]) -> Found:
+        """Return what a source has for the slots of a group, slot after slot."""
+        if source == LLM:
+            return await asked(
+                self._question, self._answer, group, self._models, min(self._limit, 10)
+            )
+        if source in ("date", "number", "pool"):
+            return [(slot, one) for slot in group for one in self._own(source, slot)]
+        slots = [slot for slot in group if slot.kind in ("entity", "word")]
+        if source == DBPEDIA:
+            found = await all_of(self._by_types(slot) for slot in slots)
+        else:
+            found = await all_of(self._of(source, slot) for slot in slots)
+        return [one for own in found for one in own]
+
+    def _own(self, source: str, slot: Slot) -> list[str]:
+        rng = generator(self._seed, self._question, self._answer, slot.text, source)
+        if source == slot.kind == "date":
+            return date_neighbours(slot.text, self._wanted, rng)
+        if source == slot.kind == "number":
+            return number_neighbours(slot.text, self._wanted, rng)
+        return fitting(slot, self._pool) if source == "pool" else []
+
+    async def _of(self, source: str, slot: Slot) -> Found:
+        """Return substitutes of a whole slot, then of each word of an entity of several."""
+        several = entity_words(slot) if slot.kind == "entity" else []
+        whole, *parts = await all_of(self._asked(source, one) for one in (slot, *several))
+        return [*whole, *_in_turn(parts)]
+
+    async def _by_types(self, slot: Slot) -> Found:
+        """Return entities that share all types of a slot's, then those that share fewer."""
+        found: Found = []
+        of_base = [one for one in slot.types if ":" in one]  # others are guesses of the kind
+        for types in type_sets(of_base):
+            found += await self._asked(DBPEDIA, replace(slot, types=types))
+            if len(found) >= self._wanted:
+                break
+        return found
+
+    async def _asked(self, source: str, slot: Slot) -> Found:
+        found = await self._models.substitutes(
+            slot.text, k=self._wanted, source=source, tag=slot.tag, types=slot.types
+        )
+        return [(slot, one) for one in found]
+
+
+def _in_turn(lists: Iterable[Found]) -> Found:
+    """Return the first of each list, then the second of each, and so on."""
+    return [one for row in zip_longest(*lists) for one in row if one is not None]
+
+
+class _Chosen:
+    """Takes candidates in the order of rank, and drops what cannot serve."""
+
+    def __init__(self, answer: str, aliases: Sequence[str], limit: int) -> None:
+        self._answer, self._aliases, self._limit = answer, aliases, limit
+        self._texts: set[str] = set()
+        self._replacements: dict[tuple[int, int], list[str]] = {}
+        self.found: list[Distractor] = []
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are as many as are wanted."""
+        return len(self.found) >= self._limit
+
+    def take(self, source: str, candidates: Found) -> None:
+        """Take from the candidates of a source until there are enough."""
+        for slot, replacement in candidates:
+            if self.enough:
+                return
+            self._try(source, slot, agreeing(slot, replacement))
+
+    def _try(self, source: str, slot: Slot, replacement: str) -> None:
+        own, others = normalised(replacement), normalised(slot.text)
+        if not own or contains(own, others) or contains(others, own):
+            return
+        text = substituted(self._answer, slot, replacement)
+        if normalised(text) in self._texts or says_the_same(text, self._answer, self._aliases):
+            return
+        kept = self._replacements.setdefault((slot.start, slot.end), [])
+        if any(contains(own, one) or contains(one, own) for one in kept):
+            return
+        kept.append(own)
+        self._texts.add(normalised(text))
+        self.found.append(Distractor(text, source, slot.level, slot.text, replacement))

@@ -1,0 +1,158 @@
+import numpy as np
+import pytest
+
+from trustassay.backends.word_substitutes import DrawnWords, NearWords, Part, parts_of
+from trustassay.backends.word_table import WordTable, word_table
+from trustassay.capabilities import SubstitutesRequest
+
+KINDS = {
+    "John": "given name", "Mary": "given name", "Lennon": "surname", "Paris": "place",
+    "Virginia": "place", "French": "people", "London": "place", "Disney": "other",
+}  # fmt: skip
+COMMON = {
+    "university": "NN",
+    "west": "NN",
+    "king": "NN",
+    "lake": "NN",
+    "new": "JJ",
+    "united": "JJ",
+    "states": "NNS",
+    "hall": "NN",
+    "sound": "NN",
+    "black": "JJ",
+}
+
+
+def parts(words: str) -> list[tuple[str, str]]:
+    found = parts_of(words, lambda w: KINDS.get(w, ""), lambda w: COMMON.get(w.lower(), ""))
+    assert all(isinstance(one, Part) for one in found)
+    return [(words[one.start : one.end], one.group) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("John Lennon", [("John", "given name"), ("Lennon", "surname")]),
+        ("J. R. Xyz", [("Xyz", "surname")]),
+        ("Mary London", [("Mary", "given name"), ("London", "surname")]),
+        ("Dr. John Xyz", [("John", "given name"), ("Xyz", "surname")]),
+        ("King John", [("John", "given name")]),
+        ("West Virginia", [("West Virginia", "place")]),
+        ("University of Paris", [("Paris", "place")]),
+        ("French Sound", [("French", "people")]),
+        ("Lake Xyz", [("Xyz", "")]),
+        ("New Zealand", [("New Zealand", "place")]),
+        ("United States", [("United States", "place")]),
+        ("Disney Hall of Paris", [("Paris", "place")]),
+        ("Black Sound", [("Black", "JJ"), ("Sound", "NN")]),
+        ("Xyzzy", [("Xyzzy", "")]),
+        ("of the", []),
+        ("12", []),
+    ],
+)
+def test_which_words_of_a_name_are_replaced(words: str, expected: list[tuple[str, str]]) -> None:
+    assert parts(words) == expected
+
+
+def of_kind(table: WordTable, kind: str) -> set[str]:
+    return {table.words[i] for i in table.groups[kind]}
+
+
+@pytest.fixture(scope="module")
+def near() -> NearWords:
+    return NearWords()
+
+
+def test_the_table_is_sorted_by_kind() -> None:
+    table = word_table()
+    for kind, inside, outside in (
+        ("place", "Denver", "Rebecca"),
+        ("given name", "Rebecca", "Denver"),
+        ("surname", "Perkins", "Denver"),
+        ("people", "Swedish", "Perkins"),
+    ):
+        words = of_kind(table, kind)
+        assert inside in words and outside not in words
+        assert table.kind(inside) == kind
+    assert not any(word.isupper() for word in table.words)
+    assert table.kind("Lactase") == ""
+
+
+def test_near_words_are_of_the_tag_and_no_form_of_the_word(near: NearWords) -> None:
+    (found,) = near.substitutes([SubstitutesRequest("composer", 40, "NN")])
+    assert len(found) == 40 == len(set(found))
+    table, own = word_table(), word_table().vector("composer")
+    assert own is not None
+    likeness = [float(own @ table.vectors[table.words.index(word)]) for word in found]
+    assert np.mean(likeness) > 3 * float((table.vectors[table.groups["NN"]] @ own).mean())
+    assert all(table.lexicon[word] == "NN" for word in found)
+    assert not {"composer", "composers", "composed", "composing"} & set(found)
+
+
+def test_names_are_replaced_by_names_of_their_kinds(near: NearWords) -> None:
+    table = word_table()
+    (found,) = near.substitutes([SubstitutesRequest("John Lennon", 20, "NNP")])
+    assert len(found) == 20
+    for name in found:
+        given, surname = name.split()
+        assert given in of_kind(table, "given name") and surname in of_kind(table, "surname")
+    (schools,) = near.substitutes([SubstitutesRequest("University of California", 5, "NNP")])
+    assert all(one.startswith("University of ") for one in schools)
+
+
+def test_an_unknown_name_takes_the_kind_that_its_types_tell(near: NearWords) -> None:
+    table = word_table()
+    (people,) = near.substitutes([SubstitutesRequest("Vasudeva", 9, "NNP", ("Person",))])
+    assert set(people) <= of_kind(table, "surname")
+    (places,) = near.substitutes([SubstitutesRequest("Vasudeva", 9, "NNP", ("DBpedia:City",))])
+    assert set(places) <= of_kind(table, "place")
+    (any_kind,) = near.substitutes([SubstitutesRequest("Vasudeva", 9, "NNP")])
+    assert len(any_kind) == 9
+
+
+def test_drawn_words_are_the_same_each_time_and_of_the_tag() -> None:
+    table = word_table()
+    request = SubstitutesRequest("composer", 20, "NN")
+    (one,), (two,) = DrawnWords().substitutes([request]), DrawnWords().substitutes([request])
+    assert one == two and len(set(one)) == 20
+    assert all(table.lexicon[word] == "NN" for word in one)
+    (other,) = DrawnWords().substitutes([SubstitutesRequest("painter", 20, "NN")])
+    assert other != one
+
+
+def test_the_word_is_not_the_middle_of_its_substitutes(near: NearWords) -> None:
+    """The nearest words of a word would have it in their middle, and give it away."""
+    table, hits, n = word_table(), 0, 0
+    for word in "Denver Toronto Sweden Kenya Boston Poland Vermont Nepal Cairo Dublin".split():
+        (found,) = near.substitutes([SubstitutesRequest(word, 3, "NNP")])
+        vectors = [table.vector(one) for one in (word, *found)]
+        rows = np.stack([one for one in vectors if one is not None])
+        hits += int((rows @ rows.T).sum(axis=1).argmax() == 0)
+        n += 1
+    assert hits <= n / 2  # 2.5 by chance; 9 with the nearest
+
+
+def test_substitutes_are_in_turn_rarer_and_more_frequent(near: NearWords) -> None:
+    table = word_table()
+    rarer = []
+    for word in "drought violin captain kitchen mayor island prison lawyer".split():
+        (found,) = near.substitutes([SubstitutesRequest(word, 20, "NN")])
+        own = table.rarity_of(word)
+        rarer.append(np.mean([table.rarity_of(one) > own for one in found]))
+    assert 0.2 < np.mean(rarer) < 0.8
+
+
+@pytest.mark.parametrize("words", ["", " ", "a b", "\u4e2d", "🙂"])
+def test_strange_words_have_substitutes_or_none(near: NearWords, words: str) -> None:
+    for tag in ("NN", "NNP", "", "nonsense"):
+        (found,) = near.substitutes([SubstitutesRequest(words, 3, tag)])
+        assert len(found) <= 3
+    assert near.substitutes([SubstitutesRequest("composer", 0, "NN")]) == [[]]
+
+
+def test_a_country_is_replaced_by_a_country_and_by_what_is_asked_for(near: NearWords) -> None:
+    table = word_table()
+    (found,) = near.substitutes([SubstitutesRequest("Sweden", 20, "NNP")])
+    assert set(found) <= of_kind(table, "country") and "Finland" in of_kind(table, "country")
+    (states,) = near.substitutes([SubstitutesRequest("New York", 20, "NNP", ("State",))])
+    assert len(states) == 20 and set(states) <= of_kind(table, "state")
