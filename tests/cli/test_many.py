@@ -104,8 +104,8 @@ def test_errors_are_for_people(cli: Cli, runs: Path) -> None:
 def test_isotropy_of_questions(cli: Cli, tmp_path: Path) -> None:
     rows = [{"question": f"Where does river number {i} begin and end?"} for i in range(12)]
     jsonl(tmp_path / "q.jsonl", rows)
-    said = cli("probe", "isotropy", "q.jsonl", "--perturbation", "typo", "--draw", "10", "--perturbations",
-               "4", "--json", "--out", "page.html")  # fmt: skip
+    said = cli("probe", "isotropy", "q.jsonl", "--perturbation", "typo", "--draw", "10",
+               "--perturbations", "4", "--json", "--out", "page.html")  # fmt: skip
     assert said.status == 0
     assert "10 texts, 4 perturbed versions of each" in said.err
     assert "the authors: .9824 ± .0005" in said.err
@@ -170,8 +170,8 @@ def test_a_perturbation_that_fits_no_question_is_told_beside_the_others(
 
 def test_length_and_range_of_the_isotropy_command(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "q.jsonl", [{"question": f"Where is {i}?"} for i in range(4)])
-    said = cli("probe", "isotropy", "q.jsonl", "--perturbation", "codes", "--range", "4095", "--length", "1",
-               "--json")  # fmt: skip
+    said = cli("probe", "isotropy", "q.jsonl", "--perturbation", "codes", "--range", "4095",
+               "--length", "1", "--json")  # fmt: skip
     assert said.status == 0
     (codes,) = json.loads(said.out)["families"]
     assert codes["unchanged"]["value"] < 0.2  # the hashed words see every character but spaces

@@ -109,8 +109,9 @@ def test_attack_does_not_climb_on_silence(cli: Cli, tmp_path: Path, server: LlmS
 
 def test_attack_counts_cut_replies(cli: Cli, tmp_path: Path, server: LlmServer) -> None:
     server.change(reply=f"text:{ANSWER}")
-    said = cli("probe", "attack", "Who?", "--model", uri(server), "--max-tokens", "2", "--steps", "1",
-               "--candidates", "1", "--perturbations", "2", "--out", "attack")  # fmt: skip
+    said = cli("probe", "attack", "Who?", "--model", uri(server), "--max-tokens", "2",
+               "--steps", "1", "--candidates", "1", "--perturbations", "2",
+               "--out", "attack")  # fmt: skip
     assert said.status == 0
     assert "6 of 6 replies were cut at max_tokens" in said.err
     page = (tmp_path / "attack" / "ascent.html").read_text(encoding="utf-8")

@@ -295,10 +295,10 @@ def test_watch_sends_an_event_for_each_answer_once(sent: Any, tmp_path: Path) ->
     assert [e["trustassay.sample.id"] for e in found] == ["q0", "q1", "q2"]
     assert {e["gen_ai.evaluation.name"] for e in found} == {"harmonicity"}
     assert not any("gen_ai.evaluation.explanation" in e for e in found)
-    words[3] = str(tmp_path / "other")
+    words[4] = str(tmp_path / "other")
     assert CliRunner().invoke(app, [*words, "--opentelemetry-explanations"]).exit_code == 0
     assert all(e["gen_ai.evaluation.explanation"] for e in events(sent)[3:])
-    words[3] = str(tmp_path / "third")
+    words[4] = str(tmp_path / "third")
     assert CliRunner().invoke(app, words).exit_code == 0
     assert len(events(sent)) == 6
 

@@ -225,19 +225,24 @@ def score(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         if following.follow:
-            without = {"unit": unit, "pool": pool, "calibrator": calibrator, "dry_run": dry_run}
+            without: dict[str, Any] = {
+                "unit": unit,
+                "pool": pool,
+                "calibrator": calibrator,
+                "dry_run": dry_run,
+            }
             without |= {"limit": records.limit, "skip_bad": records.skip_bad}
             without |= {"json": as_json, "open": open_report}
             if flags := given(answers, cluster, **without):
                 raise UsageError(f"{flags[0]}: has no effect with --follow")
-            settings = {
+            followed = {
                 "fields": common.pairs(records.field, "--field"),
                 "seed": seed,
                 "samples_at_once": at_once.read(),
                 "calls": spending.read(),
                 "longest_answer": longest_answer,
             }
-            following.watch(sources, metric, out, settings, backends)
+            following.watch(sources, metric, out, followed, backends)
             return
         if flags := given(following):
             raise UsageError(f"{flags[0]}: has an effect with --follow alone")
