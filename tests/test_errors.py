@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.data.faults import Fault
+from trustassay.data.records import Fault
 from trustassay.errors import AssessmentError, CallError, FaultsError
 from trustassay.files import DiskFullError
 from trustassay.runs.intake import BadInputError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay_papers.experiments.answers import Records, read_records
 from trustassay_papers.experiments.choices import (
     Asked,

@@ -15,7 +15,7 @@ from tests.support import jsonl
 
 from trustassay.answering import Answering
 from trustassay.calls.client import CallOptions
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.metrics.fewl import Fewl
 from trustassay.runs.intake import RunOptions
 from trustassay_papers.experiments.answers import Records

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.lazily import needed
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay_papers.tune import encode, read_conversations
 
 transformers = needed("transformers", "needs transformers: pip install 'trustassay[hf]'")

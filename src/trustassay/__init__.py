@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trustassay.backends.resolve import embedder, entailer, similarity
     from trustassay.calls.budget import Budget
     from trustassay.calls.prices import Prices
-    from trustassay.data.raw import InputError
+    from trustassay.data.records import InputError
     from trustassay.errors import (
         AssessmentError,
         BackendError,
@@ -80,49 +80,30 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Answering": "answering",
-    "Assay": "workflows.scorer",
-    "Assessment": "metric",
-    "AssessmentError": "errors",
-    "BackendError": "errors",
-    "BadInputError": "runs.intake",
-    "Budget": "calls.spending",
-    "CallError": "errors",
-    "Document": "sample",
-    "FaultsError": "errors",
-    "InputError": "data.raw",
-    "Metric": "metric",
-    "Prices": "calls.spending",
-    "Run": "api",
-    "RunFolderError": "errors",
-    "Sample": "sample",
-    "SampleError": "sample",
-    "Summary": "metric",
-    "Unanswered": "workflows.chat",
-    "UnansweredError": "workflows.chat",
-    "Scorer": "workflows.scorer",
-    "ScorerClosedError": "workflows.scorer",
-    "UnknownNameError": "errors",
-    "UnparsedError": "errors",
-    "UsageError": "errors",
-    "WatchOptions": "workflows.watch",
-    "WorstAnswer": "runs.looks",
-    "ascore": "api",
-    "chat": "workflows.chat",
-    "embedder": "backends.resolve",
-    "entailer": "backends.resolve",
-    "plan": "api",
-    "rescore": "api",
-    "score": "api",
-    "scorer": "api",
-    "similarity": "backends.resolve",
-    "watch": "api",
-    "Labelling": "workflows.label",
-    "label": "workflows.label",
-    "Calibration": "workflows.calibrate",
-    "calibrate": "workflows.calibrate",
-    "Study": "workflows.study",
-    "study": "workflows.study",
+    name: module
+    for module, names in {
+        "trustassay.answering": "Answering",
+        "trustassay.api": "Run ascore plan rescore score scorer watch",
+        "trustassay.backends.resolve": "embedder entailer similarity",
+        "trustassay.calls.budget": "Budget",
+        "trustassay.calls.prices": "Prices",
+        "trustassay.data.records": "InputError",
+        "trustassay.errors": (
+            "AssessmentError BackendError CallError FaultsError RunFolderError UnknownNameError "
+            "UnparsedError UsageError"
+        ),
+        "trustassay.metric": "Assessment Metric Summary",
+        "trustassay.runs.intake": "BadInputError",
+        "trustassay.runs.looks": "WorstAnswer",
+        "trustassay.sample": "Document Sample SampleError",
+        "trustassay.workflows.calibrate": "Calibration calibrate",
+        "trustassay.workflows.chat": "Unanswered UnansweredError chat",
+        "trustassay.workflows.label": "Labelling label",
+        "trustassay.workflows.scorer": "Assay Scorer ScorerClosedError",
+        "trustassay.workflows.study": "Study study",
+        "trustassay.workflows.watch": "WatchOptions",
+    }.items()
+    for name in names.split()
 }
 
 
@@ -130,7 +111,7 @@ def __getattr__(name: str) -> Any:
     """Import a name when it is first used; this keeps ``trustassay --help`` fast."""
     if name not in _HOMES:
         raise AttributeError(f"module 'trustassay' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"trustassay.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args
 
 __all__ = [
     "AssessmentError",
@@ -21,6 +21,8 @@ __all__ = [
     "UnknownNameError",
     "UnparsedError",
     "UsageError",
+    "check_choices",
+    "check_least",
     "did_you_mean",
     "door",
 ]
@@ -163,3 +165,21 @@ def did_you_mean(what: str, name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
     return f"unknown {what} {name!r}; {hint}"
+
+
+def check_least(options: object, **least: float) -> None:
+    """Raise :class:`UsageError` where an option is below its least value; ``None`` is not."""
+    for name, bound in least.items():
+        value = getattr(options, name)
+        if value is not None and not value >= bound:
+            raise UsageError(f"{name}: expected {bound:g} or more, got {value}")
+
+
+def check_choices(options: object, **known: Any) -> None:
+    """Raise :class:`UnknownNameError` where an option is not among the values of a ``Literal``, or
+    of a list; ``None`` stands for the default.
+    """
+    for name, choices in known.items():
+        value, names = getattr(options, name), get_args(choices) or choices
+        if value is not None and value not in names:
+            raise UnknownNameError(did_you_mean(f"value of {name}", str(value), names))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
 from abc import ABC, abstractmethod
@@ -392,9 +391,14 @@ class Metric(ABC):
         Options stay the same; what the metric says of itself (``title``, ``line``,
         ``stability_bound``) may depend on :attr:`backend_names`.
         """
-        found = copy.copy(self)
-        object.__setattr__(found, "_backends", dict(backends))
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, _backends=dict(backends))
         return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process gets: the options; what was made of them is made again."""
+        kept = {f.name for f in dataclasses.fields(self)} | {"_backends"}  # type: ignore[arg-type]
+        return {name: value for name, value in self.__dict__.items() if name in kept}
 
     @property
     def backend_names(self) -> Mapping[str, Any]:

@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
 from trustassay.errors import UsageError
-
-__all__ = ["Prompt", "PromptError", "fence"]
 
 _VERSION = re.compile(r"\{#-?\s*version\s+(\S+?)\s*-?#\}")
 
@@ -67,6 +66,21 @@ class Prompt:
             raise PromptError(f"prompt {self.name}: {error.message}") from None
         except Exception as error:  # a template may compute: 1 / 0, or call what is not a function
             raise PromptError(f"prompt {self.name}: {type(error).__name__}: {error}") from None
+
+
+def shipped(package: str, name: str, own: str | os.PathLike[str] | None = None) -> Prompt:
+    """Return the prompt ``prompts/NAME.jinja`` of a package, or the user's own file.
+
+    Raises:
+        PromptError, OSError: the user's cannot be read.
+    """
+    return _shipped(package, name) if own is None else Prompt.read(own)
+
+
+@cache
+def _shipped(package: str, name: str) -> Prompt:
+    with as_file(files(package) / "prompts" / f"{name}.jinja") as path:
+        return Prompt.read(path)
 
 
 @cache

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Judged", "Mark", "PassageNote", "Tie", "View"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -76,3 +74,29 @@ class View:
     judged: Sequence[Judged] = ()
     mark: Mark | None = None
     why: str = ""
+
+
+# Readers of evidence, which may be older than this code, or another metric's.
+
+
+def text_in(item: Mapping[str, Any], name: str) -> str:
+    """Return a text of the evidence; empty if it is absent or of another type."""
+    value = item.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def number_in(item: Mapping[str, Any], name: str) -> float | None:
+    """Return a number of the evidence; ``None`` if it is absent or of another type."""
+    value = item.get(name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def truth_in(item: Mapping[str, Any], name: str) -> bool | None:
+    """Return a yes or no of the evidence; ``None`` if it is absent or of another type."""
+    value = item.get(name)
+    return value if isinstance(value, bool) else None
+
+
+def as_data(item: Any) -> Mapping[str, Any]:
+    """Return evidence of an unknown kind as it is listed in a report."""
+    return item if isinstance(item, Mapping) else {"value": item}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.lazily import needed
 from trustassay.data import Fault, InputError, Located, read_samples
-from trustassay.data.standard_input import kept_input
+from trustassay.data.source_files import kept_input
 from trustassay.runs.folder import default_folder
 from trustassay.sample import Sample
 
@@ -318,7 +318,7 @@ def test_what_is_no_workbook_is_said(tmp_path: Path) -> None:
 def test_a_workbook_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trustassay.data.workbooks.LARGEST", 1000)
+    monkeypatch.setattr("trustassay.data.tables.LARGEST", 1000)
     with pytest.raises(InputError, match="save so large a table as CSV"):
         samples(workbook(tmp_path / "x.xlsx", [HEADER, ROW]))
 

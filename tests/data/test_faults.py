@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from trustassay.data import Fault, Located, read_samples
-from trustassay.data.faults import UntoldError, summarised, untold_of
-from trustassay.data.guessing import guesses
+from trustassay.data.layouts import guesses
+from trustassay.data.records import UntoldError, summarised, untold_of
 from trustassay.sample import Problem
 
 LOG = {"Prompt": "Q?", "Reply": "A.", "Source text": "p", "user_id": 7, "response_time": 3}

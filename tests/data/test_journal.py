@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import jsonl
-from trustassay.data.formats import InputError
 from trustassay.data.journal import is_journal, read_journal
 from trustassay.data.ratings import read_ratings
+from trustassay.data.records import InputError
 
 START = {"action": "start", "input": "x"}
 

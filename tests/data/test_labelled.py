@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.data.formats import InputError
-from trustassay.data.labelled import read_pairs
+from trustassay.data.labels import read_pairs
+from trustassay.data.records import InputError
 
 
 def written(path: Path, *rows: object) -> Path:

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from trustassay.data.formats import InputError
 from trustassay.data.labels import label_values
+from trustassay.data.records import InputError
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from trustassay.data.formats import InputError
 from trustassay.data.ratings import Rating, Ratings, read_ratings
+from trustassay.data.records import InputError
 
 
 def read(tmp_path: Path, text: str, name: str = "r.csv", **options: Any) -> Ratings:

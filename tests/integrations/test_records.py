@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from trustassay.data.reading import Fault, read_samples
+from trustassay.data.reading import read_samples
+from trustassay.data.records import Fault
 from trustassay.integrations.records import simple, traced
 from trustassay.sample import Sample
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.capabilities import Passage
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.retrieval.corpus import TEXT_WORDS, corpus_mark, cut, read_corpus
 
 ROWS = [

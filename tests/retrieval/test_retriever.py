@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import jsonl
 from trustassay.capabilities import Passage
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.retrieval import bm25 as retrieving
 from trustassay.retrieval.bm25 import bm25_retriever, bm25_retriever_of, build_index

@@ -15,9 +15,8 @@ from tests.support import record
 from trustassay import scorer
 from trustassay.errors import BackendError
 from trustassay.service import BusyError, ClosingError, Part, Service, ServiceSettings, create_app
-from trustassay.service.bodies import read_json
-from trustassay.service.metering import Meter
-from trustassay.service.replies import reply
+from trustassay.service.app import Meter, openapi
+from trustassay.service.requests import read_json, reply
 
 SECRET = "words-of-a-sample"
 
@@ -52,7 +51,7 @@ def asked(*requests: tuple[str, str, Any], settings: ServiceSettings | None = No
                 Route("/busy", busy),
                 Route("/closing", closing),
             ]
-            part = Part(routes, {"/check": {"post": {"responses": {}}}}, {"Own": {}})
+            part = Part(routes)
             app = create_app(
                 service, service.settings, [part], told.append, lambda *one: counted.append(one)
             )
@@ -63,11 +62,28 @@ def asked(*requests: tuple[str, str, Any], settings: ServiceSettings | None = No
     return asyncio.run(run()), told, counted
 
 
-def test_a_part_has_its_routes_and_its_place_in_the_document() -> None:
+def test_a_part_has_its_routes() -> None:
     (checked, document), _, _ = asked(("POST", "/check", record(4)), ("GET", "/openapi.json", None))
     assert checked.json() == {"checked": "q4"}
-    assert "/check" in document.json()["paths"]
-    assert "Own" in document.json()["components"]["schemas"]
+    assert set(document.json()["paths"]) == {"/health", "/openapi.json"}
+    assert set(document.json()["components"]["schemas"]) == {"Health", "Error"}
+
+
+def test_the_document_tells_of_the_paths_that_are_served_and_of_their_schemas() -> None:
+    document = openapi(["/health", "/v1/score", "/mcp"], asks_token=False)
+    assert set(document["paths"]) == {"/health", "/v1/score"}
+    schemas = {"Health", "Error", "Document", "Sample", "Found", "Result", "Line"}
+    assert set(document["components"]["schemas"]) == schemas
+    responses = document["paths"]["/v1/score"]["post"]["responses"]
+    assert set(responses) == set("200 400 401 408 413 415 421 422 429 500 503".split())
+    assert [k for k, one in responses.items() if "headers" in one] == ["429", "503"]
+    assert "security" not in document
+    both = openapi(["/health", "/beta/litellm_basic_guardrail_api"], asks_token=True)
+    assert set(both["components"]["schemas"]) == {"Health", "Error"} | {
+        "GuardrailRequest",
+        "GuardrailDecision",
+    }
+    assert both["security"] == [{"token": []}]
 
 
 def test_errors_of_a_part_are_answered() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.upstream import DONE, USAGE, chunk, chunks
-from trustassay.service.chunks import (
+from trustassay.service.upstream import (
     Event,
     OversizedStreamError,
     StreamedAnswers,

@@ -14,9 +14,8 @@ import pytest
 
 from tests.service.running import JSON, LEXICAL, Running, rest_of, serving
 from tests.support import record, run_command
-from trustassay.service.guarding import Limited, TokenBuckets
-from trustassay.service.replies import RequestError
-from trustassay.service.settings import ServiceSettings, read_tokens
+from trustassay.service.requests import Limited, RequestError, TokenBuckets
+from trustassay.service.service import ServiceSettings, read_tokens
 
 TOKEN, OTHER = "first-token-of-this-test", "second.token~of+this/test="
 KEYS = ("trustassay", "KEY-of-an-endpoint-never-shown")

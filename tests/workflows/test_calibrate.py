@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from trustassay import calibrate, registry, rescore, score
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, directions
 from trustassay.runs.calibrator import Calibrator, read_calibrator, write_calibrator

@@ -12,7 +12,7 @@ import pytest
 from tests.support import jsonl
 from trustassay.calls.backends import Backends
 from trustassay.capabilities import Vectors
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.metrics.harmonicity.perturbations import Versions, family, versions
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample

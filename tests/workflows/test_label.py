@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import jsonl
 from trustassay import Labelling, label, score, study
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError
 from trustassay.workflows.label import default_plan
 from trustassay.workflows.label.plan_file import read_plan

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support import jsonl
 from trustassay import registry, score, study
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, directions
 from trustassay.statistics.correlation import auroc

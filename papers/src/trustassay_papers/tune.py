@@ -18,7 +18,7 @@ from trustassay.backends.chat_text import plain
 from trustassay.backends.hf_loading import config_of, libraries, load, longest_input, one_line
 from trustassay.backends.telemetry import import_training
 from trustassay.capabilities import Message
-from trustassay.data.reading import Fault, InputError
+from trustassay.data.records import Fault, InputError
 from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.files import Appender, whole
 from trustassay.progress import Progress

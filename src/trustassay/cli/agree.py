@@ -144,8 +144,8 @@ def _gathered(
     machines: list[str],
 ) -> tuple[Ratings, set[str]]:
     """Return all ratings, of the file and by the judges of the run, and which raters are judges."""
-    from trustassay.data.formats import InputError
     from trustassay.data.ratings import read_ratings
+    from trustassay.data.records import InputError
     from trustassay.errors import UsageError, did_you_mean
     from trustassay.workflows.votes import joined, votes_of
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trustassay.api import Run
     from trustassay.calls.client import CallOptions
     from trustassay.calls.retry import Endpoint
-    from trustassay.data.faults import Untold
+    from trustassay.data.records import Untold
     from trustassay.metric import Figure, Summary
     from trustassay.runs.execute import RunOutcome
     from trustassay.runs.intake import BadInputError
@@ -210,7 +210,7 @@ LongestAnswer = Annotated[
 def errors_for_people() -> Iterator[None]:
     """Turn the errors that a user can fix into a message and exit status 2, others into 70."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
-    from trustassay.data.faults import UntoldError
+    from trustassay.data.records import UntoldError
     from trustassay.errors import BackendError, FaultsError
     from trustassay.files import is_full
     from trustassay.runs.folder import RunFolder
@@ -300,7 +300,7 @@ def end_if_failed(failed: Mapping[str, str]) -> None:
 
 def show_faults(error: BadInputError) -> None:
     """Print every fault with its place; of a frequent kind only the first ones, and a count."""
-    from trustassay.data.faults import summarised, untold_of
+    from trustassay.data.records import summarised, untold_of
 
     kinds: Counter[str] = Counter()
     for line, kind in summarised(error.faults):
@@ -381,7 +381,8 @@ def answering(
         BadInputError, InputError, ValueError: the style, the prompt or the examples are not valid.
     """
     from trustassay.answering import Answering
-    from trustassay.data.reading import Fault, read_samples
+    from trustassay.data.reading import read_samples
+    from trustassay.data.records import Fault
     from trustassay.runs.intake import BadInputError
 
     shown = list(read_samples(examples, fields={})) if examples else []

@@ -73,7 +73,7 @@ def entailers(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.backends import resolve
-        from trustassay.data.labelled import read_pairs
+        from trustassay.data.labels import read_pairs
         from trustassay.workflows.entailers import measure_entailers
 
         pairs = read_pairs(source, fields=common.pairs(field, "--field"), supported=supported)

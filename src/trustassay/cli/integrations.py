@@ -88,10 +88,10 @@ class Integrations:
             ValueError: an option does not fit the others, or cannot be read.
             BackendError: the address cannot be used, or a package is missing.
         """
-        from trustassay.service.conversation import DOCUMENT_ROLES
         from trustassay.service.guardrail import GuardrailSettings, guardrail_part
         from trustassay.service.proxy import ProxySettings, proxy_part
         from trustassay.service.upstream import Upstream
+        from trustassay.service.verdicts import DOCUMENT_ROLES
 
         if strange := sorted(set(self.documents_in) - set(DOCUMENT_ROLES)):
             known = " or ".join(DOCUMENT_ROLES)

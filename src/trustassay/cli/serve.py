@@ -86,7 +86,7 @@ def serve(  # noqa: PLR0913 - one argument an option
 
         from trustassay import api
         from trustassay.service.server import serve as serve_at
-        from trustassay.service.settings import TOKEN_VARIABLE, ServiceSettings, read_tokens
+        from trustassay.service.service import TOKEN_VARIABLE, ServiceSettings, read_tokens
         from trustassay.workflows.listening import is_loopback, listening
 
         tokens = read_tokens(os.environ.get(TOKEN_VARIABLE, ""))

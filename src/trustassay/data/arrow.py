@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
-from trustassay.data.cells import check_columns, with_lists
-from trustassay.data.raw import Raw
-from trustassay.data.values import from_arrow, is_nan
+from trustassay.data.records import Fault, InputError, Raw, from_arrow, is_nan, plain
+from trustassay.data.tables import check_columns, table_record, with_lists
 from trustassay.sample import Problem
-
-__all__ = ["batch_records", "in_slices", "of_arrow"]
 
 MOST_ROWS = 1024
 """Rows of an Arrow batch that are turned into Python objects at a time."""
@@ -78,3 +75,89 @@ def _arrow_record(cells: Mapping[str, Any], where: str, fields: Mapping[str, str
             record[column] = None if is_nan(value) else from_arrow(value)
     raw = with_lists(record, where, fields)
     return raw._replace(problems=(*problems, *raw.problems)) if problems else raw
+
+
+FRAME = "the table"
+ROWS = 1024
+"""Rows of a frame that are turned into Python objects at a time."""
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """A table of any library that speaks Arrow's interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the table as a stream of batches."""
+
+
+def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | None:
+    """Return the rows of a table in memory; ``None`` where ``source`` is none.
+
+    Cells that are NaN, NaT or NA are empty. An empty cell of the response is a blank one in frames,
+    as in CSV, and a missing one in Arrow tables and datasets, as in Parquet.
+
+    Raises:
+        InputError: it holds several splits, or can be read only once; while iterating: columns of
+            one name, or one of ``fields`` that no column has.
+    """
+    kind = type(source)
+    library = kind.__module__.partition(".")[0]
+    if library == "pandas" and kind.__name__ == "DataFrame":
+        return _rows(list(map(str, source.columns)), _pandas_rows(source), fields)
+    if library == "polars" and kind.__name__ == "DataFrame":
+        return _rows(list(source.columns), source.iter_rows(), fields)
+    if kind.__name__ == "LazyFrame":
+        raise InputError("expected a table, got a LazyFrame; collect() it first")
+    if library == "datasets" and kind.__name__.endswith("DatasetDict"):
+        if len(source) != 1:
+            shown = ", ".join(map(str, source)) or "(none)"
+            raise InputError(f"expected one split, got the splits {shown}; give one of them")
+        return frame_records(next(iter(source.values())), fields)
+    if library == "datasets" and kind.__name__ in {"Dataset", "IterableDataset"}:
+        return _dataset_rows(source, fields)
+    if not isinstance(source, ArrowStream):
+        return None
+    if isinstance(source, Iterator):
+        raise InputError(f"expected a table, got a {kind.__name__}; read_all() it first")
+    from arro3.core import RecordBatchReader
+
+    return batch_records(in_slices(RecordBatchReader.from_stream(source)), FRAME, fields)
+
+
+def frame_index(source: Any, left_out: Collection[Fault], limit: int | None = None) -> Any:
+    """Return the index of a pandas frame without the faulty rows; ``None`` of all else.
+
+    ``limit`` is the number of rows that were read, ``None`` for all.
+    """
+    kind = type(source)
+    if kind.__module__.partition(".")[0] != "pandas" or kind.__name__ != "DataFrame":
+        return None
+    rows = [int(one.where.rpartition(" ")[2]) - 1 for one in left_out]
+    return source.index[:limit].delete(rows)
+
+
+def _rows(
+    columns: list[str], rows: Iterator[tuple[Any, ...]], fields: Mapping[str, str]
+) -> Iterator[Raw]:
+    check_columns(columns, FRAME, fields)
+    for number, row in enumerate(rows, 1):
+        cells = {name: _plain_cell(value) for name, value in zip(columns, row, strict=True)}
+        yield table_record(cells, f"{FRAME}: row {number}", fields)
+
+
+def _pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(frame), ROWS):
+        part = frame.iloc[start : start + ROWS]
+        there = part.notna()
+        yield from part.astype(object).where(there, None).itertuples(index=False, name=None)
+
+
+def _dataset_rows(dataset: Any, fields: Mapping[str, str]) -> Iterator[Raw]:
+    for number, row in enumerate(dataset, 1):
+        cells = {name: _plain_cell(value) for name, value in row.items()}
+        yield with_lists(cells, f"{FRAME}: row {number}", fields)
+
+
+def _plain_cell(value: Any) -> Any:
+    found = from_arrow(plain(value))
+    return None if is_nan(found) else found

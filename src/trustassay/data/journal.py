@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 
 __all__ = [
     "ACTION",

@@ -1,30 +1,19 @@
-"""The layouts of other tools, as tables: the keys that identify them and the names of fields.
+"""What other tools call the fields of a record: layouts, spellings, other languages, guesses.
 
 A record is recognised by its keys (:mod:`trustassay.data.recognising`).
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from trustassay.data.values import is_nan
+from trustassay.data.records import is_nan
 from trustassay.sample import Problem, SampleError
-
-__all__ = [
-    "AMBIGUOUS",
-    "CANONICAL",
-    "CONVERTERS",
-    "LAYOUTS",
-    "PROSE_NAMES",
-    "SPELLINGS",
-    "STRUCTURED_FIELDS",
-    "TEXT_FIELDS",
-    "Layout",
-    "is_passage",
-    "passages",
-]
 
 Converter = Callable[[Any], Any]
 
@@ -58,8 +47,8 @@ class Layout:
     name: str
     telling: frozenset[str]
     fields: Mapping[str, tuple[str, ...]]
-    documents: Mapping[str, str]
-    converters: Mapping[str, Converter]
+    documents: Mapping[str, str] = field(default_factory=dict)
+    converters: Mapping[str, Converter] = field(default_factory=dict)
     telling_without_question: frozenset[str] = frozenset()
     together: bool = False
 
@@ -186,13 +175,13 @@ _LOG_FIELDS = {
 
 def _log_of(*telling: str) -> Layout:
     """Return the layout of logs and spreadsheets, and of Ragas before 0.2, told by two keys."""
-    return Layout("log", frozenset(telling), _LOG_FIELDS, {}, {}, together=True)
+    return Layout("log", frozenset(telling), _LOG_FIELDS, together=True)
 
 
 _TRUST_EVAL_DOCUMENTS = {"supports": "answers_found", "excerpt": "sent"}
 
 # Its documents may bear Trust-Eval's names: flags must not get lost without a word.
-CANONICAL = Layout("canonical", frozenset(), {}, _TRUST_EVAL_DOCUMENTS, {})
+CANONICAL = Layout("canonical", frozenset(), {}, _TRUST_EVAL_DOCUMENTS)
 
 _DEEPEVAL_FIELDS = {
     "question": ("input",),
@@ -207,7 +196,6 @@ LAYOUTS = (
         telling=frozenset({"input", "retrieval_context", "source_file"}),
         together=True,
         fields=_DEEPEVAL_FIELDS,
-        documents={},
         converters={"retrieval_context": _barred, "context": _barred},
     ),
     Layout(
@@ -224,8 +212,6 @@ LAYOUTS = (
         ),
         telling_without_question=frozenset({"input"}),
         fields=_DEEPEVAL_FIELDS,
-        documents={},
-        converters={},
     ),
     Layout(
         "Ragas",
@@ -236,7 +222,6 @@ LAYOUTS = (
             "documents": ("retrieved_contexts",),
             "claims": ("reference",),
         },
-        documents={},
         converters={"user_input": _one_question},
     ),
     _log_of("answer", "contexts"),
@@ -266,7 +251,6 @@ LAYOUTS = (
             "answers": ("Correct Answers",),
             "incorrect_answers": ("Incorrect Answers",),
         },
-        documents={},
         converters={"Correct Answers": _one_of_list, "Incorrect Answers": _in_list},
     ),
     Layout(
@@ -278,7 +262,6 @@ LAYOUTS = (
             "response": ("chatgpt_response",),
             "label": ("hallucination",),
         },
-        documents={},
         converters={"ID": _unless_blank, "hallucination": _not_hallucinated},
     ),
     Layout(
@@ -286,7 +269,137 @@ LAYOUTS = (
         telling=frozenset({"pred", "human_eval"}),
         together=True,
         fields={"response": ("pred",), "label": ("human_eval",)},
-        documents={},
-        converters={},
     ),
 )
+
+
+# ---- other spellings (Ground Truth, actualOutput) and languages (Réponse, 質問) ----
+
+_CANONICAL = {"id", "question", "response", "documents", "model"}
+_SECTIONS = {"inputs", "outputs", "reference_outputs", "answer"}
+_KNOWN = frozenset(
+    name
+    for name in {
+        *_CANONICAL,
+        *_SECTIONS,
+        *(name for names in SPELLINGS.values() for name in names),
+        *(name for layout in LAYOUTS for names in layout.fields.values() for name in names),
+    }
+    if re.fullmatch(r"[a-z_]+", name)
+)
+"""Names that other spellings are read as."""
+
+
+def respellings(names: Collection[str], kept: Collection[str]) -> dict[str, str]:
+    """Return the names of a record that are read as known ones, by these.
+
+    No name of ``kept`` is among them, and none that would take the place of another field.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        if isinstance(name, str) and name not in _KNOWN and name not in kept:
+            known = known_name(name)
+            if known in _KNOWN and known not in names:
+                found.setdefault(known, name)
+    return found
+
+
+def known_name(name: str) -> str:
+    """Return the English name that a name translates, else the name in its normal form."""
+    found = normal(name)
+    return _TRANSLATED.get(found, found)
+
+
+def normal(name: str) -> str:
+    """Return a name in small letters without accents, its words joined by one underscore each."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    if not parted.isascii():
+        letters = unicodedata.normalize("NFKD", parted)
+        parted = "".join(one for one in letters if not unicodedata.combining(one))
+    return re.sub(r"[\W_]+", "_", parted).strip("_").lower()
+
+
+_TRANSLATIONS: Mapping[str, str] = {
+    "question": (
+        "frage fragen nutzerfrage kundenfrage anfrage demande pregunta consulta "
+        "pergunta domanda quesito vraag 質問 質問文 問い 問題 问题 提问 提問 user_question "
+        "customer_question"
+    ),
+    "answer": (
+        "antwort antworten reponse respuesta contestacion resposta risposta antwoord 回答 回答文 "
+        "答え 応答 答案 答复 答覆 回复 回覆 bot_answer generated_answer "
+        "antwort_des_modells reponse_du_modele respuesta_del_modelo "
+        "resposta_do_modelo risposta_del_modello"
+    ),
+    "context": (
+        "kontext kontexte textstelle textstellen abschnitt abschnitte passage passages contexte "
+        "contextes extrait extraits contexto contextos pasaje pasajes fragmento fragmentos trecho "
+        "trechos contesto contesti brano brani passaggio passaggi contexten "
+        "fragment fragmenten 文脈 コンテキスト 参考文書 参照文書 文書 上下文 语境 語境 参考文档 "
+        "参考资料 參考資料 段落 文档 文檔 retrieved_passages retrieved_chunks chunks"
+    ),
+    "source": (
+        "sources quelle quellen quelltext fuente fuentes fonte fontes fonti bron bronnen 出典 出所 "
+        "情報源 来源 來源 出处 出處"
+    ),
+    "ground_truth": (
+        "gold gold_answer gold_answers golden_answer expected_answer correct_answer "
+        "right_answer reference_answer ideal_answer target_answer musterantwort musterlosung "
+        "musterloesung referenzantwort richtige_antwort erwartete_antwort korrekte_antwort "
+        "reponse_attendue reponse_correcte reponse_de_reference bonne_reponse respuesta_correcta "
+        "respuesta_esperada respuesta_de_referencia resposta_correta resposta_esperada "
+        "resposta_de_referencia risposta_corretta risposta_attesa risposta_di_riferimento "
+        "juist_antwoord juiste_antwoord correct_antwoord verwacht_antwoord referentieantwoord 正解 "
+        "模範解答 正答 期待される回答 正确答案 正確答案 标准答案 標準答案 参考答案 參考答案"
+    ),
+    "id": (
+        "nr lfd_nr kennung identifiant identificador identificativo identificatie "
+        "番号 識別子 编号 編號 序号 序號"
+    ),
+    "model": "modell sprachmodell modele modelo modello モデル モデル名 模型 模型名称 模型名稱",
+}
+_TRANSLATED: Mapping[str, str] = {
+    normal(name): known for known, names in _TRANSLATIONS.items() for name in names.split()
+}
+
+
+# ---- guesses of what unknown fields hold, for messages that propose a command ----
+
+_TELLING_WORDS: Mapping[str, tuple[str, ...]] = {
+    "question": (
+        *("question", "query", "prompt", "ask", "instruction", "utterance", "request", "input"),
+        *("user", "message"),
+    ),
+    "response": (
+        *("response", "answer", "reply", "completion", "output", "prediction", "generat"),
+        *("assistant", "bot", "result"),
+    ),
+    "documents": (
+        *("document", "passage", "context", "source", "evidence", "chunk", "retriev"),
+        *("knowledge", "article", "snippet"),
+    ),
+}
+"""Words in the names of fields, the most telling first."""
+_ABOUT = frozenset(
+    {"id", "ids", "at", "time", "date", "timestamp", "score", "count", "tokens", "model", "name"}
+    | {"type", "url", "link", "language", "rating", "label", "latency", "version", "format"}
+)
+"""Words of names that hold something about a text, and not the text."""
+
+
+@lru_cache(maxsize=256)
+def guesses(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> Mapping[str, str]:
+    """Return the best guess of a name for the question, the response and the documents; records
+    are never read by it.
+
+    ``taken`` are names that are known to hold something else.
+    """
+    free = {name: normal(name) for name in names if name not in taken}
+    free = {name: known for name, known in free.items() if _ABOUT.isdisjoint(known.split("_"))}
+    found: dict[str, str] = {}
+    for canonical, words in _TELLING_WORDS.items():
+        by_word = (name for word in words for name, known in free.items() if word in known)
+        if (best := next(by_word, None)) is not None:
+            found[canonical] = best
+            del free[best]
+    return found

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from trustassay.data.formats import InputError, Raw, csv_records, opened, raw_records
-from trustassay.data.reading import Fault, Located
+from trustassay.data.reading import Located, raw_records
+from trustassay.data.records import Fault, InputError, Raw
+from trustassay.data.source_files import opened
+from trustassay.data.tables import csv_records
 from trustassay.errors import did_you_mean
 from trustassay.sample import Problem, Sample, SampleError, clean, content_id
 

@@ -16,9 +16,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.csv_files import SAVE_AS_UTF8, Decoder, header_of, not_utf8
-from trustassay.data.formats import InputError, opened, raw_records
 from trustassay.data.journal import UNEQUAL, is_journal, read_journal
+from trustassay.data.reading import raw_records
+from trustassay.data.records import InputError
+from trustassay.data.source_files import opened
+from trustassay.data.tables import SAVE_AS_UTF8, Decoder, header_of, not_utf8
 from trustassay.errors import did_you_mean
 from trustassay.sample import clean
 

@@ -1,8 +1,9 @@
 """A record in canonical fields, whatever names its author used.
 
 A field's canonical name has precedence over another tool's name for it, and a name given by the
-user has precedence over both. Nested records are first unfolded (:mod:`trustassay.data.traces`),
-and other spellings of known names respelled (:mod:`trustassay.data.spelling`).
+user has precedence over both. Nested records are first unfolded
+(:mod:`trustassay.data.conversations`), and other spellings respelled
+(:mod:`trustassay.data.layouts`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from trustassay.data.faults import Untold
-from trustassay.data.guessing import guesses
+from trustassay.data.conversations import CHATS, may_be_nested, unfolded
 from trustassay.data.layouts import (
     AMBIGUOUS,
     CANONICAL,
@@ -22,12 +22,13 @@ from trustassay.data.layouts import (
     LAYOUTS,
     SPELLINGS,
     Layout,
+    guesses,
     is_passage,
+    known_name,
     passages,
+    respellings,
 )
-from trustassay.data.spelling import known_name, respellings
-from trustassay.data.traces import CHATS, may_be_nested, unfolded
-from trustassay.data.values import is_nan
+from trustassay.data.records import Untold, is_nan
 from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, content_id
 
 __all__ = [

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import tantivy
 from urllib.parse import parse_qsl
 
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.progress import Progress
 from trustassay.retrieval.corpus import corpus_mark, corpus_size, read_corpus

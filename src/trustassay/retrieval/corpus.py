@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.capabilities import Passage
-from trustassay.data.csv_files import SAVE_AS_UTF8
-from trustassay.data.formats import LARGEST_CELL, InputError, Raw, opened, raw_records
+from trustassay.data.reading import raw_records
+from trustassay.data.records import InputError, Raw
+from trustassay.data.source_files import opened
+from trustassay.data.tables import LARGEST_CELL, SAVE_AS_UTF8
 from trustassay.sample import Problem, clean
 
 __all__ = ["KNOWN_CORPORA", "TEXT_WORDS", "corpus_mark", "corpus_size", "cut", "read_corpus"]

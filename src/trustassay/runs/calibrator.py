@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.files import whole
 from trustassay.statistics.calibration import Combination, LogOddsTerm
 from trustassay.statistics.comparison import Spread

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.raw import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError
 from trustassay.languages import OTHER_LANGUAGE
 from trustassay.measured import BETTER

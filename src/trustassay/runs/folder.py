@@ -28,7 +28,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.standard_input import is_standard_input, kept_input
+from trustassay.data.source_files import is_standard_input, kept_input
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.files import Appender, whole
 from trustassay.metric import Assessment, Metric, MetricInfo

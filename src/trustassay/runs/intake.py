@@ -17,9 +17,9 @@ from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.budget import Budget
 from trustassay.calls.client import CallOptions
 from trustassay.calls.prices import Prices
-from trustassay.data.faults import summarised, untold_of
-from trustassay.data.frames import ArrowStream, frame_index
-from trustassay.data.reading import Fault, InputError, Located, read_samples
+from trustassay.data.arrow import ArrowStream, frame_index
+from trustassay.data.reading import Located, read_samples
+from trustassay.data.records import Fault, InputError, summarised, untold_of
 from trustassay.errors import Portable, UnknownNameError, UsageError, did_you_mean
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric

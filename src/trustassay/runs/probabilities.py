@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.report import AnswerChance, ChancesTold

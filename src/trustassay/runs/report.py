@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trustassay.data.formats import InputError
 from trustassay.data.ratings import Rating, Ratings
+from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError
 from trustassay.measured import JudgeTold, judge_told
 from trustassay.metric import Assessment, Metric, MetricInfo, Summary

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from importlib.resources import files
 from typing import Any
 
+import yaml
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trustassay.service.described import HEALTH_PATHS, openapi
-from trustassay.service.guarding import Guarded, Limited
-from trustassay.service.replies import fault, handlers, reply
-from trustassay.service.service import Service
-from trustassay.service.settings import ServiceSettings
-
-__all__ = ["Part", "create_app"]
+from trustassay.errors import BackendError
+from trustassay.sample import Problem, Sample, SampleError
+from trustassay.service.requests import (
+    Guarded,
+    Limited,
+    encoded,
+    fault,
+    handlers,
+    problems_json,
+    read_records,
+    reply,
+)
+from trustassay.service.service import Service, ServiceSettings
+from trustassay.workflows.scorer import Assay
 
 Tell = Callable[[str], None]
 Count = Callable[[str, int], None]
@@ -31,14 +45,9 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class Part:
-    """Routes, and what ``/openapi.json`` says of them: its ``paths`` and ``schemas``.
-
-    running: opens what they need while the application serves.
-    """
+    """Routes; ``running`` opens what they need while the application serves."""
 
     routes: Sequence[BaseRoute]
-    paths: Mapping[str, Any] = field(default_factory=dict)
-    schemas: Mapping[str, Any] = field(default_factory=dict)
     running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
 
 
@@ -51,9 +60,9 @@ def create_app(
 ) -> Starlette:
     """Return the application: ``/health``, ``/openapi.json`` and the routes of ``parts``.
 
-    A route raises what :mod:`trustassay.service.replies` answers: ``RequestError``, ``SampleError``
-    (422), ``BusyError`` (429), ``ClosingError`` (503). ``tell`` hears of requests that failed, and
-    never what they said; ``count`` of each reply, by the path of its route and its status.
+    A route raises ``RequestError``, ``SampleError`` (422), ``BusyError`` (429) or ``ClosingError``
+    (503), see :mod:`trustassay.service.requests`. ``tell`` hears of requests that failed, and never
+    what they said; ``count`` of each reply, by the path of its route and its status.
     """
 
     async def failed(_request: Request, error: Exception) -> Response:
@@ -65,18 +74,13 @@ def create_app(
             return reply({"status": "closing"}, 503)
         return reply({"status": "ready"})
 
-    document = openapi(
-        {**HEALTH_PATHS, **{path: said for part in parts for path, said in part.paths.items()}},
-        {name: said for part in parts for name, said in part.schemas.items()},
-        asks_token=bool(settings.tokens),
-    )
-
     async def described(_request: Request) -> Response:
         return reply(document)
 
     routes: list[BaseRoute] = [Route("/health", health), Route("/openapi.json", described)]
     routes += [route for part in parts for route in part.routes]
-    paths = frozenset(route.path for route in routes if isinstance(route, Route))
+    paths = [route.path for route in routes if isinstance(route, Route)]
+    document = openapi(paths, asks_token=bool(settings.tokens))
     guards = [Middleware(Guarded, settings), Middleware(Limited, settings)]
     found = Starlette(
         routes=routes,
@@ -85,6 +89,49 @@ def create_app(
     )
     found.router.redirect_slashes = False
     return found
+
+
+def openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
+    """Return the document in OpenAPI 3.1 of a service with these paths; others are left out."""
+    text = files("trustassay.service").joinpath("openapi.yaml").read_text("utf-8")
+    document: dict[str, Any] = yaml.safe_load(text)
+    kinds = document.pop("x-errors")
+    document["info"]["version"] = version("trustassay")
+    document["paths"] = {one: document["paths"][one] for one in paths if one in document["paths"]}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            statuses = sorted({401, 421, 429, 500, *operation.pop("x-errors", ())})
+            errors = {str(one): _error_response(one, kinds[one]) for one in statuses}
+            operation["responses"] = errors | operation["responses"]
+    schemas = document["components"]["schemas"]
+    used, unseen = set(), _references(document["paths"])
+    while unseen:
+        used |= unseen
+        unseen = _references([schemas[name] for name in unseen]) - used
+    document["components"]["schemas"] = {k: v for k, v in schemas.items() if k in used}
+    if asks_token:
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+    return document
+
+
+def _error_response(status: int, description: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    response: dict[str, Any] = {"description": description, "content": content}
+    if status in (429, 503):
+        response["headers"] = {
+            "Retry-After": {
+                "description": "Seconds after which to send it again.",
+                "required": True,
+                "schema": {"type": "integer", "minimum": 1},
+            }
+        }
+    return response
+
+
+def _references(described: Any) -> set[str]:
+    """Return the names of the schemas to which a part of the document refers."""
+    return set(re.findall(r"#/components/schemas/(\w+)", json.dumps(described)))
 
 
 class Counted:
@@ -115,3 +162,204 @@ def _place(error: Exception) -> str:
     """Return the class of an error and where it was raised, without its words."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     return " ".join([type(error).__name__, *(f"at {one.name}:{one.lineno}" for one in last)])
+
+
+CHECKED_AT_ONCE = 50
+"""Samples that are checked before other requests have their turn."""
+PROBLEMS_TOLD = 1000
+Begun = asyncio.Task[Assay] | SampleError
+
+
+def scoring(service: Service) -> Part:
+    """Return the route that scores samples."""
+
+    async def score(request: Request) -> Response:
+        given = await read_records(request, service.settings.capacity)
+        samples, problems = await _checked(service, given.records)
+        if problems:
+            return fault(422, *_told(problems, given.many))
+        begun = service.begin(samples)
+        if given.many:
+            return _Streamed(service, samples, begun)
+        if isinstance(begun[0], SampleError):
+            raise begun[0]
+        return await _one(service, request, begun[0])
+
+    route = Route("/v1/score", score, methods=["POST"])
+    return Part([route])
+
+
+async def _checked(
+    service: Service, records: Sequence[Any]
+) -> tuple[list[Sample], dict[int, Sequence[Problem]]]:
+    """Return the samples, and what is wrong with each record that is none, by its index."""
+    samples: list[Sample] = []
+    problems: dict[int, Sequence[Problem]] = {}
+    for index, record in enumerate(records):
+        if index % CHECKED_AT_ONCE == CHECKED_AT_ONCE - 1:
+            await asyncio.sleep(0)
+        try:
+            samples.append(await service.checked(record))
+        except SampleError as error:
+            problems[index] = error.problems
+    return samples, problems
+
+
+def _told(
+    found: dict[int, Sequence[Problem]], many: bool
+) -> tuple[str, None, list[dict[str, Any]]]:
+    """Return the message and the problems of a 422, each with the index of its record."""
+    if not many:
+        return "the sample cannot be scored", None, problems_json(found[0])
+    told = [{"index": i, **one} for i, problems in found.items() for one in problems_json(problems)]
+    count = f"{len(found):,} faulty" + (", the first are told" if len(told) > PROBLEMS_TOLD else "")
+    return f"nothing was accepted: {count}", None, told[:PROBLEMS_TOLD]
+
+
+async def _one(service: Service, request: Request, task: asyncio.Task[Assay]) -> Response:
+    """Wait for one result; if the client goes away, its sample is given up."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    leaving = asyncio.create_task(gone())
+    try:
+        await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            service.give_up(task)
+            return Response(status_code=400)  # nobody reads it
+        return reply(service.verdict_of(await service.finished(task)))
+    finally:
+        leaving.cancel()
+        if not task.done():  # this request itself was cancelled
+            service.give_up(task)
+
+
+class _Streamed(StreamingResponse):
+    """One line of JSON for each sample, as it is finished, with the index that it had."""
+
+    media_type = "application/x-ndjson"
+
+    def __init__(self, service: Service, samples: Sequence[Sample], begun: Sequence[Begun]) -> None:
+        self._service, self._samples, self._begun = service, samples, begun
+        super().__init__(self._lines())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the lines; if the client goes away, what is not finished is given up."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            for one in self._begun:
+                if isinstance(one, asyncio.Task):
+                    self._service.give_up(one)
+
+    async def _lines(self) -> AsyncIterator[bytes]:
+        finished: asyncio.Queue[int] = asyncio.Queue()
+
+        def note(index: int, _task: asyncio.Task[Assay]) -> None:
+            finished.put_nowait(index)
+
+        for index, one in enumerate(self._begun):
+            if isinstance(one, SampleError):
+                finished.put_nowait(index)
+            else:
+                one.add_done_callback(partial(note, index))
+        left = len(self._begun)
+        while left:
+            ready = [await finished.get()]
+            while not finished.empty():
+                ready.append(finished.get_nowait())
+            left -= len(ready)
+            yield b"".join(encoded(self._line(index)) + b"\n" for index in ready)
+
+    def _line(self, index: int) -> dict[str, Any]:
+        one = self._begun[index]
+        if isinstance(one, asyncio.Task) and not one.cancelled():
+            return {"index": index, **self._service.verdict_of(one.result())}
+        if isinstance(one, SampleError):
+            told = {"type": "invalid_sample", "message": "the sample cannot be scored"}
+            error: dict[str, Any] = {**told, "problems": problems_json(one.problems)}
+        else:
+            words = "the service was interrupted before it was scored; send it again"
+            error = {"type": "closing", "message": words}
+        return {"index": index, "id": self._samples[index].id, "error": error}
+
+
+SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+
+
+class Meter:
+    """What the service counts, in a registry of its own."""
+
+    def __init__(self) -> None:
+        """Raise BackendError if the package is not installed."""
+        try:
+            import prometheus_client as prometheus
+        except ImportError:
+            words = "the service needs prometheus_client, which is not installed"
+            raise BackendError(f"{words}: pip install 'trustassay[serve]'") from None
+        self._text = prometheus.generate_latest
+        self._type = prometheus.CONTENT_TYPE_LATEST
+        self._registry = prometheus.CollectorRegistry()
+        self._replies = prometheus.Counter(
+            "trustassay_replies",
+            "Replies, by the path of the route and the status.",
+            ("path", "status"),
+            registry=self._registry,
+        )
+        self._samples = prometheus.Counter(
+            "trustassay_samples",
+            "Samples accepted and ended: scored, failed (a metric gave no score), or given up.",
+            ("outcome",),
+            registry=self._registry,
+        )
+        self._verdicts = prometheus.Counter(
+            "trustassay_verdicts",
+            "What each metric found.",
+            ("metric", "verdict"),
+            registry=self._registry,
+        )
+        self._seconds = prometheus.Histogram(
+            "trustassay_sample_seconds",
+            "Seconds from accepting a sample to its result.",
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self._in_progress = prometheus.Gauge(
+            "trustassay_samples_in_progress",
+            "Samples accepted and not finished.",
+            registry=self._registry,
+        )
+        self._capacity = prometheus.Gauge(
+            "trustassay_capacity",
+            "Samples that are accepted at once.",
+            registry=self._registry,
+        )
+        for outcome in ("scored", "failed", "given_up"):
+            self._samples.labels(outcome)
+
+    def count(self, path: str, status: int) -> None:
+        """Count a reply."""
+        self._replies.labels(path, str(status)).inc()
+
+    def note(self, assay: Assay | None, seconds: float) -> None:
+        """Count a finished sample, ``None`` if it was given up."""
+        if assay is None:
+            self._samples.labels("given_up").inc()
+            return
+        self._samples.labels("failed" if assay.errors else "scored").inc()
+        self._seconds.observe(seconds)
+        for name, found in assay.assessments.items():
+            if found.error is None:
+                self._verdicts.labels(name, found.verdict or "none").inc()
+
+    def part(self, service: Service) -> Part:
+        """Return the route that shows the metrics of a service."""
+        self._in_progress.set_function(lambda: service.in_progress)
+        self._capacity.set(service.settings.capacity)
+
+        async def metrics(_request: Request) -> Response:
+            return Response(self._text(self._registry), media_type=self._type)
+
+        return Part([Route("/metrics", metrics)])

@@ -18,12 +18,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from trustassay.service.app import Part
-from trustassay.service.bodies import read_json
-from trustassay.service.conversation import conversation_record
-from trustassay.service.described_chats import GUARDRAIL_PATHS, GUARDRAIL_SCHEMAS
-from trustassay.service.replies import RequestError, encoded, reply
+from trustassay.service.requests import RequestError, encoded, read_json, reply
 from trustassay.service.service import Service
-from trustassay.service.verdicts import Blocking, Verdict, verdict_on
+from trustassay.service.verdicts import Blocking, Verdict, conversation_record, verdict_on
 
 __all__ = ["Conversations", "GuardrailSettings", "guardrail_part"]
 
@@ -106,7 +103,7 @@ def guardrail_part(service: Service, settings: GuardrailSettings) -> Part:
         return await verdict_on(service, whole, settings.blocking, settings.verdict_s)
 
     route = Route(PATH, guardrail, methods=["POST"])
-    return Part([route], GUARDRAIL_PATHS, GUARDRAIL_SCHEMAS)
+    return Part([route])
 
 
 def _checked(asked: Any) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from trustassay.errors import BackendError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.sample import SampleError
 from trustassay.service.app import Part
-from trustassay.service.service import BusyError, ClosingError, Service
-from trustassay.service.settings import ServiceSettings
+from trustassay.service.service import BusyError, ClosingError, Service, ServiceSettings
 from trustassay.workflows.scorer import OpenScorer, ScorerClosedError
 
 try:

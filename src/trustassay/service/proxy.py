@@ -19,30 +19,31 @@ from starlette.types import Receive, Scope, Send
 
 from trustassay.backends.http import AT_ONCE, BodyError, OversizedError, read_body
 from trustassay.service.app import Part
-from trustassay.service.bodies import parse_json, read_json
-from trustassay.service.chunks import (
+from trustassay.service.requests import RequestError, encoded, parse_json, read_json
+from trustassay.service.service import Service
+from trustassay.service.upstream import (
     DONE,
     FIELD,
     Event,
     OversizedStreamError,
     StreamedAnswers,
+    Upstream,
+    UpstreamError,
     empty_chunk,
     event_of,
     events,
     has_text,
+    passed_back,
     without_choices,
 )
-from trustassay.service.conversation import answer_of, conversation_record
-from trustassay.service.described_chats import PROXY_PATHS
-from trustassay.service.replies import RequestError, encoded
-from trustassay.service.service import Service
-from trustassay.service.upstream import Upstream, UpstreamError, passed_back
 from trustassay.service.verdicts import (
     BLOCKED,
     NOT_SCORED,
     SCORED,
     Blocking,
     Verdict,
+    answer_of,
+    conversation_record,
     no_verdict,
     verdict_on,
 )
@@ -64,7 +65,7 @@ class ProxySettings:
     """How answers are judged.
 
     documents_in: whose messages are passages as well, names of
-    :data:`~trustassay.service.conversation.DOCUMENT_ROLES`. timeout_s: for a whole answer of the
+    :data:`~trustassay.service.verdicts.DOCUMENT_ROLES`. timeout_s: for a whole answer of the
     upstream; verdict_s: for the verdict on it. reply_bytes: a larger answer is not passed on.
     """
 
@@ -83,7 +84,6 @@ def proxy_part(service: Service, upstream: Upstream, settings: ProxySettings) ->
             Route("/v1/chat/completions", proxy.chat, methods=["POST"]),
             Route("/v1/models", proxy.models, methods=["GET"]),
         ],
-        PROXY_PATHS,
         running=upstream.running,
     )
 

@@ -16,11 +16,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trustassay.event_loop import run_anywhere
 from trustassay.report.text import amount
-from trustassay.service.app import Part, create_app
-from trustassay.service.metering import Meter
-from trustassay.service.scoring import scoring
-from trustassay.service.service import Service
-from trustassay.service.settings import ServiceSettings
+from trustassay.service.app import Meter, Part, create_app, scoring
+from trustassay.service.service import Service, ServiceSettings
 from trustassay.workflows.scorer import OpenScorer
 
 __all__ = ["serve"]

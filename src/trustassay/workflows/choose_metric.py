@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-from trustassay.data.reading import Fault, paths_of, read_samples
+from trustassay.data.reading import paths_of, read_samples
+from trustassay.data.records import Fault
 from trustassay.metrics.grounding.refusal import refuses_in_words
 from trustassay.metrics.grounding.text import cites
 from trustassay.runs.intake import Source

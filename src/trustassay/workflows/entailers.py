@@ -16,7 +16,7 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, open_calls
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Entailer, Models
-from trustassay.data.labelled import LabelledPair
+from trustassay.data.labels import LabelledPair
 from trustassay.errors import BackendError
 from trustassay.event_loop import run_anywhere
 from trustassay.statistics.auroc import auroc_interval

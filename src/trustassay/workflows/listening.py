@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 
 __all__ = ["is_loopback", "listening"]
 

@@ -23,7 +23,8 @@ from trustassay.calls.kinds import capability
 from trustassay.calls.models import SampleModels
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models
-from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.data.reading import read_samples
+from trustassay.data.records import Fault, InputError
 from trustassay.distractors import SOURCES, Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.search import LLM
 from trustassay.errors import UsageError

@@ -16,7 +16,8 @@ from typing import Any
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.client import Client, check_budget, open_calls, shared_file
 from trustassay.calls.endpoints import samples_at_once
-from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.data.reading import read_samples
+from trustassay.data.records import Fault, InputError
 from trustassay.errors import UsageError
 from trustassay.files import DiskFullError
 from trustassay.metric import Assessment, Inventory, Metric

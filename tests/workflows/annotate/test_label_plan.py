@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import jsonl
 from tests.workflows.annotate.helpers import MODELS, answers, session
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.metrics.judge import read_rubric
 from trustassay.workflows.annotate import AnnotateOptions, Project, open_project
 from trustassay.workflows.annotate.plan import shares_in_order

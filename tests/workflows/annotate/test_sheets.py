@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workflows.annotate.helpers import MODELS, answers, project, session, two_files
-from trustassay.data.formats import InputError
 from trustassay.data.ratings import read_ratings
+from trustassay.data.records import InputError
 from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.sheets import (
     _plain,

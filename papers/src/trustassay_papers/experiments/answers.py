@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.reading import Fault, InputError, Located, read_samples
+from trustassay.data.reading import Located, read_samples
+from trustassay.data.records import Fault, InputError
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Problem, Sample
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.backends import resolve
 from trustassay.calls.multiple_choice import chosen
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.files import whole
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.prompts import Prompt

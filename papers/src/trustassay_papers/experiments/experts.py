@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.references import answers_of

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.sample import Sample
 from trustassay_papers.experiments.answers import Answer, Records, answers_of, read_records
 from trustassay_papers.experiments.measuring import Measured, Setup, measure, scores_of, variants_of

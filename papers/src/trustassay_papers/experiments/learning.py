@@ -17,7 +17,7 @@ from typing import Any
 
 from trustassay.answering import Answering
 from trustassay.backends import DEFAULT_EMBEDDER, resolve
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import whole

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.calls.backends import Place
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.metric import Assessment, Metric
 from trustassay.metrics.fewl import Fewl, maths
 from trustassay.runs.execute import execute

@@ -17,7 +17,7 @@ import numpy as np
 
 from trustassay.backends import resolve
 from trustassay.capabilities import Models
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.metric import Assessment, Context, Metric, Need, Pool
 from trustassay.metrics.fewl import Fewl
 from trustassay.metrics.fewl.pool import QuestionPool, prepared

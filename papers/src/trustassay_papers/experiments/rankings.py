@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample, is_blank

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.reading import InputError, Located, read_samples
+from trustassay.data.reading import Located, read_samples
+from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.metrics.fewl.pool import nearest

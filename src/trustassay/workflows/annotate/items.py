@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.runs.counts import domain_of
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import take_in

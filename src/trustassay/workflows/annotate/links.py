@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.files import whole
 
 __all__ = ["Links"]

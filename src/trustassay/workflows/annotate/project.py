@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.formats import InputError
 from trustassay.data.journal import ACTION, START
+from trustassay.data.records import InputError
 from trustassay.errors import UsageError
 from trustassay.metrics.judge.rubric import Rubric
 from trustassay.workflows.annotate.items import (

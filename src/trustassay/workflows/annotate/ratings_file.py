@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.data.journal import BEGINNING, Journal, read_journal
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.files import DiskFullError, is_full, named
 
 __all__ = ["RatingsFile"]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from trustassay.data.journal import ACTION, RUBRIC, SKIP, UNDO, Journal
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.sample import clean
 from trustassay.workflows.annotate.plan import Step
 from trustassay.workflows.annotate.project import Project

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.files import whole
 from trustassay.workflows.annotate.plan import Step
 from trustassay.workflows.annotate.project import Project

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.calls.backends import MODEL
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
 from trustassay.registry import metric_from_settings
 from trustassay.report.text import amount

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.formats import InputError
 from trustassay.data.journal import UNEQUAL
+from trustassay.data.records import InputError
 from trustassay.errors import UsageError, did_you_mean, door
 from trustassay.report.text import amount
 from trustassay.statistics.active import Draw, Labels, draw_units, explored_with

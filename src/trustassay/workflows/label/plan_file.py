@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.files import Appender, cut_unfinished
 
 __all__ = ["VERSION", "AnswerKey", "Batch", "LabelPlan", "PlannedDraw", "append_lines", "read_plan"]

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.formats import InputError
 from trustassay.data.journal import Journal, is_journal, read_journal
+from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.statistics.distributions import normal_quantile
 from trustassay.workflows.label.plan_file import AnswerKey

@@ -13,7 +13,8 @@ from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.capabilities import ChatModel, LocalChatModel
 from trustassay.data.question_sets import QUESTION_SETS, QuestionFile, read_questions
-from trustassay.data.reading import Fault, InputError, read_samples
+from trustassay.data.reading import read_samples
+from trustassay.data.records import Fault, InputError
 from trustassay.errors import UsageError
 from trustassay.runs.intake import BadInputError, Intake
 from trustassay.runs.lines import encoded_sample

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.formats import InputError
 from trustassay.data.journal import is_journal
 from trustassay.data.labels import Kind, LabelValues, label_values
 from trustassay.data.ratings import RATING_FIELDS, Rating, read_ratings, table_rows
+from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.workflows.study.answers import Answers, Column
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.files import whole
 from trustassay.report.pages import Row
 from trustassay.report.study import (

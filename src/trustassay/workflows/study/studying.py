@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.formats import InputError
+from trustassay.data.records import InputError
 from trustassay.errors import UsageError, door
 from trustassay.report.text import amount
 from trustassay.statistics.resampling import generator

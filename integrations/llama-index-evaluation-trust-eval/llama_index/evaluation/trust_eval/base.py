@@ -21,7 +21,8 @@ from llama_index.evaluation.trust_eval.offline import OfflineAnswerer
 
 import trustassay
 from trustassay import Answering, Document, Sample
-from trustassay.data.reading import Fault, read_samples
+from trustassay.data.reading import read_samples
+from trustassay.data.records import Fault
 from trustassay.errors import BackendError
 from trustassay.metrics import Grounding
 from trustassay.progress import tell

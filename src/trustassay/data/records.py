@@ -1,17 +1,45 @@
-"""Faults of records, and how many of one kind are told: once, with what would mend them."""
+"""Raw records: their values in JSON's types, what is wrong with them, and how faults are listed."""
 
 from __future__ import annotations
 
+import datetime
+import math
+import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
 
-from trustassay.data.raw import InputError
+import numpy as np
+
+from trustassay.errors import UsageError, did_you_mean
 from trustassay.sample import Problem
 
-__all__ = ["Fault", "Untold", "UntoldError", "summarised", "untold_of"]
+
+class InputError(UsageError):
+    """The input as a whole cannot be read; the message names it and says what was expected."""
+
+
+class Raw(NamedTuple):
+    """A record as read; with ``problems`` and no ``record`` if it was unreadable.
+
+    A record ``of_table`` has every column of its table, ``None`` if its cell is empty.
+    """
+
+    where: str
+    record: Any
+    problems: tuple[Problem, ...] = ()
+    of_table: bool = False
+
+
+def missing_source(name: str, canonical: str, theirs: str, known: Iterable[str]) -> InputError:
+    """Return the error of a ``--field`` whose source no record has."""
+    hint = did_you_mean("field", theirs, known)
+    return InputError(f"{name}: no record has {theirs} (--field {canonical}={theirs}): {hint}")
+
 
 LISTED = 3
 """Records of which nothing is there for a field that are listed each; more are told in one line."""
@@ -112,3 +140,63 @@ def _kind(problem: Problem) -> str:
 
 def _one_line(problem: Problem) -> str:
     return " ".join(str(problem).split())
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` in JSON's types; bytes, dates, decimals become text.
+
+    An object of an unknown type is not changed.
+    """
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain, value), key=str)
+    if isinstance(value, np.generic | np.ndarray):
+        return _from_numpy(value)
+    return _as_text(value)
+
+
+def from_arrow(value: Any) -> Any:
+    """Return a value that came from Arrow in JSON's types.
+
+    Arrow gives every object all fields that any object has: empty ones are left out. A map comes as
+    a list of pairs and becomes an object.
+    """
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, dict):
+        return {key: from_arrow(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        if value and all(type(item) is tuple for item in value):
+            return {str(key): from_arrow(item) for key, item in value if item is not None}
+        return [from_arrow(item) for item in value]
+    return plain(value)
+
+
+def is_nan(value: Any) -> bool:
+    """Whether ``value`` is NaN, which is how pandas and others write an empty cell."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _from_numpy(value: Any) -> Any:
+    listed = value.tolist()
+    return listed if isinstance(listed, np.generic) else plain(listed)
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta | Decimal | UUID):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    return value

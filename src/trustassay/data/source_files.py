@@ -1,0 +1,192 @@
+"""Opening files of text, compressed or not, and standard input.
+
+Input is read more than once, to choose a metric, to check it, to score it; so what comes through a
+pipe is copied to a temporary file. The first bytes of a file say what it is if it is no text.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gzip
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import lru_cache
+from importlib import import_module
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any, NamedTuple, TextIO, cast
+
+from trustassay.data.records import InputError
+
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+ZIP = b"PK\x03\x04"
+PARQUET = b"PAR1"
+LONGEST = 16
+"""Number of first bytes that are checked."""
+
+_OTHERS = {
+    **dict.fromkeys(
+        (b"BZh%d1AY&SY" % level for level in range(1, 10)),
+        "compressed with bzip2; decompress it first (bzip2 -d)",
+    ),
+    b"\xfd7zXZ\x00": "compressed with xz; decompress it first (xz -d)",
+    ZIP: "a zip archive, for instance a spreadsheet (.xlsx); name it .xlsx, or unpack it",
+    b"\xd0\xcf\x11\xe0": "an old or an encrypted workbook of Excel; save it as .xlsx or CSV",
+    b"PAR1\x15": "a Parquet file; name it .parquet",
+    b"ARROW1\x00\x00": "an Arrow file; save it as Parquet",
+    b"SQLite format 3\x00": "a SQLite database; export its records as JSON Lines or CSV",
+    b"%PDF-": "a PDF; expected text",
+}
+_BYTE_ORDER_MARKS = {  # UTF-32 first: its mark begins as that of UTF-16
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_ZEROS = {
+    # Where a text that begins with two ASCII characters has its zero bytes.
+    (1, 3, 5, 7): "UTF-16LE",
+    (0, 2, 4, 6): "UTF-16BE",
+    (1, 2, 3, 5, 6, 7): "UTF-32LE",
+    (0, 1, 2, 4, 5, 6): "UTF-32BE",
+}
+
+
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
+    """Open a plain text for reading, or one that gzip or zstd compressed, whatever its name.
+
+    Raises:
+        InputError: it cannot be read, is not UTF-8 text, or its compression is damaged.
+    """
+    packing = ""
+    try:
+        with path.open("rb") as file, ExitStack() as stack:
+            start = file.peek(LONGEST)
+            stream: Any = file
+            if path.suffix.lower() == ".gz" or start.startswith(GZIP):
+                packing = "gzip"
+                stream = stack.enter_context(gzip.open(file, "rb"))
+            elif start.startswith(ZSTD):
+                packing = "zstd"
+                stream = stack.enter_context(_zstd(name)(file))
+            if kind := other_than_text(stream.peek(LONGEST)):
+                raise InputError(f"{name}: {kind}")
+            yield stream
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{name}: is not a complete {packing} file ({error})") from error
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
+    except Exception as error:
+        if type(error).__name__ != "ZstdError":  # its module differs by Python's version
+            raise
+        raise InputError(f"{name}: is not a complete {packing} file ({error})") from error
+
+
+def _zstd(name: str) -> Callable[[BufferedReader], AbstractContextManager[Any]]:
+    """Return the class that reads zstd: Python's own from 3.14 on, else a package's."""
+    for module in ("compression.zstd", "backports.zstd"):
+        with suppress(ImportError):
+            return cast("Callable[[BufferedReader], Any]", import_module(module).ZstdFile)
+    raise InputError(
+        f"{name}: is compressed with zstd; install what reads it (pip install 'trustassay[zstd]'), "
+        "or decompress it first (zstd -d)"
+    )
+
+
+def other_than_text(start: bytes) -> str | None:
+    """Return what a file is and what to do about it, ``None`` if it may be text in UTF-8.
+
+    ``start`` are its first bytes, :data:`LONGEST` of them or all that there are.
+    """
+    for mark, kind in _OTHERS.items():
+        if start.startswith(mark):
+            return f"is {kind}"
+    encoding = _encoding(start)
+    return encoding and (
+        f"is {encoding}, expected UTF-8 (convert it with iconv -f {encoding} -t UTF-8, or in Excel "
+        "save it as CSV UTF-8)"
+    )
+
+
+def _encoding(start: bytes) -> str | None:
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if start.startswith(mark):
+            return encoding
+    start = start[:8]
+    zeros = tuple(place for place, byte in enumerate(start) if byte == 0)
+    for places, encoding in _ZEROS.items():
+        if zeros and zeros == tuple(place for place in places if place < len(start)):
+            return encoding
+    return None
+
+
+# ---- standard input: read once, and kept in a file until the process ends ----
+
+
+STANDARD_INPUT = "-"
+"""The name by which a user asks for standard input."""
+NAME = "standard input"
+_PIECE = 2**20
+
+
+class Kept(NamedTuple):
+    """The copy of standard input: where it is, its kind as a suffix, and its digest."""
+
+    path: Path
+    kind: str
+    digest: str
+
+
+def is_standard_input(source: Any) -> bool:
+    """Return whether an input is named ``-``."""
+    return isinstance(source, str | os.PathLike) and os.fspath(source) == STANDARD_INPUT
+
+
+def kept_input() -> Kept:
+    """Return the copy of what stands on standard input.
+
+    Raises:
+        InputError: it is a terminal, or cannot be read.
+    """
+    return _kept(sys.stdin)
+
+
+@lru_cache(maxsize=1)
+def _kept(stdin: TextIO) -> Kept:
+    closed = stdin is None or stdin.closed
+    if closed or stdin.isatty():
+        state = "closed" if closed else "a terminal"
+        raise InputError(f"{NAME}: is {state}; expected a file, as in trustassay score - < log.csv")
+    folder = Path(tempfile.mkdtemp(prefix="trustassay-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path, digest = folder / "input", hashlib.sha256()
+    try:
+        with path.open("wb") as file:
+            while piece := stdin.buffer.read(_PIECE):
+                digest.update(piece)
+                file.write(piece)
+    except OSError as error:
+        raise InputError(f"{NAME}: cannot be read ({error.strerror or error})") from error
+    return Kept(path, _kind_of(path), digest.hexdigest())
+
+
+def _kind_of(path: Path) -> str:
+    """Return the suffix that a file of this content has: JSON begins with a bracket."""
+    with path.open("rb") as file:
+        start = file.read(len(PARQUET))
+    if start == PARQUET:
+        return ".parquet"
+    if start == ZIP:
+        return ".xlsx"
+    with opened(path, NAME) as stream:
+        first = next((line for line in stream if not line.isspace()), b"")
+    first = first.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return ".json" if first.startswith((b"{", b"[")) else ".csv"

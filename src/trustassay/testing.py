@@ -1,0 +1,362 @@
+"""What the author of a metric needs for its tests: the contract of metrics, and scripted backends.
+
+    from trustassay.testing import MetricContract, ScriptedSimilarity
+
+    class TestEcho(MetricContract):
+        metric = Echo()
+        samples = [{"id": "a", "question": "which town", "response": "Paris"}]
+        backends = {"similarity": ScriptedSimilarity()}
+
+pytest collects one test for each rule. Nothing here needs pytest, a network or a download.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trustassay.api import Run, plan, score
+from trustassay.capabilities import ChatRequest, Passage, Probabilities, Reply, Vectors
+from trustassay.errors import BackendError, CallError, UsageError
+from trustassay.metric import Assessment, Mean, Metric, Quantile, Total
+from trustassay.sample import Sample
+
+__all__ = [
+    "MetricContract",
+    "ScriptedChat",
+    "ScriptedEmbedder",
+    "ScriptedEntailer",
+    "ScriptedRetriever",
+    "ScriptedSimilarity",
+]
+
+Script = str | Mapping[str, str | Exception] | Callable[[ChatRequest], str | Reply]
+Triple = tuple[float, float, float]
+DIMENSIONS = 64
+
+
+# Backends ---------------------------------------------------------------------------------------
+
+
+class ScriptedChat:
+    """A chat model that replies by a script; ``requests`` are those that it got, in order.
+
+    Args:
+        script: the reply to everything; or replies by a text that stands in the last message, the
+            first of several, ``""`` for all others; or a function of the request. An exception
+            among the replies is raised.
+        name: of the model, a part of each stored call.
+    """
+
+    shared = False
+
+    def __init__(self, script: Script, name: str = "scripted") -> None:
+        self.name, self.script = name, script
+        self.requests: list[ChatRequest] = []
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        """Return the reply of the script; raises ``KeyError`` where it has none."""
+        self.requests.append(request)
+        found = self._found(request)
+        if isinstance(found, Exception):
+            raise found
+        return found if isinstance(found, Reply) else Reply(found, "stop", 10, 1)
+
+    def _found(self, request: ChatRequest) -> str | Reply | Exception:
+        if isinstance(self.script, str):
+            return self.script
+        if callable(self.script):
+            return self.script(request)
+        text = request.messages[-1].content
+        for key, found in self.script.items():
+            if key in text:
+                return found
+        raise KeyError(f"the script has no reply to {text[:200]!r}")
+
+
+class ScriptedEntailer:
+    """An entailer by a function of premise and hypothesis; ``pairs`` are those that it got.
+
+    Without a function a premise entails what it has all words of, and else leaves it open.
+    """
+
+    name = "scripted-entailer"
+
+    def __init__(self, judge: Callable[[str, str], Triple] | None = None) -> None:
+        self.judge = judge or self._by_words
+        self.pairs: list[tuple[str, str]] = []
+
+    @staticmethod
+    def _by_words(premise: str, hypothesis: str) -> Triple:
+        return (1.0, 0.0, 0.0) if _words(hypothesis) <= _words(premise) else (0.0, 1.0, 0.0)
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
+        """Return the probabilities, shape (n, 3)."""
+        self.pairs += pairs
+        return np.array([self.judge(*pair) for pair in pairs])
+
+
+class ScriptedEmbedder:
+    """An embedder that counts words: texts with the same words have the same vector."""
+
+    name = "scripted-embedder"
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """Return unit vectors, shape (n, 64)."""
+        found = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+        for row, text in zip(found, texts, strict=True):
+            for word in text.split() or [""]:
+                row[sum(word.encode("utf-8", "surrogatepass")) % DIMENSIONS] += 1
+        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+
+class ScriptedSimilarity:
+    """A similarity by a table of (text, reference); of other pairs, the share of common words."""
+
+    name = "scripted-similarity"
+
+    def __init__(self, table: Mapping[tuple[str, str], float] | None = None) -> None:
+        self.table = table or {}
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Any:
+        """Return the similarities, shape (n,)."""
+        return np.array([self.table.get(pair, self._shared(*pair)) for pair in pairs])
+
+    @staticmethod
+    def _shared(text: str, reference: str) -> float:
+        ours, theirs = _words(text), _words(reference)
+        return len(ours & theirs) / len(ours | theirs) if ours | theirs else 1.0
+
+
+class ScriptedRetriever:
+    """A retriever that finds the same passages for every query."""
+
+    name = "scripted-retriever"
+
+    def __init__(self, *passages: str) -> None:
+        self.passages = passages
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
+        """Return the first k passages for each query."""
+        found = [Passage(f"p{i}", text) for i, text in enumerate(self.passages[:k], 1)]
+        return [found for _ in queries]
+
+
+def _words(text: str) -> set[str]:
+    return {word.strip(".,;:!?\"'()[]") for word in text.casefold().split()} - {""}
+
+
+_METHODS = {
+    "entailer": "scores",
+    "similarity": "scores",
+    "embedder": "vectors",
+    "token_embedder": "token_vectors",
+    "retriever": "search",
+    "linker": "link",
+    "distractors": "substitutes",
+}
+"""By keyword, the method of a backend; of all others it is ``reply``, of a chat model."""
+
+
+class _Failing:
+    """A backend of the same kind and name as another one, all calls of which fail."""
+
+    def __init__(self, keyword: str, name: str) -> None:
+        self.name = name
+        method = _METHODS.get(keyword, "reply")
+        setattr(self, method, self._refuse if method == "reply" else self._fail)
+
+    async def _refuse(self, request: ChatRequest) -> Reply:  # noqa: ARG002
+        raise CallError("every call fails here", "refused")
+
+    def _fail(self, *_: Any, **__: Any) -> Any:
+        raise BackendError("every call fails here")
+
+
+def _failing(keyword: str, backend: Any) -> Any:
+    if isinstance(backend, Mapping):
+        return {name: _Failing(keyword, name) for name in backend}
+    if isinstance(backend, list | tuple):
+        return [_failing(keyword, one) for one in backend]
+    return _Failing(keyword, getattr(backend, "name", str(backend)))
+
+
+# The contract -----------------------------------------------------------------------------------
+
+
+class MetricContract:
+    """The rules that every metric keeps, one test each; a subclass says of which metric.
+
+    metric: the metric, with the options under test. samples: records with ids that it can score;
+    a call should be made for one at least. backends: as keywords of :func:`trustassay.score`, best
+    scripted ones. plan_is_exact: ``False`` for a metric that asks more or less by what it is
+    replied, of which a plan gives an estimate.
+    """
+
+    metric: Metric
+    samples: Sequence[Mapping[str, Any]]
+    backends: Mapping[str, Any] = {}
+    plan_is_exact: bool = True
+
+    def run(self, samples: Sequence[Mapping[str, Any]] | None = None, **options: Any) -> Run:
+        """Score the samples, or others, with nothing cached; ``options`` as of ``score``."""
+        given = self.samples if samples is None else samples
+        chosen = {"cache": None, **self.backends, **options}
+        return score([dict(one) for one in given], metrics=self.metric, **chosen)
+
+    def test_options_survive_json(self) -> None:
+        """``settings()`` is JSON, and the metric built from it has the same settings."""
+        settings = self.metric.settings()
+        told = json.loads(json.dumps(settings, allow_nan=False))
+        assert told == settings, f"options change in JSON: {_differences(settings, told)}"
+        functions = {name for name in told if callable(getattr(self.metric, name))}
+        plain = {name: value for name, value in told.items() if name not in functions}
+        again = {k: v for k, v in type(self.metric)(**plain).settings().items() if k in plain}
+        assert again == plain, f"options change when read again: {_differences(plain, again)}"
+
+    def test_a_worker_process_gets_the_same_metric(self) -> None:
+        """The metric can be pickled, also after it was used, and is the same in a new process."""
+        self.run()
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            settings = pool.submit(_settings_of, self.metric).result()
+        assert settings == self.metric.settings()
+
+    def test_results_keep_the_contract(self) -> None:
+        """No sample fails; numbers, verdicts, parts, figures and evidence are as declared."""
+        run = self.run()
+        for one in run.assessments:
+            assert one.error is None, f"{one.id}: {one.error}"
+            self._check(one)
+        declared, found = self.metric.figures, run.summaries[self.metric.name]
+        assert found.error is None, found.error
+        for key, figure in declared.items():
+            if figure.statistic is not None:
+                assert key in found.values, f"the summary has no figure {key}"
+                assert found.values[key] is not None or found.not_applicable.get(key), key
+            if isinstance(figure.statistic, Mean | Quantile | Total):
+                of = figure.statistic.of
+                known = of == "score" or self.metric.direction_of(of) is not None
+                assert known, f"part_directions does not name {of!r}, of which {key} is made"
+
+    def _check(self, one: Assessment) -> None:
+        """Check one result as it was stored, and that it can be shown."""
+        metric, told = self.metric, json.dumps(one.to_dict(), allow_nan=False)
+        assert Assessment.from_dict(json.loads(told)) == one, f"{one.id}: it changes in JSON"
+        assert one.score is not None or one.reason, f"{one.id}: no score, and no reason for it"
+        if one.verdict is not None and metric.verdicts:
+            assert one.verdict in metric.verdicts, f"{one.id}: {one.verdict!r} is not in verdicts"
+        for part in one.parts:
+            known = metric.direction_of(part) is not None
+            assert known, f"{one.id}: part_directions does not name {part!r}"
+        problem = metric.problem(one)
+        assert problem is None or metric.line, "problem() names one, and line does not say the rule"
+        metric.view(self._sample(one.id), one)
+
+    def _sample(self, name: str) -> Sample:
+        return next(Sample.parse(one) for one in self.samples if one["id"] == name)
+
+    def test_resumed_results_are_equal(self) -> None:
+        """A run of which results are lost goes on from its folder, and ends with the same bytes."""
+        with _folder() as folder:
+            self.run(out=folder, report=False)
+            results = folder / "assessments.jsonl"
+            whole, figures = results.read_bytes(), _figures_in(folder)
+            lines = whole.splitlines(keepends=True)
+            results.write_bytes(b"".join(lines[: len(lines) // 2]))
+            self.run(out=folder, report=False)
+            assert results.read_bytes() == whole, "the resumed run gives other results"
+            assert _figures_in(folder) == figures, "the resumed run gives other figures"
+
+    def test_the_order_of_samples_changes_nothing(self) -> None:
+        """Each sample has the same result, whichever are scored before it or beside it."""
+        forth = {one.id: one for one in self.run().assessments}
+        back = self.run(list(reversed(self.samples)), samples_at_once=1)
+        for one in back.assessments:
+            same = _close(one.to_dict(), forth[one.id].to_dict())
+            assert same, f"{one.id}: depends on the order of the samples"
+
+    def test_the_plan_counts_the_calls(self) -> None:
+        """``plan`` gives as many calls of each capability as a run makes."""
+        chosen = {"cache": None, **self.backends}
+        found = plan([dict(one) for one in self.samples], metrics=self.metric, **chosen)
+        planned, made = Counter[str](), Counter[str]()
+        for part in found.parts:
+            planned[part.capability] += part.calls
+        for name, one in self.run().outcome.counts.items():  # that of a chat model is "chat NAME"
+            made[name.partition(" ")[0]] += one.requested - one.repeated
+        if self.plan_is_exact:
+            assert +planned == +made, f"planned: {dict(+planned)}, made: {dict(+made)}"
+        unplanned = {name for name in +made if not planned[name]}
+        assert not unplanned or any(found.unsure.values()), f"not in the plan: {unplanned}"
+
+    def test_a_failed_call_is_a_failed_sample(self) -> None:
+        """Where every call fails, no sample for which calls are made gets a score or a verdict."""
+        asked = {one.id for one in self.run().assessments if one.calls}
+        broken = {
+            name: _failing(name, backend) if name in _METHODS or _is_chat(name) else backend
+            for name, backend in self.backends.items()
+        }
+        run = self.run(**broken)
+        for one in run.assessments:
+            if one.id in asked:
+                assert one.score is None, f"{one.id}: scored {one.score}, though its calls failed"
+                assert one.error, f"{one.id}: its calls failed, and it is not reported as failed"
+        assert run.summaries[self.metric.name].failed >= len(asked)
+
+    def test_empty_text_is_no_accident(self) -> None:
+        """A blank response is refused, fails with a reason, or has a finite score."""
+        for text in ("", " \n"):
+            blank = [{**one, "response": text} for one in self.samples]
+            try:
+                run = self.run(blank)
+            except UsageError:
+                continue  # problems() refuses it before anything is asked
+            for one in run.assessments:
+                accident = (one.error or "").startswith(f"{self.metric.name} failed: ")
+                assert not accident, f"{one.id}, {text!r}: {one.error}"
+                assert one.score is None or math.isfinite(one.score)
+
+
+def _close(one: Any, other: Any) -> bool:
+    """Whether two results are the same, but for the last digits of their numbers."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_close(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_close, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(one == other)
+
+
+def _is_chat(keyword: str) -> bool:
+    return keyword in ("model", "judge", "generator", "references")
+
+
+def _settings_of(metric: Metric) -> Mapping[str, Any]:
+    return metric.settings()
+
+
+def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Collection[str]:
+    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+
+
+def _figures_in(folder: Path) -> Any:
+    content = json.loads((folder / "summary.json").read_bytes())
+    return content["summaries"] if "summaries" in content else content["metrics"]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name) / "run"
