@@ -215,10 +215,10 @@ def command_names() -> list[str]:
     """
 
     def below(command: Any, name: str) -> Iterator[str]:
-        for key, one in getattr(command, "commands", {}).items():
+        for key in command.list_commands(None) if hasattr(command, "list_commands") else ():
             full = f"{name} {key}".strip()
             yield full
-            yield from below(one, full)
+            yield from below(command.get_command(None, key), full)
 
     typer.main.get_command = functools.cache(typer.main.get_command)
     app = importlib.import_module("trustassay.cli.main").app
