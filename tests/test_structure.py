@@ -38,7 +38,17 @@ ALLOWED: dict[str, set[str]] = {
     "languages": set(),
     "capabilities": {"errors", "sample"},
     "summaries": {"statistics"},
-    "metric": {"capabilities", "languages", "sample", "summaries", "texts", "views"},
+    "assessment": {"summaries"},
+    "metric": {
+        "assessment",
+        "capabilities",
+        "errors",
+        "languages",
+        "sample",
+        "summaries",
+        "texts",
+        "views",
+    },
     "registry": {"errors", "metric"},
     # what stands side by side
     "data": {"errors", "files", "progress", "sample"},
@@ -61,31 +71,31 @@ ALLOWED: dict[str, set[str]] = {
     "metrics": METRIC
     | {"capabilities", "distractors", "errors", "languages", "prompts", "sample", "together"}
     | {"prose", "texts", "token_matching", "verdicts", "words"},
-    "report": {"differences", "files", "measured", "metric", "sample", "statistics", "views"},
+    "show": {"differences", "files", "measured", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "prose", "sample", "together"},
     "runs": VALUES
     | {"answering", "backends", "calls", "data", "languages", "measured", "metric", "registry"}
-    | {"report", "statistics", "texts"},
+    | {"show", "statistics", "texts"},
     "cluster": VALUES | {"backends", "calls", "metric", "registry", "runs"},
     "workflows": VALUES
     | METRIC
-    | {"answering", "backends", "calls", "data", "distractors", "metrics", "report", "retrieval"}
+    | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
     | {"prose", "runs", "texts", "together", "words"},
     "keywords": {"answering", "backends", "calls", "capabilities", "errors", "metric"},
     "api": VALUES
     | METRIC
-    | {"backends", "calls", "cluster", "data", "keywords", "report"}
+    | {"backends", "calls", "cluster", "data", "keywords", "show"}
     | {"runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
     | {"workflows"},
     # doors for other tools: they score by ``trustassay.scorer`` and say what it found
-    "integrations": {"errors", "metric", "registry", "report", "runs", "sample", "workflows"},
+    "integrations": {"errors", "metric", "registry", "show", "runs", "sample", "workflows"},
     "cli": VALUES
     | METRIC
-    | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "report"}
+    | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "show"}
     | {"retrieval", "runs", "service", "texts", "workflows"},
-    "service": {"backends", "data", "errors", "event_loop", "metric", "registry", "report", "runs"}
+    "service": {"backends", "data", "errors", "event_loop", "metric", "registry", "show", "runs"}
     | {"sample", "texts", "tracebacks", "workflows"},
     "__main__": {"cli"},
     # what tests of metrics, in this package and in others, stand on

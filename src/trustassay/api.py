@@ -42,7 +42,6 @@ from trustassay.keywords import (
 from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
 from trustassay.registry import metric_class, metric_from_text
-from trustassay.report.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.counts import UNIT
 from trustassay.runs.execute import RunOutcome, execute
@@ -59,6 +58,7 @@ from trustassay.runs.report import judge_of, write_report
 from trustassay.runs.results import apply_calibrator
 from trustassay.runs.shards import Shards, merge_runs, split
 from trustassay.runs.tasks import Steps, run_in_thread
+from trustassay.show.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
 from trustassay.workflows.choose_metric import Chosen, choose_metric, naming, some_unanswered
 from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
 from trustassay.workflows.scorer import OpenScorer, Scorer, open_scorer

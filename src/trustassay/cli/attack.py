@@ -11,7 +11,7 @@ from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Spending, with_options
-from trustassay.cli.streams import complain, print_json, say
+from trustassay.show.terminal import complain, print_json, say
 
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.ascent import Point

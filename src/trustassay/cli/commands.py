@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from trustassay.cli.streams import complain
+from trustassay.show.terminal import complain
 
 ENTRY_POINTS = "trustassay.commands"
 """The group of entry points by which a package adds a command: a :class:`typer.Typer`."""

@@ -11,7 +11,7 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, output_failed, say, visible
+from trustassay.show.terminal import one_line, output_failed, say, visible
 
 SHOWN = 8
 """Distractors of an answer that are printed for people."""
@@ -80,7 +80,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
         --linker spotlight
     """
     with errors_for_people():
-        from trustassay.report.text import amount
+        from trustassay.show.text import amount
         from trustassay.workflows import probe as finding
 
         backends, names = finding.loaded(sources, linker, generator)

@@ -37,7 +37,7 @@ from trustassay.cli.commands import OTHERS, Commands
 from trustassay.cli.internal import internal_error
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable
-from trustassay.cli.streams import output_failed, prepare_streams
+from trustassay.show.terminal import output_failed, prepare_streams
 
 __all__ = ["app", "main"]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.streams import complain, only_last_line
 from trustassay.errors import UsageError
 from trustassay.progress import quieted
+from trustassay.show.terminal import complain, only_last_line
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering

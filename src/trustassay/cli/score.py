@@ -21,9 +21,9 @@ from trustassay.cli.options import (
     given,
     with_options,
 )
-from trustassay.cli.plan import show_plan
-from trustassay.cli.streams import one_line, say
+from trustassay.cli.results import show_plan
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, say
 from trustassay.texts import LONGEST_ANSWER
 
 ALARM = 3
@@ -122,7 +122,7 @@ class Following:
             lacking = "--out" if out is None else "--threshold"
             raise UsageError(f"--follow: needs {lacking}")
         from trustassay import api
-        from trustassay.report.text import amount
+        from trustassay.show.text import amount
         from trustassay.workflows.watch import WatchOptions
 
         options = WatchOptions(
@@ -284,7 +284,7 @@ def score(  # noqa: PLR0913 - one argument an option
         run = api.score(source, **options, **on_cluster)
         if open_report:
             typer.launch(str(run.path / "report.html"))
-        common.show(run, as_json=as_json)
+        show(run, as_json=as_json)
 
 
 @with_options

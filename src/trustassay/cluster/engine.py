@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -61,11 +62,9 @@ def score_on_cluster(
     import_ray(local=not cluster.address_of())
     _check(metrics, backends, options)
     home = out / HOME
-    created = [path for path in (home, *home.parents) if not path.exists()]
-    home.mkdir(parents=True, exist_ok=True)
-    folder = RunFolder(home)
-    folder.lock()
-    try:
+    with ExitStack() as stack:
+        stack.enter_context(RunFolder(home).claimed())
+        stack.callback(remove_left, cluster.scratch)
         plan = _planned(_Asked(source, metrics, backends, home, options, cluster))
         store = Store(plan.job.store)
         for path in plan.shards:
@@ -97,13 +96,6 @@ def score_on_cluster(
             source=plan.source,
             steps=Steps(shown=options.progress),
         )
-    finally:
-        folder.unlock()
-        remove_left(cluster.scratch)
-        for path in created:
-            if any(path.iterdir()):
-                break
-            path.rmdir()
     shutil.rmtree(home)
     return merged
 

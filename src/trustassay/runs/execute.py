@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 from trustassay.calls.backends import Backends
@@ -20,9 +19,8 @@ from trustassay.calls.endpoints import held_back, samples_at_once
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import copy_calls
 from trustassay.data.reading import paths_of
-from trustassay.errors import RunFolderError
 from trustassay.files import Appender
-from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress, tell
 from trustassay.runs.assess import assessed
 from trustassay.runs.counts import UNIT
@@ -35,7 +33,14 @@ from trustassay.runs.fill import (
     settings_of,
     stages_of,
 )
-from trustassay.runs.folder import ABOUT, RunFolder, as_stored, check_settings
+from trustassay.runs.folder import (
+    ABOUT,
+    RunFolder,
+    as_stored,
+    check_settings,
+    described,
+    run_settings,
+)
 from trustassay.runs.intake import WHY, YIELD_EVERY, Intake, RunOptions, Source, admit, take_in
 from trustassay.runs.lines import HashSet, encoded, hash64
 from trustassay.runs.looks import first_verdict
@@ -89,10 +94,7 @@ async def execute(
     """
     started = time.monotonic()
     check_budget(backends, options.calls.prices, options.calls.budget)
-    created = [path for path in (folder.path, *folder.path.parents) if not path.exists()]
-    folder.path.mkdir(parents=True, exist_ok=True)
-    folder.lock()
-    try:
+    with folder.claimed():
         run = await _begin(source, metrics, backends, folder, options)
         done = folder.scored()
         scored_before = len(done)
@@ -100,22 +102,9 @@ async def execute(
         if work.counts or not folder.finished(report=options.report):
             write = partial(write_results, folder, run.metrics, run.intake, options, started)
             await run_in_thread(write)
-        seconds = time.monotonic() - started
-        return RunOutcome(
-            run.metrics,
-            run.intake,
-            scored_before,
-            work.counts,
-            work.filled,
-            work.endpoints,
-            seconds,
-        )
-    finally:
-        folder.unlock()
-        for path in created:
-            if any(path.iterdir()):
-                break
-            path.rmdir()
+    seconds = time.monotonic() - started
+    done_here = (work.counts, work.filled, work.endpoints)
+    return RunOutcome(run.metrics, run.intake, scored_before, *done_here, seconds)
 
 
 def write_results(
@@ -166,8 +155,8 @@ async def _begin(
 ) -> _Run:
     """Check the input and write ``run.json``, or check that the folder holds this run."""
     before = folder.read_run()
-    if before is None and any(p for p in folder.path.iterdir() if not p.name.startswith(".")):
-        raise RunFolderError(f"{folder.path}: is not empty and holds no run; choose another folder")
+    if before is None:
+        folder.check_empty()
     stages = stages_of(metrics, backends, options.filling)
     part = folder.path / ".samples.jsonl.part"
     intake = await admit(source, part, metrics, backends, options)
@@ -183,13 +172,14 @@ async def _begin(
     pool = {} if whole else await _take_in_pool(metrics, folder, options)
     settings = as_stored(
         {
-            "trustassay": version("trustassay"),
-            "metrics": {metric.name: metric.settings() for metric in settled},
-            "backends": backends.names(),
-            **_stage_settings(stages, intake),
-            **pool,
-            **({PREPARATION: whole.key} if whole else {}),
-            "seed": options.seed,
+            **run_settings(
+                settled,
+                backends.names(),
+                options.seed,
+                **_stage_settings(stages, intake),
+                **pool,
+                **({PREPARATION: whole.key} if whole else {}),
+            ),
             **({UNIT: options.unit} if options.unit else {}),
             "skipped": intake.faulty,
             "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
@@ -207,11 +197,12 @@ async def _begin(
             name = clean(", ".join(paths))
         else:  # of samples made elsewhere, what made them says what they are
             name = clean(str(getattr(source, "name", "samples in memory")))
-        about = {metric.name: MetricInfo.of(metric).to_dict() for metric in settled}
         given = {"command": options.command, WHY: options.why}
         words = {key: clean(text) for key, text in given.items() if text}
         at = {POOL: os.fspath(whole.pool)} if whole else {}
-        folder.write_json("run", {"input": name, **words, **at, **settings, ABOUT: about})
+        folder.write_json(
+            "run", {"input": name, **words, **at, **settings, ABOUT: described(settled)}
+        )
     else:
         try:
             check_settings(folder.path, before, {**_unchecked(before), **settings})

@@ -20,8 +20,9 @@ import os
 import re
 import shutil
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -99,6 +100,35 @@ class RunFolder:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Make the folder, and hold it for this process; one that was made and stays empty goes.
+
+        Raises:
+            RunFolderError: another process works in it.
+        """
+        created = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.lock()
+        try:
+            yield
+        finally:
+            self.unlock()
+            for path in created:
+                if any(path.iterdir()):
+                    break
+                path.rmdir()
+
+    def check_empty(self, what: str = "run") -> None:
+        """Refuse a folder in which something else is kept.
+
+        Raises:
+            RunFolderError: it holds files whose names do not begin with a dot.
+        """
+        if any(not path.name.startswith(".") for path in self.path.iterdir()):
+            words = f"is not empty and holds no {what}; choose another folder"
+            raise RunFolderError(f"{self.path}: {words}")
 
     # run.json and summary.json
 
@@ -392,6 +422,20 @@ def setting_changes(
 
 ABOUT = "about"
 """The part of ``run.json`` that holds it; runs of earlier versions have none."""
+
+
+def run_settings(
+    metrics: Iterable[Metric], backends: Mapping[str, Any], seed: int, **others: Any
+) -> dict[str, Any]:
+    """Return the fields of ``run.json`` that every run has, with ``others`` among them."""
+    own = {metric.name: metric.settings() for metric in metrics}
+    first = {"trustassay": version("trustassay"), "metrics": own, "backends": backends}
+    return {**first, **others, "seed": seed}
+
+
+def described(metrics: Iterable[Metric]) -> dict[str, Any]:
+    """Return the descriptions of metrics, by name, as :func:`metric_infos` reads them back."""
+    return {metric.name: MetricInfo.of(metric).to_dict() for metric in metrics}
 
 
 def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricInfo]:

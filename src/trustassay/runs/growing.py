@@ -8,68 +8,99 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Any
 
 from trustassay.calls.backends import Backends
 from trustassay.errors import RunFolderError
 from trustassay.files import Appender, cut_unfinished
-from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
+from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.runs.execute import write_results
-from trustassay.runs.folder import ABOUT, RunFolder, as_stored, check_settings
+from trustassay.runs.folder import (
+    ABOUT,
+    RunFolder,
+    as_stored,
+    check_settings,
+    described,
+    run_settings,
+)
 from trustassay.runs.intake import Intake, RunOptions
-from trustassay.runs.lines import HashSet, checked_identity, encoded, encoded_sample, hash64
+from trustassay.runs.lines import (
+    HashSet,
+    checked_identity,
+    encoded,
+    encoded_sample,
+    file_lines,
+    hash64,
+)
 from trustassay.runs.needs import resolved
 from trustassay.runs.tasks import run_in_thread
 from trustassay.sample import Problem, Sample, SampleError
 
-__all__ = ["GrowingRun"]
-
 SENT = "samples sent one by one"
-"""What ``run.json`` names as the input of such a run."""
+"""What ``run.json`` names as the input of a scorer's run."""
 SETTLED = "settled_by"
-"""Part of ``run.json``: the fields of the sample by which ``auto`` options were settled."""
+"""Part of ``run.json``: the fields of the samples by which ``auto`` options were settled."""
 
 
 class GrowingRun:
-    """The folder of a run to which samples are added; locked from :meth:`open` to :meth:`unlock`.
+    """The folder of a run to which samples are added, inside :meth:`opened`.
 
-    ``metrics`` have their ``auto`` options settled by the first sample, as ``run.json`` says.
+    Args:
+        source: what ``run.json`` names as the input.
+        place: returns further fields of ``run.json``, which say how far the source was read.
+
+    metrics: their ``auto`` options are settled, as ``run.json`` says: by :meth:`settle`, else by
+    the first sample. before: ``run.json`` as it was found. last: the last sample that was there.
+    ids: hashes of all ids. faulty: records of the source that were left out.
     """
 
     def __init__(
-        self, folder: RunFolder, metrics: Sequence[Metric], backends: Backends, options: RunOptions
+        self,
+        folder: RunFolder,
+        metrics: Sequence[Metric],
+        backends: Backends,
+        options: RunOptions,
+        source: str = SENT,
+        place: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.metrics = list(metrics)
-        self.path, self.calls_path = folder.path, folder.calls_path
-        self._folder, self._backends, self._options = folder, backends, options
+        self.folder, self.faulty, self.ids = folder, 0, HashSet()
+        self.before: Mapping[str, Any] = {}
+        self.last: Sample | None = None
+        self._source, self._place = source, place
+        self._backends, self._options = backends, options
         self._settled: Inventory | None = None
-        self._ids, self._lines, self._scored = HashSet(), HashSet(), HashSet()
+        self._known, self._scored = HashSet(), HashSet()
         self._started = time.monotonic()
 
-    def open(self) -> list[Sample]:
-        """Lock the folder, begin or take up its run, and return the samples that lack a score.
+    @contextmanager
+    def opened(self) -> Iterator[list[Sample]]:
+        """Hold the folder, begin or take up its run, and yield the samples that lack a score.
 
         Raises:
             RunFolderError: it holds another run, or another process works in it.
         """
-        self._folder.path.mkdir(parents=True, exist_ok=True)
-        self._folder.lock()
-        try:
+        with self.folder.claimed():
             waiting = self._take_up()
-        except BaseException:
-            self.unlock()
-            raise
-        self._samples = Appender(self._folder.samples_path)
-        self._assessments = self._folder.open_assessments()
-        return waiting
+            self._samples = Appender(self.folder.samples_path)
+            self._assessments = self.folder.open_assessments()
+            try:
+                yield waiting
+            finally:
+                self.close_files()
 
-    def unlock(self) -> None:
-        """Release the folder."""
-        self._folder.unlock()
+    @property
+    def is_settled(self) -> bool:
+        """Whether the ``auto`` options of the metrics are settled."""
+        return self._settled is not None
+
+    def settle(self, inventory: Inventory) -> None:
+        """Settle the ``auto`` options of the metrics by what samples bring, and store it."""
+        self._resolve(inventory)
+        self._write_run(Inventory(), "")
 
     def accept(self, sample: Sample) -> None:
         """Store a sample, before it is scored; one that equals an earlier one is there already.
@@ -80,16 +111,18 @@ class GrowingRun:
         """
         line = encoded_sample(sample)
         known = hash64(line.decode())
-        if known in self._lines:
+        if known in self._known:
             return
-        if hash64(sample.id) in self._ids:
+        if hash64(sample.id) in self.ids:
             words = f"{sample.id!r} is already used by an earlier sample with other content"
             raise SampleError([Problem("id", words)])
         if self._settled is None:
-            self._settle(sample)
+            inventory = Inventory()
+            inventory.add(sample)
+            self.settle(inventory)
         self._samples.append(line)
-        self._lines.add(known)
-        self._ids.add(hash64(sample.id))
+        self._known.add(known)
+        self.ids.add(hash64(sample.id))
 
     def note(self, assessment: Assessment, line: bytes) -> None:
         """Store an assessment, unless its sample is scored by this metric already."""
@@ -111,88 +144,91 @@ class GrowingRun:
         Raises:
             OSError: they cannot be written; all that was scored is on disk.
         """
-        intake, digest = Intake(), hashlib.sha256()
-        with self._folder.samples_path.open("rb") as file:
-            for line in file:
-                digest.update(line)
-        for sample in self._folder.samples():
+        self.close_files()
+        intake, digest = Intake(faulty=self.faulty), hashlib.sha256()
+        for line in file_lines(self.folder.samples_path):
+            digest.update(line)
+        for sample in self.folder.samples():
             intake.inventory.add(sample)
         if intake.inventory.samples:
             self._fail_the_rest()
-            self._write_run(intake.inventory, digest.hexdigest())
-            started = self._started
+        self._write_run(intake.inventory, digest.hexdigest())
+        if intake.inventory.samples:
             await run_in_thread(
                 lambda stop: write_results(
-                    self._folder, self.metrics, intake, self._options, started, stop
+                    self.folder, self.metrics, intake, self._options, self._started, stop
                 )
             )
 
     # what is there already
 
     def _take_up(self) -> list[Sample]:
-        folder = self._folder
+        folder = self.folder
         before = folder.read_run()
         if before is None:
-            if any(not found.name.startswith(".") for found in folder.path.iterdir()):
-                words = "is not empty and holds no run; choose another folder"
-                raise RunFolderError(f"{folder.path}: {words}")
+            folder.check_empty()
             self._write_run(Inventory(), "")
             return []
-        if before["input"] != SENT:
-            words = "holds a run that was not made by a scorer; choose another folder"
-            raise RunFolderError(f"{folder.path}: {words}")
+        self._check_source(before)
         if isinstance(before.get(SETTLED), dict):
-            self._settled = Inventory(**before[SETTLED])
-            self.metrics = resolved(self.metrics, self._settled, self._backends.names())
+            self._resolve(Inventory(**before[SETTLED]))
         now = self._settings()
         check_settings(folder.path, {name: before.get(name) for name in now}, now)
+        self.before, self.faulty = before, int(before.get("skipped") or 0)
         cut_unfinished(folder.samples_path)
         self._scored = folder.scored()
         waiting = []
         for sample in folder.samples() if folder.samples_path.exists() else ():
-            self._ids.add(hash64(sample.id))
-            self._lines.add(hash64(encoded_sample(sample).decode()))
+            self.last = sample
+            self.ids.add(hash64(sample.id))
+            self._known.add(hash64(encoded_sample(sample).decode()))
             if any(hash64(sample.id, m.name) not in self._scored for m in self.metrics):
                 waiting.append(sample)
         folder.drop_outputs()
         return waiting
 
-    def _settle(self, sample: Sample) -> None:
-        self._settled = Inventory()
-        self._settled.add(sample)
-        self.metrics = resolved(self.metrics, self._settled, self._backends.names())
-        self._write_run(Inventory(), "")
+    def _check_source(self, before: Mapping[str, Any]) -> None:
+        """Refuse a run of another kind, to which nothing can be added."""
+        if self._source == SENT:
+            same, maker = before["input"] == SENT, "a scorer"
+        else:
+            same, maker = self._place().keys() <= before.keys(), "watching"
+        if not same:
+            words = f"holds a run that was not made by {maker}; choose another folder"
+            raise RunFolderError(f"{self.folder.path}: {words}")
+
+    def _resolve(self, inventory: Inventory) -> None:
+        self._settled = inventory
+        self.metrics = resolved(self.metrics, inventory, self._backends.names())
 
     def _settings(self) -> dict[str, Any]:
-        return as_stored(
-            {
-                "trustassay": version("trustassay"),
-                "metrics": {metric.name: metric.settings() for metric in self.metrics},
-                "backends": self._backends.names(),
-                "seed": self._options.seed,
-            }
-        )
+        return as_stored(run_settings(self.metrics, self._backends.names(), self._options.seed))
 
     def _write_run(self, inventory: Inventory, sha256: str) -> None:
-        about = {metric.name: MetricInfo.of(metric).to_dict() for metric in self.metrics}
-        samples = {"sha256": sha256, **asdict(inventory)}
-        settled = None if self._settled is None else asdict(self._settled)
-        content = {"input": SENT, **self._settings(), "skipped": 0, SETTLED: settled}
-        self._folder.write_json("run", as_stored({**content, "samples": samples, ABOUT: about}))
+        content = {
+            "input": self._source,
+            **self._settings(),
+            "skipped": self.faulty,
+            **self._place(),
+            SETTLED: None if self._settled is None else asdict(self._settled),
+            "samples": {"sha256": sha256, **asdict(inventory)},
+            ABOUT: described(self.metrics),
+        }
+        self.folder.write_json("run", as_stored(content))
 
     def _fail_the_rest(self) -> None:
         """Note what has no assessment, since the disk was full or the closing was interrupted.
 
         The next opening scores it.
         """
-        noted = HashSet()
-        with self._folder.assessments_path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                noted.add(hash64(*checked_identity(self._folder.assessments_path, line, number)))
-        with closing(self._folder.open_assessments()) as writer:
-            for sample in self._folder.samples():
+        noted, path = HashSet(), self.folder.assessments_path
+        for number, line in enumerate(file_lines(path), 1):
+            noted.add(hash64(*checked_identity(path, line, number)))
+        ended = "the scorer" if self._source == SENT else "watching"
+        with closing(self.folder.open_assessments()) as writer:
+            for sample in self.folder.samples():
                 for metric in self.metrics:
                     if hash64(sample.id, metric.name) not in noted:
-                        words = "the scorer ended before it was scored"
+                        words = f"{ended} ended before it was scored"
                         failed = Assessment.failed(sample.id, metric.name, words)
                         writer.append(encoded(failed))

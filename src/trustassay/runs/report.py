@@ -13,22 +13,6 @@ from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError
 from trustassay.measured import JudgeTold, judge_told
 from trustassay.metric import Assessment, Metric, MetricInfo, Summary
-from trustassay.report import (
-    AnswerRatings,
-    Groups,
-    Looked,
-    RaterSaid,
-    RatingsTold,
-    ReportMetric,
-    ReportRun,
-    ReportSample,
-    lines_of,
-    problem_of,
-    write_page,
-)
-from trustassay.report.answers import Column, answer_of, template_of
-from trustassay.report.groups import LONGEST_NAME
-from trustassay.report.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
 from trustassay.runs.counts import (
     DOMAIN,
     Counted,
@@ -51,6 +35,18 @@ from trustassay.runs.probabilities import (
     stored_calibrator,
 )
 from trustassay.runs.tasks import Steps
+from trustassay.show.answers import (
+    AnswerRatings,
+    Column,
+    RaterSaid,
+    RatingsTold,
+    answer_of,
+    template_of,
+)
+from trustassay.show.distributions import LONGEST_NAME, Groups
+from trustassay.show.first_card import Looked, lines_of, problem_of
+from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.show.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 

@@ -23,7 +23,7 @@ from trustassay.calls.models import SampleModels
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import ChatRequest, LocalChatModel, Models, Reply
-from trustassay.errors import BackendError, CallError, RunFolderError, UsageError
+from trustassay.errors import BackendError, CallError, UsageError
 from trustassay.files import named, whole
 from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder, as_stored, check_settings
@@ -277,10 +277,8 @@ async def in_session(
     """
     folder = RunFolder(path)
     check_keys(backends.endpoints(), [folder.calls_path, shared_file(options.calls.cache)])
-    path.mkdir(parents=True, exist_ok=True)
-    folder.lock()
-    try:
-        _claim(folder, {**settings, "backends": backends.names()})
+    with folder.claimed():
+        _check_session(folder, as_stored({**settings, "backends": backends.names()}))
 
         def count(own: CallStore) -> RequestCounter:
             return RequestCounter(own, path / "failures.jsonl", options.most)
@@ -297,18 +295,13 @@ async def in_session(
             used: Counter[str] = sum(models.usage.values(), Counter())
             counts = (counter.used, counter.failed, used["calls"], used["cut"])
         return found, Session(gatherers.endpoints.all(), *counts)
-    finally:
-        folder.unlock()
 
 
-def _claim(folder: RunFolder, settings: Mapping[str, Any]) -> None:
+def _check_session(folder: RunFolder, wanted: Mapping[str, Any]) -> None:
     """Write the settings to the folder, or check that they are those of the folder."""
-    wanted = as_stored(settings)
     before = folder.read_json("session")
     if before is None:
-        if any(not found.name.startswith(".") for found in folder.path.iterdir()):
-            words = "is not empty and holds no session; choose another --out"
-            raise RunFolderError(f"{folder.path}: {words}")
+        folder.check_empty("session")
         folder.write_json("session", wanted)
     else:
         check_settings(folder.path, before, wanted, "another session")

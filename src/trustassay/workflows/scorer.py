@@ -8,7 +8,7 @@ import dataclasses
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -85,25 +85,18 @@ async def open_scorer(
     own = None if folder is None else folder.calls_path
     check_run_keys(metrics, backends, [own, shared_file(options.calls.cache)], missing=1)
     run = None if folder is None else GrowingRun(folder, metrics, backends, options)
-    waiting = run.open() if run else []
     calls = dataclasses.replace(options.calls, again_after_s=AGAIN_AFTER_S)
-    try:
+    with ExitStack() as stack:
+        waiting = stack.enter_context(run.opened()) if run else []
         async with open_calls(backends, calls, own) as gatherers:
             scorer = Scorer(metrics, backends, gatherers, run, options, events)
             scorer.take_up(waiting)
             try:
                 yield scorer
             finally:
-                try:
-                    await scorer.close()
-                finally:
-                    if run:
-                        run.close_files()
+                await scorer.close()
         if run:
             await run.finish()
-    finally:
-        if run:
-            run.unlock()
 
 
 class Scorer:
@@ -245,7 +238,7 @@ class Scorer:
     async def _assess(self, metric: Metric, sample: Sample) -> Assessment:
         how = self._options.seed, self._options.limits
         try:
-            path = self._run.path if self._run else None
+            path = self._run.folder.path if self._run else None
             found, line = await assessed(metric, sample, self._gatherers, None, *how, path)
             if self._run:
                 self._run.note(found, line)

@@ -9,9 +9,8 @@ import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -19,22 +18,20 @@ from typing import IO, Any
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.client import CallOptions, Client, open_calls, shared_file
 from trustassay.calls.endpoints import samples_at_once
-from trustassay.data.reading import Located, read_samples
-from trustassay.data.records import Fault, InputError
+from trustassay.data.reading import Fault, InputError, Located, read_samples
 from trustassay.data.source_files import GZIP, LONGEST, is_standard_input, other_than_text
-from trustassay.errors import RunFolderError, UsageError, door
-from trustassay.files import Appender, cut_unfinished
-from trustassay.metric import Assessment, Inventory, Metric, MetricInfo
+from trustassay.errors import UsageError, door
+from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.registry import read_score
 from trustassay.runs.assess import assessed
-from trustassay.runs.folder import ABOUT, RunFolder, as_stored, check_settings
-from trustassay.runs.intake import Intake
-from trustassay.runs.lines import HashSet, encoded, encoded_sample, hash64
-from trustassay.runs.needs import check_run_keys, resolved
-from trustassay.runs.results import write_outputs
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.growing import GrowingRun
+from trustassay.runs.intake import RunOptions
+from trustassay.runs.lines import hash64
+from trustassay.runs.needs import check_run_keys
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Problem, Sample
-from trustassay.texts import LONGEST_ANSWER, TextLimits
+from trustassay.texts import LONGEST_ANSWER
 from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
 
 POLL_S = 0.25
@@ -181,8 +178,6 @@ SAMPLES = 64
 STATUS_S = 60.0
 PLACE = "watched"
 """Field of a sample: the :class:`Place` of its line."""
-SETTLED = "settled_by"
-"""Part of ``run.json`` that says what the first records brought."""
 FIRST = 100
 """Records by which ``auto`` options are settled."""
 
@@ -269,13 +264,7 @@ async def watch(
     if found := packed or other_than_text(start):
         raise InputError(f"{source}: {found}")
     check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
-    watching = _Watch(source, metric, backends, folder, options, tell)
-    folder.path.mkdir(parents=True, exist_ok=True)
-    folder.lock()
-    try:
-        return await watching.run()
-    finally:
-        folder.unlock()
+    return await _Watch(source, metric, backends, folder, options, tell).run()
 
 
 class _Watch:
@@ -288,115 +277,90 @@ class _Watch:
         options: WatchOptions,
         tell: Callable[[str], None],
     ) -> None:
-        self._source, self._backends = source, backends
-        self._metric = metric
+        self._source, self._backends, self._options, self._tell = source, backends, options, tell
         self._limit = read_score(metric, "--threshold", options.threshold)
         self._events = EvaluationEvents.of(options.opentelemetry)
-        self._folder, self._options, self._tell = folder, options, tell
         self._found = Watched()
-        self._ids = HashSet()
         self._file = GrowingFile(source, tell, once=options.once, idle_s=options.idle_s)
         self._recent: deque[bool] = deque(maxlen=options.window)
-        self._faulty_before = 0
-        self._settled_by: dict[str, Any] = {}
         self._status_at = time.monotonic()
+        how = RunOptions(
+            seed=options.seed,
+            longest_answer=options.longest_answer,
+            progress=False,
+            calls=options.calls,
+        )
+        self._seed, self._limits = how.seed, how.limits
+        self._run = GrowingRun(
+            folder,
+            [metric],
+            backends,
+            how,
+            str(source),
+            lambda: {PLACE: asdict(self._file.place)},
+        )
+
+    @property
+    def _metric(self) -> Metric:
+        return self._run.metrics[0]
 
     async def run(self) -> Watched:
         """Watch until the end, and write the run's results, also where it is interrupted."""
-        await self._settle()
-        waiting = self._take_up()
-        try:
-            await self._follow(waiting)
-        finally:
-            self._write_results()
+        with self._run.opened() as waiting:
+            self._go_on()
+            if not self._run.is_settled:
+                self._run.settle(await self._first_records())
+            try:
+                await self._follow(waiting)
+            finally:
+                await self._run.finish()
         return self._found
 
     async def _follow(self, waiting: Sequence[Sample]) -> None:
-        own = self._folder.calls_path
-        async with open_calls(self._backends, self._options.calls, own) as gatherers:
-            writer = self._folder.open_assessments()
+        own = self._run.folder.calls_path
+        async with open_calls(self._backends, self._options.calls, own) as client:
             at_once = samples_at_once(
                 self._options.samples_at_once, SAMPLES, self._backends.held.values()
             )
             limiter = TaskLimiter(at_once)
             try:
                 for sample in waiting:
-                    await limiter.start(self._score(sample, gatherers, writer))
-                with closing(Appender(self._folder.samples_path)) as samples:
-                    async for sample in self._arriving():
-                        samples.append(encoded_sample(sample))
-                        await limiter.start(self._score(sample, gatherers, writer))
+                    await limiter.start(self._score(sample, client))
+                async for sample in self._arriving():
+                    self._run.accept(sample)
+                    await limiter.start(self._score(sample, client))
                 await limiter.drain()
             finally:
                 await limiter.cancel()
-                writer.close()
 
-    def _resolve(self, inventory: Inventory) -> None:
-        (self._metric,) = resolved([self._metric], inventory, self._backends.names())
-
-    async def _settle(self) -> None:
-        """Settle the metric's ``auto`` options by the first records, and wait for the first one.
-
-        A watch that goes on settles them as it did when it began.
-        """
-        before = self._folder.read_run()
-        if before is not None and isinstance(before.get(SETTLED), dict):
-            self._resolve(Inventory(**before[SETTLED]))
-            self._settled_by = before[SETTLED]
-            return
+    async def _first_records(self) -> Inventory:
+        """Return what the first records of the file bring, those that can be read; wait for one."""
         waited = time.monotonic()
+        idle_s = 0.0 if self._options.once else self._options.idle_s
         while True:
-            inventory = self._first_records()
-            idle_s = 0.0 if self._options.once else self._options.idle_s
+            inventory = Inventory()
+            for line in self._file.first(FIRST):
+                found = self._read(line)
+                if not isinstance(found, Fault):
+                    inventory.add(found.sample)
             ended = idle_s is not None and time.monotonic() - waited >= idle_s
             if inventory.samples or ended:
-                self._settled_by = asdict(inventory)
-                self._resolve(inventory)
-                return
+                return inventory
             await asyncio.sleep(POLL_S)
 
-    def _first_records(self) -> Inventory:
-        """Return what the first records of the file bring, those that can be read."""
-        inventory = Inventory()
-        for line in self._file.first(FIRST):
-            found = self._read(line)
-            if not isinstance(found, Fault):
-                inventory.add(found.sample)
-        return inventory
-
-    # what is there already
-
-    def _take_up(self) -> list[Sample]:
-        """Check or begin the folder; return its samples that are not scored yet."""
-        folder, now = self._folder, self._settings()
-        before = folder.read_run()
-        if before is None:
-            if any(not found.name.startswith(".") for found in folder.path.iterdir()):
-                words = "is not empty and holds no run; choose another --out"
-                raise RunFolderError(f"{folder.path}: {words}")
-            self._write_run(Inventory(), "")
-            return []
-        check_settings(folder.path, {name: before.get(name) for name in now}, now)
-        cut_unfinished(folder.samples_path)
-        done = folder.scored()
-        waiting, place = [], Place()
-        for sample in folder.samples():
-            self._ids.add(hash64(sample.id))
-            place = Place.of(sample.metadata.get(PLACE))
-            if not place.file:
-                raise RunFolderError(f"{folder.path}: holds a run that was not made by watching")
-            if hash64(sample.id, self._metric.name) not in done:
-                waiting.append(sample)
-        ended = Place.of(before.get(PLACE))
+    def _go_on(self) -> None:
+        """Take up the place and the scores of an earlier watch in this folder."""
+        run = self._run
+        if not run.before:
+            return
+        place = Place.of(run.last.metadata.get(PLACE)) if run.last else Place()
+        ended = Place.of(run.before.get(PLACE))
         if ended.file and (ended.file != place.file or ended.line > place.line):
             place = ended
         self._file.place = place
-        self._faulty_before = int(before.get("skipped") or 0)
-        for assessment in folder.assessments():
+        for assessment in run.folder.assessments():
             if assessment.score is not None:
                 self._recent.append(self._is_beyond(assessment))
-        folder.drop_outputs()
-        return waiting
 
     # records
 
@@ -423,7 +387,7 @@ class _Watch:
             self._note(found)
             return None
         sample = found.sample
-        taken = hash64(sample.id) in self._ids
+        taken = hash64(sample.id) in self._run.ids
         if taken and self._file.reads_again:
             return None
         self._file.reads_again = False
@@ -436,10 +400,9 @@ class _Watch:
             self._note(Fault(found.where, tuple(map(found.in_own_words, problems))))
             return None
         name, number = sample.id, 1
-        while hash64(name) in self._ids:
+        while hash64(name) in self._run.ids:
             number += 1
             name = f"{sample.id}-{number}"
-        self._ids.add(hash64(name))
         return replace(
             sample, id=name, metadata={**sample.metadata, PLACE: asdict(self._file.place)}
         )
@@ -462,15 +425,15 @@ class _Watch:
 
     def _note(self, fault: Fault) -> None:
         self._found.faulty += 1
+        self._run.faulty += 1
         self._tell(str(fault))
 
     # scores
 
-    async def _score(self, sample: Sample, gatherers: Client, writer: Appender) -> None:
-        options = self._options
-        how = options.seed, TextLimits(options.longest_answer), self._folder.path
-        found, line = await assessed(self._metric, sample, gatherers, None, *how)
-        writer.append(line)
+    async def _score(self, sample: Sample, client: Client) -> None:
+        how = self._seed, self._limits, self._run.folder.path
+        found, line = await assessed(self._metric, sample, client, None, *how)
+        self._run.note(found, line)
         if self._events:
             self._events.send(sample, found)
         if found.score is None:
@@ -496,62 +459,3 @@ class _Watch:
         if self._metric.lower_is_better:
             return found.score > self._limit
         return found.score < self._limit
-
-    # results
-
-    def _settings(self) -> dict[str, Any]:
-        return as_stored(
-            {
-                "trustassay": version("trustassay"),
-                "metrics": {self._metric.name: self._metric.settings()},
-                "backends": self._backends.names(),
-                "seed": self._options.seed,
-            }
-        )
-
-    def _write_run(self, inventory: Inventory, sha256: str) -> None:
-        content = {
-            "input": str(self._source),
-            **self._settings(),
-            ABOUT: {self._metric.name: MetricInfo.of(self._metric).to_dict()},
-            "skipped": self._faulty_before + self._found.faulty,
-            PLACE: asdict(self._file.place),
-            SETTLED: self._settled_by,
-            "samples": {"sha256": sha256, **asdict(inventory)},
-        }
-        self._folder.write_json("run", as_stored(content))
-
-    def _fail_the_rest(self) -> None:
-        """Note what an interruption left without a score; the next start tries it again."""
-        known = {assessment.id for assessment in self._folder.assessments()}
-        writer = self._folder.open_assessments()
-        for sample in self._folder.samples() if self._folder.samples_path.exists() else ():
-            if sample.id not in known:
-                words = "interrupted before it was scored"
-                writer.append(encoded(Assessment.failed(sample.id, self._metric.name, words)))
-        writer.close()
-
-    def _write_results(self) -> None:
-        self._fail_the_rest()
-        intake = Intake(faulty=self._faulty_before + self._found.faulty)
-        digest = hashlib.sha256()
-        for sample in self._folder.samples():
-            intake.inventory.add(sample)
-        if self._folder.samples_path.exists():
-            with self._folder.samples_path.open("rb") as file:
-                for block in iter(lambda: file.read(1 << 20), b""):
-                    digest.update(block)
-        self._write_run(intake.inventory, digest.hexdigest())
-        if not intake.inventory.samples:
-            return
-        self._folder.sort_assessments([self._metric.name])
-        metrics: Sequence[Metric] = [self._metric]
-        write_outputs(
-            self._folder,
-            metrics,
-            intake,
-            0.0,
-            seed=self._options.seed,
-            report=True,
-            prices=self._options.calls.prices,
-        )
