@@ -11,6 +11,7 @@ import typer
 
 from trustassay.cli.common import Json, Seed, errors_for_people
 from trustassay.cli.options import Records, Spending, given, with_options
+from trustassay.cli.results import show_plan, show_worse, tell
 from trustassay.errors import UsageError
 from trustassay.show.terminal import one_line, print_json, say, show_table
 

@@ -21,7 +21,7 @@ from trustassay.cli.options import (
     given,
     with_options,
 )
-from trustassay.cli.results import show_plan
+from trustassay.cli.results import show, show_plan
 from trustassay.errors import UsageError
 from trustassay.show.terminal import one_line, say
 from trustassay.texts import LONGEST_ANSWER
