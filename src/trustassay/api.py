@@ -41,7 +41,7 @@ from trustassay.keywords import (
 )
 from trustassay.metric import Metric, Summary
 from trustassay.progress import tell
-from trustassay.registry import metric_class, metric_from_text
+from trustassay.registry import metric_from_text, recorded_class
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.counts import UNIT
 from trustassay.runs.execute import RunOutcome, execute
@@ -520,7 +520,8 @@ def rescore(
             f"{new.path}: a run cannot be scored into its own folder; choose another out"
         )
     if metrics is None:
-        metrics = [metric_class(name)(**chosen) for name, chosen in settings["metrics"].items()]
+        classes = [recorded_class(name, options) for name, options in settings["metrics"].items()]
+        metrics = [cls(**chosen) for cls, chosen in classes]
     chosen = _built(metrics)
     check_keywords(options, RescoreOptions, {*backend_words(), "metrics", "out"}, chosen)
     given: dict[str, Any] = dict(options)
