@@ -31,7 +31,7 @@ from trustassay.statistics.regression import Isotonic, sigmoid
 from trustassay.statistics.resampling import holm
 from trustassay.workflows.calibrate.fitting import Rows, fit, promises
 from trustassay.workflows.study.answers import read_answers
-from trustassay.workflows.study.labelling import LabelOptions, labelled
+from trustassay.workflows.study.labels import LabelOptions, labelled
 
 Floats = NDArray[np.float64]
 SIZES = (50, 200, 1000)

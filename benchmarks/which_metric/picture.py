@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from benchmarks.which_metric.studying import Studied
-from trustassay.report.text import finalized, number
-from trustassay.workflows.study.figures import Estimate
+from trustassay.show.text import finalized, number
+from trustassay.statistics.intervals import Estimate
 
 SHOWN = {
     "faithfulness.support": "faithfulness.support",

@@ -14,7 +14,7 @@ from benchmarks.which_metric.scoring import scored, seconds
 from benchmarks.which_metric.sets import PublicSet, records
 from trustassay import study
 from trustassay.workflows.study.answers import Column, Cost, read_answers
-from trustassay.workflows.study.studying import Figures, LabelStudy
+from trustassay.workflows.study.command import Figures, LabelStudy
 
 OF_SEVERAL = re.compile(r"(?P<name>[^ ]+) \((?P<run>.+)\)")
 ALONE = {"judge": "judge-entailer"}

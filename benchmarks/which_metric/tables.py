@@ -18,9 +18,8 @@ from benchmarks.which_metric.combining import (
     wrong_together,
 )
 from benchmarks.which_metric.studying import Studied
-from trustassay.statistics.intervals import Interval
+from trustassay.statistics.intervals import Estimate, Interval
 from trustassay.statistics.resampling import holm
-from trustassay.workflows.study.figures import Estimate
 
 NONE = "–"
 PASSAGE_COLUMNS = {

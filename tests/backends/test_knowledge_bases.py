@@ -8,7 +8,14 @@ import pytest
 
 from tests.knowledge_base import KnowledgeBase, knowledge_base
 from trustassay.backends import resolve
-from trustassay.backends.knowledge_bases import DBpediaSource, SpotlightLinker, label_of, query_of
+from trustassay.backends.knowledge_bases import (
+    DBpediaSource,
+    SpotlightLinker,
+    dbpedia_address,
+    label_of,
+    query_of,
+    spotlight_address,
+)
 from trustassay.calls.client import CallOptions, open_calls
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Models
@@ -152,7 +159,7 @@ def test_the_query_holds_nothing_but_known_types() -> None:
     async def work(base: KnowledgeBase) -> None:
         from trustassay.capabilities import SubstitutesRequest
 
-        source = DBpediaSource.at(f"{base.url}/sparql")
+        source = DBpediaSource(dbpedia_address(f"{base.url}/sparql"))
         hostile = ("DBpedia:City> . ?s ?p ?o", "Person", "evil:City")
         assert await source.asubstitutes(SubstitutesRequest("x", 3, types=hostile)) == []
         assert base.queries == []
@@ -180,7 +187,7 @@ def test_labels_lose_their_qualifier(label: str, expected: str) -> None:
 
 def test_a_span_outside_of_the_text_is_malformed() -> None:
     async def work(base: KnowledgeBase) -> None:
-        linker = SpotlightLinker.at(base.url)
+        linker = SpotlightLinker(spotlight_address(base.url))
 
         async def lie(path: str, fields: Any) -> Any:
             return {
@@ -199,7 +206,7 @@ def test_a_span_outside_of_the_text_is_malformed() -> None:
 
 def test_places_may_be_counted_in_units_of_utf_16() -> None:
     async def work(base: KnowledgeBase) -> None:
-        linker = SpotlightLinker.at(base.url)
+        linker = SpotlightLinker(spotlight_address(base.url))
         offsets = [3, 5, -1, 4, 6]
 
         async def told(path: str, fields: Any) -> Any:

@@ -126,9 +126,9 @@ def test_a_function_is_a_similarity() -> None:
     found = resolve.similarity(lambda text, reference: len(text) - len(reference))
     assert found.scores([("abc", "a"), ("", "a")]).tolist() == [2, -1]
     assert found.name.startswith("function:tests.backends.test_question_similarity.")
-    by_name = resolve.similarity("python:tests.backends.test_agreement:shorter")
+    by_name = resolve.similarity("python:tests.backends.test_question_similarity:shorter")
     assert (by_name.name, by_name.scores([("a", "bc")])[0]) == (
-        "python:tests.backends.test_agreement:shorter",
+        "python:tests.backends.test_question_similarity:shorter",
         1.0,
     )
     with pytest.raises(BackendError, match="expected a number"):

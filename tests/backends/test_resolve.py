@@ -14,6 +14,7 @@ from trustassay.backends import http, resolve
 from trustassay.backends.functions import FunctionChat, FunctionEntailer
 from trustassay.backends.lexical import LexicalEntailer
 from trustassay.backends.openai import OpenAIEmbedder
+from trustassay.backends.registry import HF_CHAT_OPTIONS, schemes
 from trustassay.backends.resolve import chat, embedder, entailer, similarity
 from trustassay.capabilities import Embedder, EndpointLimits
 from trustassay.errors import BackendError, UnknownNameError
@@ -108,11 +109,11 @@ def test_backends_that_cannot_be_loaded(choice: str, words: str) -> None:
     [
         ("lexicl", "did you mean lexical?"),
         ("", "known: "),
-        ("HF:x", "unknown entailer 'HF:x'"),
+        ("HF:x", "unknown entailer 'HF'"),
         ("lexical:fast", "takes nothing after its name"),
         ("hf:x?devise=cpu", "did you mean device?"),
-        ("hf:x?check=perhaps", "option check of hf: cannot be 'perhaps'"),
-        ("hf:x?batch_tokens=many", "option batch_tokens of hf: cannot be 'many'"),
+        ("hf:x?check=perhaps", "option check of hf cannot be 'perhaps'"),
+        ("hf:x?batch_tokens=many", "option batch_tokens of hf cannot be 'many'"),
     ],
 )
 def test_unknown_names_are_answered_with_the_nearest(choice: str, words: str) -> None:
@@ -192,7 +193,7 @@ def test_functions_and_objects_that_write() -> None:
         ("openai:m?body.=3", "unknown option of openai 'body.'"),
         ("hf:x?devise=cpu", "did you mean device?"),
         ("hf:x?labels=a", "unknown option of hf 'labels'"),
-        ("hf:x?max_tokens=few", "option max_tokens of hf: cannot be 'few'"),
+        ("hf:x?max_tokens=few", "option max_tokens of hf cannot be 'few'"),
     ],
 )
 def test_unknown_chat_models(choice: str, words: str) -> None:
@@ -271,12 +272,12 @@ def test_embedders_that_are_none() -> None:
 DOCS = (Path(__file__).parents[2] / "docs" / "chat-models.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("scheme", [*resolve._CHATS, *resolve._EMBEDDERS])
+@pytest.mark.parametrize("scheme", [o.name for k in ("chat model", "embedder") for o in schemes(k)])
 def test_every_scheme_is_documented(scheme: str) -> None:
     assert f"`{scheme}:" in DOCS or f"`{scheme}`" in DOCS
 
 
-@pytest.mark.parametrize("option", [*http._LIMITS, "key", "api-version", *resolve._HF_CHAT_OPTIONS])
+@pytest.mark.parametrize("option", [*http._LIMITS, "key", "api-version", *HF_CHAT_OPTIONS])
 def test_every_option_is_documented(option: str) -> None:
     assert re.search(rf"[`?&]{option}[`=]", DOCS), option
 

@@ -116,7 +116,7 @@ def test_the_source(tmp_path: Path) -> None:
         ("embedding:x?limit=3", "unknown option of embedding 'limit'"),
         ("embedding:x?words=no", "cannot be 'no'"),
         ("embeding", "did you mean embedding"),
-        ("pos:x", "unknown source of distractors"),
+        ("pos:x", "source of distractors pos takes nothing after its name"),
     ],
 )
 def test_wrong_uris_are_explained(uri: str, words: str) -> None:

@@ -17,7 +17,7 @@ from benchmarks.annotating import Served, many_raters, measure, stored
 from tests.cli.conftest import Cli
 from tests.support import ROOT, jsonl, lines
 from tests.workflows.annotate.helpers import answers
-from trustassay.workflows.annotate.ratings_file import RatingsFile
+from trustassay.workflows.annotate.session import RatingsFile
 
 
 def test_a_sheet_there_and_back_and_how_far_its_raters_agree(cli: Cli, tmp_path: Path) -> None:

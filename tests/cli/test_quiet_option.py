@@ -15,7 +15,7 @@ from typer.main import get_command
 from tests.cli.conftest import Cli
 from tests.support import jsonl, record, records
 from trustassay.cli.main import ANSWERING_AT_ONCE, app
-from trustassay.cli.streams import complain, folded
+from trustassay.show.terminal import complain, folded
 
 LEXICAL = ["--entailer", "lexical"]
 
@@ -108,8 +108,8 @@ def test_all_faults_come_at_once_and_before_a_model_is_loaded(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     loaded: list[object] = []
-    monkeypatch.setattr("trustassay.backends.resolve._embedded", loaded.append)
-    monkeypatch.setattr("trustassay.backends.resolve._hugging_face", loaded.append)
+    monkeypatch.setattr("trustassay.backends.embedded.embedded_entailer", loaded.append)
+    monkeypatch.setattr("trustassay.backends.hf_entailer.HuggingFaceEntailer", loaded.append)
     jsonl(tmp_path / "q.jsonl", [{"question": "Why?", "documents": ["So."]}])
     asked = ["q.jsonl", "--metric", "grounding", "--model", "openai:m", "--cache", "off"]
     said = cli("score", *asked, "--entailer", "hf:/not/there")
@@ -122,7 +122,7 @@ def test_all_faults_come_at_once_and_before_a_model_is_loaded(
     assert said.status == 2 and "OPENAI_API_KEY" in said.err
     for command in (
         ["generate", "q.jsonl", "--model", "openai:m", "--out", "a.jsonl", "--cache", "off"],
-        ["attack", "Why?", "--model", "openai:m", "--out", "a", "--cache", "off"],
+        ["probe", "attack", "Why?", "--model", "openai:m", "--out", "a", "--cache", "off"],
     ):
         said = cli(*command)
         assert said.status == 2 and "OPENAI_API_KEY" in said.err

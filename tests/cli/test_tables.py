@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from tests.cli.conftest import Cli
 from tests.support import jsonl, records
-from trustassay.cli.tables import show_table
+from trustassay.show.terminal import show_table
 
 WIDTHS = (*range(20, 100, 3), 120, 160, 200)
 HEADINGS = ("figure", "value", "95 % interval", "n", "what it is")
@@ -92,7 +92,7 @@ def test_no_command_cuts_a_number(
         ["score", "answers.jsonl", "--entailer", "lexical", "--out", "c"],
         ["score", "asked.jsonl", "--metric", "harmonicity", "--out", "a"],
         ["compare", "a", "b"],
-        ["isotropy", "asked.jsonl", "--perturbation", "typo", "--perturbations", "3"],
+        ["probe", "isotropy", "asked.jsonl", "--perturbation", "typo", "--perturbations", "3"],
         ["models"],
     ]
     assert cli(*commands[0]).status == 0  # what is shown while it scores is not shown again

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.support import jsonl
+from trustassay.backends.registry import load
 from trustassay.capabilities import Passage
 from trustassay.data.records import InputError
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.retrieval import bm25 as retrieving
-from trustassay.retrieval.bm25 import bm25_retriever, bm25_retriever_of, build_index
+from trustassay.retrieval.bm25 import bm25_retriever, build_index
 
 
 @pytest.fixture
@@ -42,13 +43,13 @@ def test_an_index_is_used_again_until_the_corpus_changes(corpus: Path, tmp_path:
     bm25_retriever(corpus, index)
     made = (index / "meta.json").stat().st_mtime_ns
     bm25_retriever(corpus, index)
-    assert best(bm25_retriever_of(f"bm25:{index}"), "bee") == ["a"]
+    assert best(load("retriever", f"bm25:{index}"), "bee") == ["a"]
     assert (index / "meta.json").stat().st_mtime_ns == made
     jsonl(corpus, [{"id": "z", "text": "bees"}])
     os.utime(corpus, ns=(1, 1))
     with pytest.raises(BackendError, match="has changed since it was indexed"):
         bm25_retriever(index)
-    assert best(bm25_retriever_of(f"bm25:{corpus}?index={index}"), "bee") == ["z"]
+    assert best(load("retriever", f"bm25:{corpus}?index={index}"), "bee") == ["z"]
     assert best(bm25_retriever(index), "bee") == ["z"]
     corpus.unlink()
     assert best(bm25_retriever(index), "bee") == ["z"]  # an index can live without its corpus
@@ -81,8 +82,8 @@ def test_a_faulty_corpus_leaves_no_index(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("uri", ["bm52:x", "bm25:", "bm25", "bm25:x?folder=y"])
 def test_bad_names(uri: str) -> None:
-    with pytest.raises(UnknownNameError):
-        bm25_retriever_of(uri)
+    with pytest.raises((UnknownNameError, BackendError)):
+        load("retriever", uri)
 
 
 def test_a_missing_corpus() -> None:

@@ -15,7 +15,7 @@ from trustassay import Labelling, label, score, study
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError
 from trustassay.workflows.label import default_plan
-from trustassay.workflows.label.plan_file import read_plan
+from trustassay.workflows.label.plan import read_plan
 
 MODELS = ("good", "poor")
 

@@ -18,9 +18,8 @@ from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, directions
 from trustassay.statistics.correlation import auroc
-from trustassay.workflows.study.disagreement import accepted
-from trustassay.workflows.study.outputs import write_page, write_table
-from trustassay.workflows.study.wording import headline
+from trustassay.workflows.study.command import accepted
+from trustassay.workflows.study.outputs import headline, write_page, write_table
 
 RESAMPLES = 200
 

@@ -426,3 +426,20 @@ def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, fl
         "containment_unless_contradicted": found.containment * (1 - seen["contradiction"]),
         "negation_differs": float(found.negation_differs),
     }
+
+
+def embedded_entailer(version: str = "", threads: int | None = None) -> EmbeddedEntailer:
+    """Return the entailer; raises :class:`BackendError` if another version is installed."""
+    _check_version(version)
+    return EmbeddedEntailer(threads)
+
+
+def embedded_embedder(version: str = "", threads: int | None = None) -> EmbeddedEmbedder:
+    """Return the embedder; raises :class:`BackendError` if another version is installed."""
+    _check_version(version)
+    return EmbeddedEmbedder(threads)
+
+
+def _check_version(version: str) -> None:
+    if version not in ("", carried := str(card()["version"])):
+        raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")

@@ -1,4 +1,4 @@
-"""A plain Python function as a backend."""
+"""Python functions and objects as backends, and a check of what an entailer's labels mean."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from operator import attrgetter
@@ -20,11 +20,19 @@ from numpy.typing import NDArray
 from trustassay.backends.chat_text import plain
 from trustassay.capabilities import (
     BatchLimits,
+    ChatModel,
     ChatRequest,
+    Embedder,
     EndpointLimits,
     Entailer,
+    EntityLinker,
+    LocalChatModel,
     Probabilities,
     Reply,
+    Retriever,
+    Similarity,
+    SubstituteSource,
+    TokenEmbedder,
     Vectors,
 )
 from trustassay.errors import BackendError, did_you_mean
@@ -179,13 +187,6 @@ def imported(path: str) -> Any:
         ) from None
 
 
-def of_type(found: Any, kind: Any, words: str) -> Any:
-    """Return an object that has a protocol's members; ``words`` say which, for the error."""
-    if isinstance(found, type) or not isinstance(found, kind):
-        raise BackendError(f"{words}, got {found!r:.60}")
-    return found
-
-
 class FunctionChat:
     """Wraps ``function(prompt)``, plain or async, which returns a text or a :class:`Reply`.
 
@@ -278,6 +279,49 @@ def _wants_request(function: Callable[[Any], Any]) -> bool:
     note = parameters[0].annotation
     annotated = note is ChatRequest or str(note).rpartition(".")[2] == "ChatRequest"
     return annotated or parameters[0].name == "request"
+
+
+_WRAPPED: Mapping[str, tuple[str, Any, Any]] = {
+    "chat model": ("a chat model", ChatModel | LocalChatModel, FunctionChat),
+    "entailer": ("an entailer", Entailer, FunctionEntailer),
+    "embedder": ("an embedder", Embedder, FunctionEmbedder),
+    "similarity": ("a similarity", Similarity, FunctionSimilarity),
+}
+"""Kinds of backends that may be functions: the protocol of an object, and what wraps a function."""
+_OBJECTS: Mapping[str, tuple[type, str]] = {
+    "token embedder": (TokenEmbedder, "a token embedder with name and token_vectors"),
+    "retriever": (Retriever, "a retriever with name and search"),
+    "linker": (EntityLinker, "a linker with name and link"),
+    "distractors": (SubstituteSource, "a source of distractors with name and substitutes"),
+}
+"""Kinds of backends that are objects alone: their protocol, and what it says."""
+_REMOTE = {"embedder": "avectors", "linker": "alink", "distractors": "asubstitutes"}
+"""Methods of endpoints in the place of the protocol's."""
+
+
+def as_backend(kind: str, found: Any, name: str | None = None) -> Any:
+    """Return an object as a backend of a kind, or wrap a function as one with that name.
+
+    Raises:
+        BackendError: it can be neither.
+    """
+    if not isinstance(found, type) and hasattr(found, _REMOTE.get(kind, "-")):
+        return found
+    if kind in _OBJECTS:
+        protocol, what = _OBJECTS[kind]
+        if isinstance(found, type) or not isinstance(found, protocol):
+            raise BackendError(f"expected {what}, got {found!r:.60}")
+        return found
+    what, protocol, wrapper = _WRAPPED[kind]
+    if isinstance(found, type):
+        raise BackendError(f"{found.__name__} is a class; expected {what} object or function")
+    if isinstance(found, protocol) or (kind == "embedder" and hasattr(found, "vectors")):
+        return found
+    if kind == "entailer" and isinstance(found, ChatModel | LocalChatModel):
+        from trustassay.backends.chat_entailer import ChatEntailer
+
+        return ChatEntailer(found)
+    return wrapper(found, name)
 
 
 _STAGE = "A woman is playing the guitar on a stage in front of a large crowd."

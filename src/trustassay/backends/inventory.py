@@ -1,4 +1,4 @@
-"""Which backends work on this machine, whether they pass their tests, and how fast they are."""
+"""Which backends work here, whether they pass their tests and how fast they are; and plugins."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from trustassay.backends import resolve
+from trustassay.backends import registry
 from trustassay.backends.embedded import card, weights_folder
 from trustassay.backends.functions import CHECK_PAIRS, check_labels, imported
+from trustassay.backends.registry import Scheme, find, load, load_plugin, package_of, schemes
+from trustassay.backends.resolve import blocking
 from trustassay.capabilities import ChatRequest, EndpointLimits, LocalChatModel, Reply
 from trustassay.errors import BackendError, UnknownNameError
 
@@ -48,8 +50,10 @@ def tried(uri: str) -> Found:
     started = time.perf_counter()
     try:
         kind, uri = _kind(uri)
-        capability, load, ask = _KINDS[kind]
-        backend = load(uri)
+        capability, of_kind, ask = _TRIALS[kind]
+        if uri.startswith("replay:"):
+            ask = None  # whatever is asked is not in the file
+        backend = load(of_kind, uri)
         loaded = time.perf_counter()
         remark = ask(backend) if ask else ""
         asked = time.perf_counter()
@@ -65,19 +69,15 @@ def tried(uri: str) -> Found:
 
 def _kind(uri: str) -> tuple[str, str]:
     """Return what a URI is to be tried as, and the URI itself."""
-    for kind in _KINDS:
+    for kind in _TRIALS:
         if uri.startswith(f"{kind}="):
             return kind, uri.removeprefix(f"{kind}=")
     scheme, _, rest = uri.partition(":")
-    if scheme.partition("?")[0] in ("embedded", "lexical"):
-        return "entailer", uri
-    if scheme == "replay":
-        return "replay", uri
     if scheme == "hf":
         return _kind_of_model(rest.partition("?")[0]), uri
     if scheme == "python":
         return _kind_of_object(imported(rest)), uri
-    return "chat", uri
+    return next((kind for kind, one in _TRIALS.items() if find(one.kind, uri)[0]), "chat"), uri
 
 
 def _kind_of_model(name: str) -> str:
@@ -138,25 +138,23 @@ def _entailer(entailer: Any) -> str:
 
 
 def _embedder(embedder: Any) -> str:
-    (vector,) = resolve.blocking(embedder).vectors([CHECK_PAIRS[0][0]])
+    (vector,) = blocking(embedder).vectors([CHECK_PAIRS[0][0]])
     return f", {len(vector)} dimensions"
 
 
-class _Kind(NamedTuple):
-    """What a backend is for, how it is loaded, and how it is asked; returns a remark."""
+class _Trial(NamedTuple):
+    """What a backend is used for, its kind, and how it is asked; that returns a remark."""
 
     capability: str
-    load: Callable[[str], Any]
+    kind: str
     ask: Callable[[Any], str] | None
 
 
-_KINDS = {
-    "chat": _Kind("chat", resolve.chat, _chat),
-    "embedder": _Kind("embedding", resolve.embedder, _embedder),
-    "entailer": _Kind("entailment", resolve.entailer, _entailer),
-    "replay": _Kind("chat", resolve.chat, None),  # whatever is asked is not in the file
+_TRIALS = {
+    "chat": _Trial("chat", "chat model", _chat),
+    "embedder": _Trial("embedding", "embedder", _embedder),
+    "entailer": _Trial("entailment", "entailer", _entailer),
 }
-
 
 MEASURED_S = 1.0
 PREMISE = "The observatory on the hill was built by the town between the wars. " * 6
@@ -165,88 +163,83 @@ PREMISE = "The observatory on the hill was built by the town between the wars. "
 
 def backends(*, check: bool) -> Iterator[Found]:
     """Yield every backend; with ``check`` those that need no name are loaded, tested and timed."""
-    packages = [name for name in ("onnxruntime", "tokenizers") if find_spec(name) is None]
-    for capability, load, test, run, unit in (
-        ("entailment", resolve.entailer, _test_embedded_entailer, _entail, "pairs/s"),
-        ("embedding", resolve.embedder, _test_embedder, _embed, "sentences/s"),
-    ):
-        if packages:
-            yield Found("embedded", capability, _missing("embedded", packages))
-        elif check:
-            yield _checked("embedded", capability, load, test, run, unit)
-        else:
-            yield Found("embedded", capability, "yes")
-    if check:
-        yield _checked(
-            "lexical", "entailment", resolve.entailer, lambda _: None, _entail, "pairs/s"
-        )
-    else:
-        yield Found("lexical", "entailment", "yes")
-    yield from _local()
-    yield from _endpoints()
-    yield Found("replay:FILE", "chat, entailment", "yes")
-    yield Found("python:MODULE:FUNCTION", "entailment, chat, embedding", "yes")
+    rows: dict[tuple[Any, ...], list[Scheme]] = {}
+    for one in schemes():
+        if one.kind in _USED_FOR and one.name != "chat":
+            alone = one.kind if one.name in _TESTED else ""
+            rows.setdefault((one.name, alone, *(one.needs or {})), []).append(one)
+    for (name, *_), described in rows.items():
+        used_for = [_USED_FOR[one.kind] for one in described]
+        if described[0].kind == "chat model" and name not in ("hf", "python"):
+            used_for.insert(1, _USED_FOR["entailer"])  # it is asked in words
+        yield _state(described[-1], ", ".join(used_for), check=check)
 
 
-def _local() -> Iterator[Found]:
-    """Yield the backends that run models of the Hugging Face hub."""
-    for extra, capability, packages in (
-        ("hf", "entailment, chat", ("torch", "transformers")),
-        (
-            "sentence-transformers",
-            "embedding",
-            ("torch", "transformers", "sentence_transformers"),
-        ),
-    ):
-        missing = [name for name in packages if find_spec(name) is None]
-        yield Found("hf:ID-or-path", capability, _missing(extra, missing) if missing else "yes")
+def _state(one: Scheme, used_for: str, *, check: bool) -> Found:
+    if missing := one.missing():
+        pip = [*missing.values()][-1]
+        state = f"pip install {pip} ({' and '.join(missing)} missing)"
+        return Found(one.form, used_for, state)
+    if one.name in _TESTED:
+        test = _TESTED[one.name].get(one.kind)
+        return _checked(one, used_for, test) if check else Found(one.name, used_for, "yes")
+    return _endpoint(one, used_for) if one.address else Found(one.form, used_for, "yes")
 
 
-def _endpoints() -> Iterator[Found]:
-    """Yield the endpoints, and whether their keys are set; never a key."""
-    from trustassay.backends.anthropic import anthropic_address
-    from trustassay.backends.gemini import gemini_address
-    from trustassay.backends.openai import openai_address
-
-    for address_of, capability in (
-        (openai_address, "chat, entailment, embedding"),
-        (anthropic_address, "chat, entailment"),
-        (gemini_address, "chat, entailment"),
-    ):
-        try:
-            address = address_of("MODEL")
-        except BackendError as error:  # what the environment says of the address
-            name = address_of.__name__.removesuffix("_address")
-            yield Found(f"{name}:MODEL", capability, f"broken: {error}", broken=True)
-            continue
-        state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
-        if os.environ.get(f"{address.scheme.upper()}_BASE_URL"):
-            state += f"; asks {address.base}"
-        yield Found(f"{address.scheme}:MODEL", capability, state)
+def _endpoint(one: Scheme, used_for: str) -> Found:
+    """Return whether the key of an endpoint is set; never a key."""
+    assert one.address
+    try:
+        address = one.address("MODEL")
+    except BackendError as error:  # what the environment says of the address
+        return Found(one.form, used_for, f"broken: {error}", broken=True)
+    state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
+    if os.environ.get(f"{address.scheme.upper()}_BASE_URL"):
+        state += f"; asks {address.base}"
+    return Found(one.form, used_for, state)
 
 
-def _missing(extra: str, packages: list[str]) -> str:
-    return f"pip install 'trustassay[{extra}]' ({' and '.join(packages)} missing)"
+class Plugin(NamedTuple):
+    """What an installed package adds: its ``kind`` (scheme, metric, ...), and whether it loads."""
+
+    name: str
+    kind: str
+    package: str
+    state: str
+    broken: bool
 
 
-def _checked(
-    name: str,
-    capability: str,
-    load: Callable[[str], Any],
-    test: Callable[[Any], None],
-    run: Callable[[Any, int, int], None],
-    unit: str,
-) -> Found:
+def plugins() -> Iterator[Plugin]:
+    """Yield what other installed packages add: schemes, metrics, capabilities and commands."""
+    for group, kind in _GROUPS.items():
+        for entry in sorted(entry_points(group=group), key=lambda one: one.name):
+            if entry.dist and entry.dist.name == "trustassay":
+                continue
+            state, broken = "", False
+            try:
+                if kind == "scheme":
+                    state = ", ".join(one.kind for one in load_plugin(entry))
+                else:
+                    entry.load()
+            except (Exception, SystemExit) as error:
+                known = isinstance(error, BackendError)
+                reason = str(error) if known else f"{type(error).__name__}: {error}"
+                state, broken = f"broken: {reason}", True
+            yield Plugin(entry.name, kind, package_of(entry), state, broken)
+
+
+def _checked(one: Scheme, used_for: str, test: Callable[[Any], None] | None) -> Found:
+    run, unit = (_embed, "sentences/s") if one.kind == "embedder" else (_entail, "pairs/s")
     started = time.perf_counter()
     try:
-        backend = load(name)
+        backend = load(one.kind, one.name)
         seconds = time.perf_counter() - started
-        test(backend)
+        if test:
+            test(backend)
     except BackendError as error:
-        return Found(name, capability, f"broken: {error}", broken=True)
-    return Found(
-        name, capability, "works", f"{seconds:.2f} s", f"{_speed(backend, run):.0f} {unit}"
-    )
+        return Found(one.name, used_for, f"broken: {error}", broken=True)
+    speed = f"{_speed(backend, run):.0f} {unit}"
+    return Found(one.name, used_for, "works", f"{seconds:.2f} s", speed)
 
 
 def _speed(backend: Any, run: Callable[[Any, int, int], None]) -> float:
@@ -285,3 +278,19 @@ def _test_embedder(backend: Any) -> None:
         raise BackendError("its vectors are not of length 1")
     if vectors[0] @ vectors[1] <= vectors[0] @ vectors[2]:
         raise BackendError("its vectors do not distinguish subjects")
+
+
+_USED_FOR = {"entailer": "entailment", "chat model": "chat", "embedder": "embedding"}
+"""Kinds of backends that are listed, and what they are used for."""
+_TESTED: dict[str, dict[str, Callable[[Any], None]]] = {
+    "embedded": {"entailer": _test_embedded_entailer, "embedder": _test_embedder},
+    "lexical": {},
+}
+"""Schemes that need no name, and their tests."""
+_GROUPS = {
+    registry.ENTRY_POINT_GROUP: "scheme",
+    "trustassay.metrics": "metric",
+    "trustassay.capabilities": "capability",
+    "trustassay.commands": "command",
+}
+"""Groups of entry points by which packages add something, and what."""

@@ -61,11 +61,6 @@ class DBpediaSource(_Service):
             Content_Type="application/x-www-form-urlencoded",
         )
 
-    @classmethod
-    def at(cls, rest: str) -> DBpediaSource:
-        """Return the source behind ``dbpedia:``: ``[URL][?option=value&...]``."""
-        return cls(_address("dbpedia", rest, SPARQL))
-
     async def asubstitutes(self, request: SubstitutesRequest) -> list[str]:
         """Return the labels of up to k entities that have all types of the request, in one try.
 
@@ -94,11 +89,6 @@ class SpotlightLinker(_Service):
         self._http.with_headers(
             Accept="application/json", Content_Type="application/x-www-form-urlencoded"
         )
-
-    @classmethod
-    def at(cls, rest: str) -> SpotlightLinker:
-        """Return the linker behind ``spotlight:``: ``[BASE_URL][?option=value&...]``."""
-        return cls(_address("spotlight", rest, SPOTLIGHT))
 
     async def alink(self, text: str) -> list[Entity]:
         """Return the entities of a text in reading order, in one try; raises :class:`CallError`."""
@@ -161,6 +151,16 @@ def _from_utf16(text: str, units: int) -> int:
     """Return the place of a character that is counted in units of UTF-16, as Java does it."""
     before = text.encode("utf-16-le", "surrogatepass")[: 2 * max(0, units)]
     return len(before.decode("utf-16-le", "replace")) if units >= 0 else len(text) + 1
+
+
+def dbpedia_address(rest: str) -> Address:
+    """Return the address behind ``dbpedia:``, ``[URL][?option=value&...]``."""
+    return _address("dbpedia", rest, SPARQL)
+
+
+def spotlight_address(rest: str) -> Address:
+    """Return the address behind ``spotlight:``, ``[BASE_URL][?option=value&...]``."""
+    return _address("spotlight", rest, SPOTLIGHT)
 
 
 def _address(scheme: str, rest: str, base: str) -> Address:

@@ -21,6 +21,7 @@ from trustassay.capabilities import (
     TokenVectors,
     Vectors,
 )
+from trustassay.errors import BackendError
 from trustassay.token_matching import greedy_match
 from trustassay.words import content_words, plain_words
 
@@ -78,6 +79,13 @@ class EndpointCosineSimilarity(CosineSimilarity):
         """Return shape (n,) for n (text, reference), by the vectors that ``embed`` gives."""
         vectors = await asyncio.gather(*(embed(text) for pair in pairs for text in pair))
         return _cosines(np.stack(vectors[::2]), np.stack(vectors[1::2]))
+
+
+def cosine_similarity(embedder: Embedder | OpenAIEmbedder) -> CosineSimilarity:
+    """Return the cosine of vectors of an embedder, also of one behind an endpoint."""
+    if isinstance(embedder, Embedder):
+        return CosineSimilarity(embedder)
+    return EndpointCosineSimilarity(embedder)
 
 
 def _cosines(firsts: Vectors, seconds: Vectors) -> Scores:
@@ -186,6 +194,10 @@ class AgreementSimilarity:
     reads_question = True
 
     def __init__(self, entailer: Entailer) -> None:
+        """Wrap an entailer; raises :class:`BackendError` for one that asks a chat model."""
+        if hasattr(entailer, "chat_model"):
+            name = entailer.name
+            raise BackendError(f"agreement: {name} is a chat model; expected a local entailer")
         self._entailer = entailer
         self.name = f"agreement:{entailer.name}"
         self.limits: BatchLimits = getattr(entailer, "limits", BatchLimits())

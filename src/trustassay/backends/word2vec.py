@@ -13,14 +13,13 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
-from urllib.parse import parse_qsl
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.capabilities import BatchLimits, SubstitutesRequest
-from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.errors import BackendError, UnknownNameError
 
 LONGEST_WORD = 1000
 """Bytes of a word; a longer one means that the file is of another kind."""
@@ -140,33 +139,15 @@ WORDS = 200_000
 Floats = NDArray[np.float32]
 
 
-def near_words_of_file(rest: str) -> NearWordsOfFile:
-    """Return the source that stands behind ``embedding:``: ``FILE[?words=N]``.
-
-    Raises:
-        UnknownNameError: another option.
-        BackendError: the file cannot be read.
-    """
-    path, _, query = rest.partition("?")
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    most = options.pop("words", str(WORDS))
-    if options or (not path and query):
-        known = ["words"] if path else []
-        name = next(iter(options), "words")
-        raise UnknownNameError(did_you_mean("option of embedding", name, known))
-    if not most.isdecimal() or not int(most):
-        raise UnknownNameError(f"option words of embedding cannot be {most!r}")
-    vectors = read_word2vec(path, int(most))
-    return NearWordsOfFile(vectors)
-
-
 class NearWordsOfFile:
     """Nearest words by cosine; two above the cap say the same. Words are taken as they are written,
     else in small letters; several are joined by ``_``, else the mean of their vectors is taken."""
 
     limits = BatchLimits(items=256, tokens=None)
 
-    def __init__(self, vectors: WordVectors) -> None:
+    def __init__(self, path: str, words: int = WORDS) -> None:
+        """Read the first ``words`` of a file; raises as :func:`read_word2vec`."""
+        vectors = read_word2vec(path, words)
         self.name = f"embedding:word2vec-{vectors.digest}"
         self._vectors = vectors
         self._rows = {word: i for i, word in enumerate(vectors.words)}
@@ -197,3 +178,19 @@ class NearWordsOfFile:
         mean = self._vectors.rows[[one for one in known if one is not None]].mean(axis=0)
         norm = float(np.linalg.norm(mean))
         return np.asarray(mean / norm, dtype=np.float32) if norm > 0 else None
+
+
+def near_words(path: str = "", words: int | None = None) -> Any:
+    """Return the source ``embedding``: the nearest words of a file, else of the word table.
+
+    Raises:
+        UnknownNameError: a number of words, and no file.
+        BackendError: the file cannot be read.
+    """
+    if path:
+        return NearWordsOfFile(path, words or WORDS)
+    if words:
+        raise UnknownNameError("embedding: option words is for a file, as in embedding:FILE")
+    from trustassay.backends.word_substitutes import NearWords
+
+    return NearWords()

@@ -18,11 +18,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.backends.registry import price_provider
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import UsageError
 
-_PROVIDERS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google"}
-"""The table's names of the endpoints that models are asked at where their URI names no other."""
 _CHECKED = re.compile(r"(?:verified|checked|as of)(?: on)? (20\d\d-\d\d-\d\d)", re.IGNORECASE)
 THOUSAND = 1000
 
@@ -36,11 +35,11 @@ def published_price(backend: str) -> tuple[float, float] | None:
     Args:
         backend: the name, as ``openai:gpt-4o-mini`` or ``openai:MODEL@https://openrouter.ai/api/v1``.
     """
-    scheme, _, rest = backend.partition(":")
-    if scheme not in _PROVIDERS:
+    provider = price_provider(backend)
+    if not provider:
         return None
-    model, _, address = re.split(r"\?", rest)[0].partition("@http")
-    where = {"provider_id": None if address else _PROVIDERS[scheme]}
+    model, _, address = backend.partition(":")[2].partition("?")[0].partition("@http")
+    where = {"provider_id": None if address else provider}
     where["provider_api_url"] = f"http{address}" if address else None
     from genai_prices import Usage
 

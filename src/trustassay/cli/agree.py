@@ -10,12 +10,12 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.data.ratings import Ratings
-    from trustassay.workflows.agree import Agreement, Dispute, Estimate
+    from trustassay.statistics.intervals import Estimate
+    from trustassay.workflows.agree import Agreement, Dispute
     from trustassay.workflows.variance import Variances
 
 MOST_LISTED = 12
@@ -269,7 +269,7 @@ def _show_variance(found: Variances) -> None:
 
 def _write_page(found: Agreement, source: Path | None, run: Path | None, page: Path) -> None:
     """Write the page with the variance drawn, where there is one."""
-    from trustassay.report.variance import Bar, VariancePage, write_variance_page
+    from trustassay.show.document import Bar, VariancePage, write_variance_page
 
     if found.variance is None:
         say("no page: categories without an order have no variance")

@@ -11,8 +11,8 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import say
 from trustassay.errors import UsageError
+from trustassay.show.terminal import say
 
 if TYPE_CHECKING:
     from trustassay.workflows.annotate import Project
@@ -141,7 +141,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         from trustassay.metrics.judge import read_rubric
         from trustassay.workflows.annotate import AnnotateOptions, open_project
         from trustassay.workflows.annotate.items import Reading
-        from trustassay.workflows.label.plan_file import read_plan
+        from trustassay.workflows.label.plan import read_plan
 
         if export and sheets:
             raise UsageError("--export and --import: expected one of them")
@@ -191,8 +191,7 @@ def _import(project: Project, out: Path, sheets: Sequence[Path]) -> None:
 @contextmanager
 def _open(project: Project, out: Path) -> Iterator[Session]:
     """Go on with the file of ratings, which this process alone holds until the end of the block."""
-    from trustassay.workflows.annotate.ratings_file import RatingsFile
-    from trustassay.workflows.annotate.session import Session
+    from trustassay.workflows.annotate.session import RatingsFile, Session
 
     out.parent.mkdir(parents=True, exist_ok=True)
     with closing(RatingsFile(out)) as file:
@@ -202,8 +201,7 @@ def _open(project: Project, out: Path) -> Iterator[Session]:
 def _serve(project: Project, out: Path, host: str, port: int) -> None:
     import socket
 
-    from trustassay.workflows.annotate.links import Links
-    from trustassay.workflows.annotate.server import application, serve
+    from trustassay.workflows.annotate.server import Links, application, serve
     from trustassay.workflows.listening import is_loopback, listening
 
     with listening(host, port) as at, _open(project, out) as session:

@@ -9,8 +9,7 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.workflows.calibrate import Calibration
@@ -154,8 +153,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
 
 
 def _show(found: Calibration) -> None:
+    from trustassay.workflows.calibrate.command import FIGURES
     from trustassay.workflows.calibrate.outputs import (
-        FIGURES,
         PROMISES,
         figure_rows,
         headline,

@@ -10,7 +10,7 @@ import typer
 from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import say
+from trustassay.show.terminal import say
 
 
 def cite(  # noqa: PLR0913 - one argument an option

@@ -1,4 +1,4 @@
-"""What commands share: options, error messages, and the printing of a run."""
+"""What commands share: options and error messages."""
 
 from __future__ import annotations
 
@@ -15,20 +15,14 @@ import typer
 
 from trustassay.cli.internal import internal_error
 from trustassay.cli.interrupting import INTERRUPTED, at_work
-from trustassay.cli.streams import complain, one_line, print_json, say
-from trustassay.cli.tables import show_table
-from trustassay.cli.worst import show_worst
 from trustassay.errors import UsageError
-from trustassay.tracebacks import TRACEBACKS
+from trustassay.show.terminal import complain, one_line, say
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
-    from trustassay.api import Run
     from trustassay.calls.client import CallOptions
     from trustassay.calls.retry import Endpoint
     from trustassay.data.records import Untold
-    from trustassay.metric import Figure, Summary
-    from trustassay.runs.execute import RunOutcome
     from trustassay.runs.intake import BadInputError
 
 FAULTS_SHOWN = 20
@@ -392,153 +386,12 @@ def answering(
     return Answering(style, prompt, samples, temperature, max_tokens)
 
 
-def show(run: Run, *, as_json: bool) -> None:
-    """Print a finished run and exit with status 1 if samples failed."""
-    if tell(run, as_json=as_json):
-        raise typer.Exit(1)
-
-
-def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
-    """Print a finished run, its worst answers first, and return how many samples failed."""
-    from trustassay.cli.groups import show_groups
-    from trustassay.cli.sureness import show_sureness
-    from trustassay.runs.counts import remarks
-
-    content = run.summary_file
-    if worst:
-        show_worst(run)
-    failed = sum(summary.failed for summary in run.summaries.values())
-    for metric in run.metrics:
-        show_summary(metric.title, run.summaries[metric.name], metric.figures)
-        if groups := content.get("groups", {}).get(metric.name):
-            show_groups(metric.title, groups)
-        if reason := _why_no_score(run, metric.name):
-            complain(f"no sample has a score of {metric.name}; the first: {reason}")
-    show_calibrated(content)
-    show_sureness(run.path)
-    show_asking(run.outcome, content.get("usage", {}))
-    for remark in remarks(content, run.outcome.intake.inventory.samples):
-        say(remark)
-    if failed:
-        show_failures(run, failed)
-    if run.outcome.intake.faulty:
-        say(f"skipped as faulty: {run.outcome.intake.faulty}")
-    if (run.path / "report.html").exists():
-        say(f"report: {run.path / 'report.html'}")
-    say(f"run:    {run.path}")
-    if as_json:
-        print_json(content)
-    return failed
-
-
-def show_calibrated(summary: Mapping[str, Any]) -> None:
-    """Print what a calibrator found, if one was applied."""
-    from trustassay.runs.probabilities import CALIBRATED, chances_told
-
-    if CALIBRATED in summary:
-        told = chances_told(summary[CALIBRATED])
-        for sentence in told.sentences:
-            say(one_line(sentence))
-        for warning in told.warnings:
-            complain(one_line(f"warning: {warning}"))
-
-
-def _why_no_score(run: Run, metric: str) -> str:
-    """Return why the first sample has no score, where none has one and not all failed."""
-    summary = run.summaries[metric]
-    if summary.failed == summary.n or summary.values.get("mean", 0.0) is not None:
-        return ""
-    found = (a for a in run.assessments if a.metric == metric and a.error is None)
-    return next((a.reason for a in found if a.score is None), "")
-
-
-def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) -> None:
-    """Print the headline figures of a metric as a table, and which of them do not apply."""
-    rows = []
-    for key, value in summary.values.items():
-        figure = figures.get(key)
-        if figure is None or not figure.headline:
-            continue
-        interval = summary.intervals.get(key)
-        rows.append(
-            (
-                key,
-                "n/a" if value is None else f"{amount(value, figure.unit)} {figure.unit}".strip(),
-                " to ".join(amount(end, figure.unit) for end in interval) if interval else "",
-                behind(summary, key),
-                summary.not_applicable.get(key, figure.explanation),
-            )
-        )
-    say(title)
-    show_table(("figure", "value", "95 % interval", "n", "meaning"), rows, {"meaning"})
-    profile = summary.settings.get("profile")
-    of = f", profile {profile}" if profile else ""
-    scored = max(summary.support.values(), default=summary.n - summary.failed)
-    say(f"{scored} of {summary.n} samples scored{of}")
-    if shared := {key: units for key, units in summary.units.items() if key in figures}:
-        units = max(shared.values())
-        say(
-            f"intervals are over {units:,} independent units, not {summary.n:,} samples: all "
-            "answers to a question are one unit (--unit)"
-        )
-    without: dict[str, list[str]] = {}
-    for key, reason in summary.without_interval.items():
-        if key in figures and figures[key].headline:
-            without.setdefault(reason, []).append(key)
-    for reason, keys in without.items():
-        say(f"no interval for {', '.join(keys)}: {reason}")
-
-
-def behind(summary: Summary, key: str) -> str:
-    """Write the number of samples behind a figure, and of their units if these are fewer."""
-    n = str(summary.support.get(key, summary.n))
-    return f"{n} ({summary.units[key]} units)" if key in summary.units else n
-
-
-def amount(value: float, unit: str) -> str:
-    """Write a figure: percentages and degrees with one decimal, plain numbers with three."""
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.1f}" if unit in ("%", "°") else f"{value:.3f}"
-
-
-def show_asking(outcome: RunOutcome, usage: Mapping[str, Any]) -> None:
-    """Print the calls to chat models, what they cost, and how the endpoints behaved."""
-    for model, used in usage.get("models", {}).items():
-        price = "price unknown" if used["usd"] is None else f"{used['usd']:.4f} USD"
-        tokens = f"{used['prompt_tokens']:,} + {used['reply_tokens']:,} tokens"
-        cached = f", {used['cached']:,} cached" if used["cached"] else ""
-        say(f"asked {model}: {used['calls']:,} calls{cached}, {tokens}, {price}")
-    if table := usage.get("prices"):
-        say(f"prices: {table}")
-    show_endpoints(outcome.endpoints)
-    dropped: Counter[str] = Counter()
-    for models in usage.get("metrics", {}).values():
-        for used in models.values():
-            dropped.update({k: v for k, v in used.items() if k.startswith("without ")})
-    for name, count in dropped.items():
-        say(f"{count:,} calls were made {name}, which the endpoint refused")
-
-
 def show_endpoints(endpoints: Mapping[str, Endpoint]) -> None:
     """Print how often endpoints failed, and how."""
     for address, endpoint in endpoints.items():
         if endpoint.failures:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in endpoint.failures.items())
             say(f"{address}: {endpoint.sent:,} tries; failed: {kinds}")
-
-
-def show_failures(run: Run, failed: int) -> None:
-    """List the samples that failed."""
-    complain(f"failed: {failed}")
-    for shown, assessment in enumerate(run.assessments.failed(), start=1):
-        complain(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
-        if shown == FAILURES_SHOWN:
-            if failed > shown:
-                complain(f"  ... and {failed - shown} more, in assessments.jsonl")
-            break
-    if (kept := run.path / TRACEBACKS).exists():
-        complain(f"tracebacks of failures that are the program's: {kept}")
 
 
 def pairs(options: list[str], flag: str, expected: str = "canonical=theirs") -> dict[str, str]:

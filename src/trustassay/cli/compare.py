@@ -1,25 +1,117 @@
-"""``trustassay compare``."""
+"""``trustassay compare``: two runs by their scores, or answers by a judge."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from trustassay.cli import judged
-from trustassay.cli.changes import show_worse
 from trustassay.cli.common import Json, Seed, errors_for_people
-from trustassay.cli.options import Records, Spending, with_options
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
+from trustassay.cli.options import Records, Spending, given, with_options
+from trustassay.cli.results import show_plan, show_worse, tell
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
-    from trustassay.report.pages import AnswerLists, Row
+    from trustassay.show.document import AnswerLists, Row
     from trustassay.statistics.comparison import Difference
     from trustassay.workflows.compare import Comparison, Side
+    from trustassay.workflows.winrate import WinRate
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is compared by whom; ``page`` is where the page goes, ``run`` the folder of the run."""
+
+    first: Path
+    second: Path
+    judge: str
+    prompt: Path | None
+    run: Path | None
+    page: Path | None
+    seed: int
+
+
+def show_win_rate(
+    asked: Judged, records: Records, spending: Spending, *, dry_run: bool, as_json: bool
+) -> None:
+    """Compare and print; raises as :func:`~trustassay.workflows.winrate.win_rate`."""
+    from trustassay.api import Run
+    from trustassay.metrics.pairwise import Pairwise
+    from trustassay.runs.folder import RunFolder
+    from trustassay.workflows import winrate
+
+    read = records.read()
+    metric = Pairwise(None if asked.prompt is None else str(asked.prompt))
+    options = winrate.WinRateOptions(
+        metric, asked.seed, progress=True, calls=spending.read(), **read
+    )
+    out = asked.run or _default_folder(asked, metric.settings(), read)
+    inputs = asked.first, asked.second, asked.judge
+    if dry_run:
+        show_plan(winrate.plan_win_rate(*inputs, out, options), as_json=as_json)
+        return
+    found = winrate.win_rate(*inputs, out, options)
+    run = Run(RunFolder(found.path), found.outcome)
+    failed = tell(run, as_json=False, worst=False)
+    for line in _left_out(found, asked):
+        say(one_line(line))
+    say(one_line(win_rate_headline(found, asked)))
+    if asked.page:
+        asked.page.parent.mkdir(parents=True, exist_ok=True)
+        say(f"page: {run.report(asked.page)}")
+    if as_json:
+        print_json(found.to_dict())
+    if failed:
+        raise typer.Exit(1)
+
+
+def _default_folder(asked: Judged, settings: Any, read: Any) -> Path:
+    from trustassay.runs.folder import default_folder
+
+    other = default_folder(asked.second).name  # which changes with the file
+    return default_folder(
+        asked.first,
+        second=other,
+        judge=asked.judge,
+        metrics=settings,
+        seed=asked.seed,
+        limit=read["limit"],
+        fields=read["fields"],
+    )
+
+
+def _left_out(found: WinRate, asked: Judged) -> list[str]:
+    pairs = found.pairs
+    counts = (
+        (pairs.only_first, f"questions of {asked.first} alone"),
+        (pairs.only_second, f"questions of {asked.second} alone"),
+        (pairs.blank, "questions to which one of them has no answer"),
+    )
+    return [f"left out: {count:,} {words}" for count, words in counts if count]
+
+
+def win_rate_headline(found: WinRate, asked: Judged) -> str:
+    """Return a sentence on who is preferred, and how sure that is."""
+    summary = found.summary
+    rate, values = summary.values["win_rate"], summary.values
+    dropped = {name: values[name] for name in ("unsure", "inconsistent", "unreadable")}
+    why = ", ".join(f"{count} {name}" for name, count in dropped.items() if count)
+    rest = f"{sum(int(count or 0) for count in dropped.values())} dropped"
+    rest += (f" ({why})" if why else "") + (f", {summary.failed} failed" if summary.failed else "")
+    if rate is None:
+        return f"Nothing was won or lost in both orders: {rest}."
+    counts = f"{values['wins']} won, {values['losses']} lost, {rest}"
+    words = f"{asked.first} wins {rate:.1f} % against {asked.second}: {counts}"
+    if reason := summary.without_interval.get("win_rate"):
+        return f"{words}; whether that is a real difference is unknown ({reason})."
+    low, high = summary.intervals["win_rate"]
+    clear = "" if low > 50 or high < 50 else ", which is no clear difference"
+    return f"{words}{clear} (95 % interval {low:.1f} to {high:.1f})."
+
 
 COLUMNS = ("first", "second", "change", "95 % interval", "p")
 ON_PAGE = 200
@@ -117,10 +209,11 @@ def compare(  # noqa: PLR0913 - one argument an option
         if judge is not None:
             if metric is not None:
                 raise UsageError("--metric: a judge compares answers, not scores")
-            asked = judged.Judged(first, second, judge, prompt, run, out, seed)
-            judged.show_win_rate(asked, records, spending, dry_run=dry_run, as_json=as_json)
+            asked = Judged(first, second, judge, prompt, run, out, seed)
+            show_win_rate(asked, records, spending, dry_run=dry_run, as_json=as_json)
             return
-        _refuse_without_judge(prompt, run, records, spending, dry_run)
+        if flags := given(records, spending, prompt=prompt, run=run, dry_run=dry_run):
+            raise UsageError(f"{flags[0]}: has an effect with --judge alone")
         from trustassay.workflows import compare as comparing
 
         found = comparing.compare(first, second, metric=metric, seed=seed)
@@ -130,23 +223,6 @@ def compare(  # noqa: PLR0913 - one argument an option
             say(f"page: {out}")
         if as_json:
             print_json(found.to_dict())
-
-
-def _refuse_without_judge(
-    prompt: Path | None, run: Path | None, records: Records, spending: Spending, dry_run: bool
-) -> None:
-    """Refuse what has no effect on a comparison of scores.
-
-    Raises:
-        ValueError: one of these is given.
-    """
-    given: dict[str, object] = {"--prompt": prompt, "--run": run, "--dry-run": dry_run or None}
-    given |= {"--limit": records.limit, "--field": records.field or None}
-    given |= {"--skip-bad": records.skip_bad or None, "--cache": spending.cache or None}
-    given |= {"--prices": spending.prices, "--budget": spending.budget}
-    given |= {"--calls-at-once": spending.calls_at_once}
-    if named := [name for name, value in given.items() if value is not None]:
-        raise UsageError(f"{named[0]}: has an effect with --judge alone")
 
 
 def headline(found: Comparison) -> str:
@@ -176,7 +252,7 @@ def rows(found: Comparison) -> list[Row]:
     """Return the table of figures."""
     import numpy as np
 
-    from trustassay.report.pages import Row
+    from trustassay.show.document import Row
 
     def row(name: str, of: list[float], change: Difference, digits: int, why: str) -> Row:
         cells = [f"{value:.{digits}f}" for value in of]
@@ -223,13 +299,13 @@ def _p(value: float) -> str:
 
 def figure_rows(found: Comparison) -> list[Row]:
     """Return the table of headline figures over the pairs."""
-    from trustassay.cli.common import amount
-    from trustassay.report.pages import Row
+    from trustassay.show.document import Row
+    from trustassay.show.text import rounded
 
     table = []
     for key, one in found.figures.items():
         digits = 1 if one.figure.unit in ("%", "°") else 3
-        cells = [amount(value, one.figure.unit) for value in (one.first, one.second)]
+        cells = [rounded(value, one.figure.unit) for value in (one.first, one.second)]
         cells += [f"{one.difference.value:+.{digits}f}", _interval(one.difference, digits)]
         cells = [cell.replace("-", "−") for cell in (*cells, one.verdict)]
         table.append(Row(key, cells, one.figure.explanation))
@@ -238,7 +314,7 @@ def figure_rows(found: Comparison) -> list[Row]:
 
 def outcome_rows(found: Comparison) -> list[Row]:
     """Return the table of what became of the answers: scored, refused, failed, missing, ..."""
-    from trustassay.report.pages import Row
+    from trustassay.show.document import Row
 
     table = []
     for one in found.outcomes:
@@ -280,7 +356,7 @@ def _show(found: Comparison) -> None:
 
 def answer_lists(found: Comparison) -> AnswerLists | None:
     """Return the changed answers as the page shows them."""
-    from trustassay.report.pages import AnswerLists, ChangedAnswer
+    from trustassay.show.document import AnswerLists, ChangedAnswer
 
     if not len(found.pairing.first):
         return None
@@ -298,7 +374,7 @@ def answer_lists(found: Comparison) -> AnswerLists | None:
 
 def write_comparison(found: Comparison, path: Path) -> None:
     """Write the page of a comparison."""
-    from trustassay.report.pages import ComparisonPage, write_comparison_page
+    from trustassay.show.document import ComparisonPage, write_comparison_page
 
     names = [side.path.name or str(side.path) for side in (found.first, found.second)]
     page = ComparisonPage(

@@ -9,8 +9,9 @@ from typing import Annotated, Optional
 import typer
 
 from trustassay.backends import DEFAULT_ENTAILER
-from trustassay.cli.common import Entailer, Json, errors_for_people, show
-from trustassay.cli.streams import say
+from trustassay.cli.common import Entailer, Json, errors_for_people
+from trustassay.cli.results import show
+from trustassay.show.terminal import say
 
 
 def demo(

@@ -1,4 +1,4 @@
-"""``trustassay distractors``."""
+"""``trustassay probe distractors``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, output_failed, say, visible
+from trustassay.show.terminal import one_line, output_failed, say, visible
 
 SHOWN = 8
 """Distractors of an answer that are printed for people."""
@@ -73,14 +73,14 @@ def distractors(  # noqa: PLR0913 - one argument an option
     With --out a stopped command goes on where it was.
 
     \b
-    trustassay distractors answers.jsonl --limit 5
-    trustassay distractors answers.jsonl --out distractors.jsonl --pool
-    trustassay distractors answers.jsonl --source embedding:vectors.bin,pos --json
-    trustassay distractors answers.jsonl --source dbpedia,embedding,pos \\
+    trustassay probe distractors answers.jsonl --limit 5
+    trustassay probe distractors answers.jsonl --out distractors.jsonl --pool
+    trustassay probe distractors answers.jsonl --source embedding:vectors.bin,pos --json
+    trustassay probe distractors answers.jsonl --source dbpedia,embedding,pos \\
         --linker spotlight
     """
     with errors_for_people():
-        from trustassay.report.text import amount
+        from trustassay.show.text import amount
         from trustassay.workflows import probe as finding
 
         backends, names = finding.loaded(sources, linker, generator)

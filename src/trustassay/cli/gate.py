@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
-from trustassay.cli.changes import show_worse
 from trustassay.cli.common import Json, Seed, errors_for_people
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
+from trustassay.cli.results import show_worse
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.workflows.rules import Gate

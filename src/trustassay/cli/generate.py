@@ -11,7 +11,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Answers, OldConcurrency, Spending, renamed, with_options
-from trustassay.cli.streams import complain, one_line, say
+from trustassay.show.terminal import complain, one_line, say
 
 
 @with_options

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import typer
 
-from trustassay.cli.streams import INTERNAL, complain, one_line
+from trustassay.show.terminal import INTERNAL, complain, one_line
 from trustassay.tracebacks import keep_internal_error, place_of
 
 __all__ = ["internal_error"]

@@ -1,4 +1,4 @@
-"""``trustassay isotropy``."""
+"""``trustassay probe isotropy``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.perturbations import Versions
-    from trustassay.report.pages import Row
+    from trustassay.show.document import Row
     from trustassay.statistics.isotropy import Cosines, Estimate, Isotropy, Shape
 
 PAPER = "In the paper the mean of ten perturbed sentences lay within 11 degrees of each original."
@@ -67,12 +66,12 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     full. The last command is the paper's check.
 
     \b
-    trustassay isotropy questions.jsonl
-    trustassay isotropy questions.jsonl --perturbation typo --length 1 \\
+    trustassay probe isotropy questions.jsonl
+    trustassay probe isotropy questions.jsonl --perturbation typo --length 1 \\
         --draw 300 --out even.html
-    trustassay isotropy questions.jsonl --perturbation codes --range 4095 \\
+    trustassay probe isotropy questions.jsonl --perturbation codes --range 4095 \\
         --embedder hf:MODEL
-    trustassay isotropy TruthfulQA.csv --field question=Question \\
+    trustassay probe isotropy TruthfulQA.csv --field question=Question \\
         --perturbation control \\
         --perturbations 10 --draw 100 --embedder openai:text-embedding-ada-002
     """
@@ -169,7 +168,7 @@ def seen(found: Mapping[str, Isotropy], embedder: str) -> str:
 
 def overview(found: Mapping[str, Isotropy]) -> list[Row]:
     """Return one row for each perturbation, its cells under ``COLUMNS``."""
-    from trustassay.report.pages import Row
+    from trustassay.show.document import Row
 
     table = []
     for name, one in found.items():
@@ -234,7 +233,7 @@ def headline(found: Isotropy) -> str:
 
 def rows(found: Isotropy) -> list[Row]:
     """Return the table of figures: found, interval, and the value of an isotropic cloud."""
-    from trustassay.report.pages import Row
+    from trustassay.show.document import Row
 
     def row(
         name: str, one: Estimate | None, digits: int, why: str, cloud: Estimate | None = None
@@ -314,7 +313,7 @@ def _print(first: str, columns: Sequence[str], table_rows: Sequence[Row]) -> Non
 def _write(
     found: Mapping[str, Isotropy], path: Path, facts: Mapping[str, Any], warnings: list[str]
 ) -> None:
-    from trustassay.report.pages import IsotropyPage, PerturbationSection, write_isotropy_page
+    from trustassay.show.document import IsotropyPage, PerturbationSection, write_isotropy_page
 
     alone, embedder = len(found) == 1, facts["embedder"]
     told = {name: one for name, one in found.items() if alone or one.shape}

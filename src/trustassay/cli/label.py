@@ -10,9 +10,8 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.statistics.intervals import Interval
@@ -185,7 +184,7 @@ def _repeated(
 
 
 def _show(found: Labelling, runs: list[Path], ratings: list[Path], repeated: list[str]) -> None:
-    from trustassay.report.text import amount
+    from trustassay.show.text import amount
 
     say(
         f"{amount(found.answers, 'answer')}, {amount(found.units, found.unit)} to draw from; plan "

@@ -8,7 +8,8 @@ from typing import Annotated, Optional
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people, show
+from trustassay.cli.common import errors_for_people
+from trustassay.cli.results import show
 
 
 def merge(

@@ -10,9 +10,8 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Backends, Records, with_options
-from trustassay.cli.scored import scored_run
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
+from trustassay.cli.results import scored_run
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.statistics.ranking import PairDifference
@@ -205,7 +204,7 @@ def _show(found: Ranking) -> None:
 
 def write_ranking(found: Ranking, sources: list[Path], path: Path) -> None:
     """Write the page of a ranking."""
-    from trustassay.report.pages import RankedRow, RankingPage, Row, write_ranking_page
+    from trustassay.show.document import RankedRow, RankingPage, Row, write_ranking_page
 
     ranked = found.found
     lines = statements(found)

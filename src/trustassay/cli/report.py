@@ -8,9 +8,10 @@ from typing import Annotated, Optional
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import CalibratorFile, errors_for_people, show_calibrated
-from trustassay.cli.streams import one_line, say
+from trustassay.cli.common import CalibratorFile, errors_for_people
+from trustassay.cli.results import show_calibrated
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, say
 
 
 def report(

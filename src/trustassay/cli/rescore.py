@@ -14,10 +14,10 @@ from trustassay.cli.common import (
     Metrics,
     Unit,
     errors_for_people,
-    show,
 )
 from trustassay.cli.options import AtOnce, Backends, with_options
-from trustassay.cli.streams import say
+from trustassay.cli.results import show
+from trustassay.show.terminal import say
 from trustassay.texts import LONGEST_ANSWER
 
 

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import say
-from trustassay.cli.tables import show_table
 from trustassay.errors import UsageError
+from trustassay.show.terminal import say, show_table
 
 __all__ = ["app"]
 

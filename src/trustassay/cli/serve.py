@@ -12,8 +12,8 @@ from trustassay.cli.common import errors_for_people
 from trustassay.cli.integrations import Integrations
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import AtOnce, Backends, Spending, with_options
-from trustassay.cli.streams import say
 from trustassay.errors import UsageError
+from trustassay.show.terminal import say
 from trustassay.texts import LONGEST_ANSWER
 
 PORT = 8770

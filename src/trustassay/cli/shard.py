@@ -10,7 +10,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Records, with_options
-from trustassay.cli.streams import say
+from trustassay.show.terminal import say
 
 
 @with_options

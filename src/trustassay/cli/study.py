@@ -9,9 +9,8 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.workflows.study import LabelStudy, Study
@@ -149,8 +148,8 @@ def _write(found: Study, page: Path | None, table: Path | None) -> None:
 
 
 def _show(found: Study) -> None:
-    from trustassay.report.text import amount
-    from trustassay.workflows.study.wording import COST_COLUMNS, cost_row
+    from trustassay.show.text import amount
+    from trustassay.workflows.study.outputs import COST_COLUMNS, cost_row
 
     say(
         f"{amount(found.answers, 'answer')} to {amount(found.questions, 'question')}; intervals "
@@ -165,7 +164,7 @@ def _show(found: Study) -> None:
 
 
 def _show_label(one: LabelStudy) -> None:
-    from trustassay.workflows.study.wording import (
+    from trustassay.workflows.study.outputs import (
         COVARIATE_COLUMNS,
         FIGURES,
         TEST_COLUMNS,
@@ -207,7 +206,7 @@ def _show_label(one: LabelStudy) -> None:
 
 
 def _show_groups(one: LabelStudy, by: str, values: list[str]) -> None:
-    from trustassay.workflows.study.wording import FIGURES, figure_cells
+    from trustassay.workflows.study.outputs import FIGURES, figure_cells
 
     kinds = {column.name: column.kind for column in one.columns}
     rows = [

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trustassay.metric import Assessment, Metric
-from trustassay.report import problem_of
 from trustassay.runs.looks import one_line, reason_of
+from trustassay.show.first_card import problem_of
 from trustassay.workflows.scorer import Assay
 
 __all__ = ["Finding", "findings_of", "refused"]

@@ -26,10 +26,8 @@ from trustassay.sample import clean
 
 if TYPE_CHECKING:
     import tantivy
-from urllib.parse import parse_qsl
 
 from trustassay.data.records import InputError
-from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.progress import Progress
 from trustassay.retrieval.corpus import corpus_mark, corpus_size, read_corpus
 
@@ -320,7 +318,7 @@ STEP = 1000
 
 def bm25_retriever(
     path: str | os.PathLike[str],
-    index: str | os.PathLike[str] | None = None,
+    index: str | os.PathLike[str] = "",
     *,
     words: int | None = None,
     progress: bool = False,
@@ -338,7 +336,7 @@ def bm25_retriever(
     """
     path = Path(path)
     if manifest_of(path) is not None:
-        if index is not None or words is not None:
+        if index or words is not None:
             raise BackendError(
                 f"{path}: is already an index; index and words are options for a corpus"
             )
@@ -346,9 +344,9 @@ def bm25_retriever(
     if path.name.endswith(UNFINISHED) and (path / "meta.json").exists():
         raise BackendError(f"{path}: is an unfinished index; name the corpus to build it")
     corpus = _mark(path, words)
-    if index is None and corpus_size(path) <= IN_MEMORY_BYTES:
+    if not index and corpus_size(path) <= IN_MEMORY_BYTES:
         return Bm25.of(_passages(path, words, progress=progress), f"bm25:{corpus}")
-    folder = Path(f"{path}.bm25") if index is None else Path(index)
+    folder = Path(index or f"{path}.bm25")
     if is_current(folder, corpus):
         return Bm25.open(folder)
     about = {"source": str(path.absolute()), "words": words}
@@ -359,24 +357,6 @@ def bm25_retriever(
         raise
     except OSError as error:
         raise BackendError(f"{folder}: cannot be written ({error.strerror or error})") from error
-
-
-def bm25_retriever_of(uri: str, *, words: int | None = None, progress: bool = False) -> Bm25:
-    """Return the retriever that ``bm25:PATH[?index=FOLDER]`` names.
-
-    Raises:
-        UnknownNameError: another scheme or option.
-        InputError, BackendError: as :func:`bm25_retriever`.
-    """
-    scheme, _, rest = uri.partition(":")
-    if scheme != "bm25" or not rest:
-        raise UnknownNameError(did_you_mean("retriever", uri, ["bm25:PATH"]))
-    path, _, query = rest.partition("?")
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    index = options.pop("index", None)
-    if options:
-        raise UnknownNameError(did_you_mean("option of bm25", next(iter(options)), ["index"]))
-    return bm25_retriever(path, index or None, words=words, progress=progress)
 
 
 def _passages(path: Path, words: int | None, *, progress: bool) -> Iterator[Passage]:

@@ -16,16 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
+from trustassay.entailer_quality import BETTER
 from trustassay.errors import RunFolderError
 from trustassay.languages import OTHER_LANGUAGE
-from trustassay.measured import BETTER
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.report import Choice, Groups, Histogram, Looked, finding_of, problem_of
 from trustassay.runs.assess import language_in
 from trustassay.runs.fill import CUT
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import Step, decoded, hash64, nothing
 from trustassay.sample import is_blank, question_key
+from trustassay.show.choice import Choice, finding_of
+from trustassay.show.distributions import Groups, Histogram
+from trustassay.show.first_card import Looked, problem_of
 from trustassay.texts import TOO_LONG
 
 DOMAIN = "domain"

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.report import Looked, problem_of
-from trustassay.report.choice import NO_SCORE, Level, finding_of, need_of, worst_of
-from trustassay.report.notebook import BINS
 from trustassay.runs.counts import rows
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Sample
+from trustassay.show.choice import NO_SCORE, Level, finding_of, need_of, worst_of
+from trustassay.show.first_card import Looked, problem_of
+from trustassay.show.notebook import BINS
 
 LONGEST = 120
 """Characters of a question, and of a reason, in the line of the first verdict."""
@@ -69,7 +69,7 @@ class Looks(NamedTuple):
     """How many answers there are, how many need a look or failed, and the worst of them.
 
     found: how many could be among the worst. verdicts: how often each metric gave which verdict.
-    scores: how many of its scores are in each of :data:`~trustassay.report.notebook.BINS` parts of
+    scores: how many of its scores are in each of :data:`~trustassay.show.notebook.BINS` parts of
     its range.
     """
 
@@ -87,7 +87,7 @@ class Looks(NamedTuple):
 class _Found(NamedTuple):
     """An answer in the order of a heap: what needs a look least is the smallest.
 
-    need: of :func:`~trustassay.report.choice.need_of`, each number with the other sign.
+    need: of :func:`~trustassay.show.choice.need_of`, each number with the other sign.
     """
 
     need: tuple[float, ...]

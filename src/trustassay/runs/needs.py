@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trustassay.backends.foresight import fault_of, takes_time
+from trustassay.backends.registry import fault_of, takes_time
 from trustassay.calls.backends import MODEL, Backends, Place, place_of
 from trustassay.calls.client import check_keys
 from trustassay.calls.kinds import capabilities, capability
@@ -118,7 +118,7 @@ async def load_all(
     paths = None if stores is None else list(stores)
     for place, (name, choice) in wanted.items():
         try:
-            if takes_time(choice):
+            if takes_time(capability(name).backend, choice):
                 if fault := fault_of(capability(name).backend, choice):
                     raise BackendError(fault)
                 continue

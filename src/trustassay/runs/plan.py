@@ -65,7 +65,7 @@ async def plan(
         stored = out and RunFolder(out).calls_path
         calls = Calls(_opened(stack, stored), _opened(stack, shared_file(options.calls.cache)))
         # The gatherers are not started on anything: they only know how requests are keyed.
-        gatherers = Client(backends, Asking(policy=options.calls.policy))
+        gatherers = Client(backends, CallOptions(policy=options.calls.policy))
         stack.push_async_callback(gatherers.close)
         rehearsal = _Rehearsal(gatherers, calls, options)
         filled = RunFolder(folder.path / "filled")

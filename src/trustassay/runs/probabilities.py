@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.metric import Assessment
-from trustassay.report import AnswerChance, ChancesTold
-from trustassay.report.text import amount
 from trustassay.runs.calibrator import (
     AMONG_ACCEPTED,
     OF_ALL,
@@ -27,6 +25,8 @@ from trustassay.runs.counts import rows
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import Step, nothing
 from trustassay.sample import question_key
+from trustassay.show.answers import AnswerChance, ChancesTold
+from trustassay.show.text import amount
 from trustassay.statistics.comparison import unlikeness
 from trustassay.statistics.resampling import cluster_numbers, holm
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.data.records import InputError
+from trustassay.entailer_quality import EntailerQuality, entailer_quality
 from trustassay.errors import RunFolderError
-from trustassay.measured import JudgeTold, judge_told
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.report import (
     AnswerRatings,
@@ -26,9 +26,6 @@ from trustassay.report import (
     problem_of,
     write_page,
 )
-from trustassay.report.answers import Column, answer_of, template_of
-from trustassay.report.groups import LONGEST_NAME
-from trustassay.report.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
 from trustassay.runs.counts import (
     DOMAIN,
     Counted,
@@ -51,6 +48,18 @@ from trustassay.runs.probabilities import (
     stored_calibrator,
 )
 from trustassay.runs.tasks import Steps
+from trustassay.show.answers import (
+    AnswerRatings,
+    Column,
+    RaterSaid,
+    RatingsTold,
+    answer_of,
+    template_of,
+)
+from trustassay.show.distributions import LONGEST_NAME, Groups
+from trustassay.show.first_card import Looked, lines_of, problem_of
+from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.show.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 
@@ -149,7 +158,9 @@ def write_report(
         write_page(page, folder.report_path)
 
 
-def judge_of(run: Mapping[str, Any], summary: Mapping[str, Any] | None = None) -> JudgeTold | None:
+def judge_of(
+    run: Mapping[str, Any], summary: Mapping[str, Any] | None = None
+) -> EntailerQuality | None:
     """Return how sure the entailer of a run is, by its ``run.json``, and what a larger one costs,
     by its ``summary.json``; ``None`` if it had none.
     """
@@ -157,7 +168,7 @@ def judge_of(run: Mapping[str, Any], summary: Mapping[str, Any] | None = None) -
     if not entailer:
         return None
     larger = (summary or {}).get(LARGER_JUDGE)
-    return judge_told(str(entailer), run["metrics"], larger, run.get(WHY, ""))
+    return entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""))
 
 
 def _shown(

@@ -15,9 +15,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trustassay.event_loop import run_anywhere
-from trustassay.report.text import amount
 from trustassay.service.app import Meter, Part, create_app, scoring
 from trustassay.service.service import Service, ServiceSettings
+from trustassay.show.text import amount
 from trustassay.workflows.scorer import OpenScorer
 
 __all__ = ["serve"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +35,21 @@ SAME = 1e-12
 """A design effect that is rounding: all numbers are the same."""
 MANY = 1000
 """Successes and failures from which on Wilson's interval stands for the exact one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure of ``n`` answers or items, ``None`` where it is not defined, with its interval;
+    ``without`` says why one of them is missing."""
+
+    value: float | None
+    n: int
+    interval: Interval | None = None
+    without: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def too_few(what: str, there: int, needed: int) -> str | None:

@@ -32,26 +32,13 @@ from trustassay.statistics.agreement import (
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
+    Estimate,
     Interval,
     RowSums,
     bounded_interval,
     too_few_units,
 )
 from trustassay.workflows.variance import Variances, variances
-
-__all__ = [
-    "Agreement",
-    "Dispute",
-    "Estimate",
-    "Figure",
-    "Ratio",
-    "agreement",
-    "estimated",
-    "figures_of_all",
-    "figures_of_two",
-    "links_into",
-    "units_of_items",
-]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -82,20 +69,6 @@ class Ratio(NamedTuple):
 Figure = Coefficient | Ratio
 MOST_RATERS = 40
 """Raters whose pairs are told."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A coefficient, ``None`` where it is not defined, with its interval, or why it has none."""
-
-    value: float | None
-    n: int
-    interval: tuple[float, float] | None = None
-    without: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)

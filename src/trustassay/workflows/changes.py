@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.metric import Figure, Mean, Share
-from trustassay.report.text import amount
 from trustassay.runs.folder import RunFolder
+from trustassay.show.text import amount
 from trustassay.statistics.comparison import (
     Difference,
     mean_of_differences,

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
-from trustassay.report import Groups
-from trustassay.report.text import amount
 from trustassay.runs.counts import UNIT, read_units
 from trustassay.runs.folder import RunFolder
+from trustassay.show.distributions import Groups
+from trustassay.show.text import amount
 from trustassay.statistics.comparison import (
     Difference,
     KolmogorovSmirnov,

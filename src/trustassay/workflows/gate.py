@@ -11,8 +11,8 @@ from typing import Any
 
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
-from trustassay.report.text import amount
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of
+from trustassay.show.text import amount
 from trustassay.workflows.changes import (
     ONE_SIDED,
     AnswerChanges,

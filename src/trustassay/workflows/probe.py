@@ -31,12 +31,12 @@ from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
 from trustassay.metrics.harmonicity.ascent import Ascent, Point, best_seen, climb
-from trustassay.report.ascent import AscentPage, write_ascent_page
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import BadInputError, Intake, Source
 from trustassay.runs.needs import load_all
 from trustassay.runs.prepare import StoredPool
 from trustassay.sample import Problem, Sample
+from trustassay.show.ascent import AscentPage, write_ascent_page
 from trustassay.statistics.isotropy import Isotropy, isotropy
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.resumable import (

@@ -25,10 +25,10 @@ from trustassay.metric import (
     badness_of,
 )
 from trustassay.registry import metric_from_settings
-from trustassay.report.text import amount
 from trustassay.runs.folder import ABOUT, RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.sample import question_key
+from trustassay.show.text import amount
 from trustassay.statistics.comparison import share_rise_p
 from trustassay.statistics.resampling import holm
 from trustassay.summaries import Weighted, WeightedColumns

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.metrics.consistency.helpers import RIGHT, Asked, Chooser, sample
-from tests.report.conftest import HOSTILE
+from tests.show.conftest import HOSTILE
 from trustassay import score
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency

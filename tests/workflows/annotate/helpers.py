@@ -11,8 +11,7 @@ from tests.support import jsonl
 from trustassay.metrics.judge import read_rubric
 from trustassay.workflows.annotate import AnnotateOptions, Project, open_project
 from trustassay.workflows.annotate.items import Reading
-from trustassay.workflows.annotate.ratings_file import RatingsFile
-from trustassay.workflows.annotate.session import Session
+from trustassay.workflows.annotate.session import RatingsFile, Session
 
 MODELS = ("secret-model-a", "secret-model-b")
 

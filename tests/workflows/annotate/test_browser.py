@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from benchmarks.annotating import Served
 
-from tests.report.conftest import HOSTILE
-from tests.report.test_browser import CONTRASTS, WATCH, browser
+from tests.show.conftest import HOSTILE
+from tests.show.test_browser import CONTRASTS, WATCH, browser
 from tests.support import ROOT, jsonl, lines
 from tests.workflows.annotate.helpers import answers, two_files
 from trustassay.data.ratings import read_ratings

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.report.conftest import HOSTILE
-from trustassay.workflows.annotate.markdown import LONGEST, shown
+from tests.show.conftest import HOSTILE
+from trustassay.workflows.annotate.pages import LONGEST, markdown_html
 
 TAGS = {"p", "br", "hr", "strong", "em", "code", "pre", "blockquote", "ul", "ol", "li", "span"}
 TAGS |= {"h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"}
@@ -47,7 +47,7 @@ class Tags(HTMLParser):
     ],
 )  # fmt: skip
 def test_markdown_is_shown_as_such(text: str, page: str) -> None:
-    assert shown(text).replace("\n", "") == page
+    assert markdown_html(text).replace("\n", "") == page
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,19 @@ def test_markdown_is_shown_as_such(text: str, page: str) -> None:
     ],
 )
 def test_what_could_load_or_lose_something_stays_as_it_is(text: str) -> None:
-    found = Tags(shown(text))
+    found = Tags(markdown_html(text))
     assert found.text.rstrip("\n") == text
     assert found.tags == {"p"}
 
 
 def test_a_text_that_markdown_would_cut_is_shown_whole() -> None:
     for text in ("|a|\n|-|\n|1|hidden|", "> " * 60 + "hidden", "a *b* " * LONGEST):
-        assert shown(text).startswith('<p class="plain">')
-        assert Tags(shown(text)).text == text
+        assert markdown_html(text).startswith('<p class="plain">')
+        assert Tags(markdown_html(text)).text == text
 
 
 def test_hidden_characters_are_spelled_out_in_code_too() -> None:
-    page = shown("a\u202eb `c\u202ed`\n```\u202e\ne\u202ef\n```")
+    page = markdown_html("a\u202eb `c\u202ed`\n```\u202e\ne\u202ef\n```")
     assert "\u202e" not in page
     assert page.count(">U+202E</span>") == 4
 
@@ -87,14 +87,14 @@ FORMS = ["{}", "# {}", "> {}", "- {}", "**{}**", "`{}`", "```{}\n{}\n```", "|{}|
 @pytest.mark.parametrize("form", [*FORMS, "[{}]({})", "![{}]({})", "[{}]: {}", "<{}>"])
 def test_hostile_texts_become_no_tag_and_no_attribute(form: str) -> None:
     for text in HOSTILE:
-        found = Tags(shown(form.replace("{}", text)))
+        found = Tags(markdown_html(form.replace("{}", text)))
         assert found.tags <= TAGS, text
         assert found.attributes <= {"start", "value", "class", "title"}
 
 
 @given(st.text(st.sampled_from("ab1.) #*_`~|->+=\\[]()<>&;:!\n\t \u202e"), max_size=60))
 def test_no_letter_is_lost_and_no_strange_tag_made(text: str) -> None:
-    page = shown(text)
+    page = markdown_html(text)
     found = Tags(page)
     assert found.tags <= TAGS
     assert not re.search(r"<(?!/?(?:[a-z]|h\d))", page)

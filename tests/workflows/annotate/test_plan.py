@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.workflows.annotate.plan import (
+from trustassay.workflows.annotate.project import (
     drawn_per_group,
     order_with_repeats,
     shares,

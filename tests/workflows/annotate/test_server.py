@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.report.conftest import HOSTILE
+from tests.show.conftest import HOSTILE
 from tests.support import lines
 from tests.workflows.annotate.helpers import MODELS, answers, project, session, two_files
-from trustassay.workflows.annotate.links import Links
 from trustassay.workflows.annotate.project import Project
-from trustassay.workflows.annotate.server import application
+from trustassay.workflows.annotate.server import LEASE_S, Links, Tabs, application
 from trustassay.workflows.annotate.session import Session
-from trustassay.workflows.annotate.tabs import LEASE_S, Tabs
 from trustassay.workflows.listening import is_loopback, listening
 
 if TYPE_CHECKING:

@@ -17,10 +17,9 @@ from trustassay.metrics.judge import read_rubric
 from trustassay.runs.folder import RunFolder
 from trustassay.workflows.annotate import AnnotateOptions, open_project
 from trustassay.workflows.annotate.items import Reading
-from trustassay.workflows.annotate.links import Links
 from trustassay.workflows.annotate.project import Project
-from trustassay.workflows.annotate.ratings_file import RatingsFile
-from trustassay.workflows.annotate.session import NotOfferedError, Session, State
+from trustassay.workflows.annotate.server import Links
+from trustassay.workflows.annotate.session import NotOfferedError, RatingsFile, Session, State
 
 
 def rate_all(found: Session, rater: str, choice: str = "4") -> None:

@@ -12,10 +12,9 @@ from typer.core import TyperGroup
 from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.plan import show_plan
-from trustassay.cli.streams import one_line, say
-from trustassay.cli.tables import show_table
+from trustassay.cli.results import show_plan
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, say, show_table
 
 if TYPE_CHECKING:
     from trustassay_papers.mixedqa import Mixed
@@ -260,7 +259,8 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         --retriever "bm25:wiki.tsv?index=wiki.bm25" --out data.jsonl
     """
     with errors_for_people():
-        from trustassay.retrieval.bm25 import bm25_retriever, bm25_retriever_of
+        from trustassay.backends.registry import read
+        from trustassay.retrieval.bm25 import bm25_retriever
         from trustassay_papers import dataset as datasets
 
         if (corpus is None) == (retriever is None):
@@ -280,7 +280,8 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         if corpus is not None:
             found = bm25_retriever(corpus, words=words, progress=True)
         else:
-            found = bm25_retriever_of(retriever or "", words=words, progress=True)
+            _, path, named = read("retriever", retriever or "")
+            found = bm25_retriever(path, **named, words=words, progress=True)
         built = datasets.build(source, out, found, entailer, model, options)
         if built.resumed:
             say(f"{built.resumed:,} questions were already done")

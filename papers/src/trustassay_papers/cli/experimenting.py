@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from trustassay.cli import common
 from trustassay.cli.options import Records, Spending
-from trustassay.cli.streams import one_line, print_json, say
-from trustassay.cli.tables import show_table
+from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.runs.intake import RunOptions

@@ -10,9 +10,9 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import Backends, Records, with_options
-from trustassay.cli.scored import scored_run
-from trustassay.cli.streams import one_line, print_json, say
+from trustassay.cli.results import scored_run
 from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, print_json, say
 
 if TYPE_CHECKING:
     from trustassay_papers.select import Answers
@@ -114,7 +114,7 @@ def icl(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.backends import DEFAULT_EMBEDDER
-        from trustassay.report.text import amount
+        from trustassay.show.text import amount
         from trustassay_papers import select as selecting
 
         named = _for_scoring(source, metric, backends, records, run)
@@ -213,7 +213,7 @@ def _for_scoring(
         InputError: no question of a file has two answers; nothing is asked then.
         UnknownNameError: no such metric.
     """
-    from trustassay.cli.scored import METRIC
+    from trustassay.cli.results import METRIC
     from trustassay.registry import metric_from_text
     from trustassay_papers.select import refuse_single_answers
 

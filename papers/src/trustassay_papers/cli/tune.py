@@ -9,7 +9,7 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
-from trustassay.cli.streams import print_json, say
+from trustassay.show.terminal import print_json, say
 
 
 def tune(  # noqa: PLR0913 - one argument an option

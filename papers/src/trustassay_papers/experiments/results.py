@@ -13,11 +13,11 @@ from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
 from trustassay.files import whole
-from trustassay.report.answers import OF_METRICS
-from trustassay.report.page import write_template
-from trustassay.report.pages import Row as TableRow
-from trustassay.report.plots import bars_svg, box_svg
-from trustassay.report.text import amount, number
+from trustassay.show.answers import OF_METRICS
+from trustassay.show.charts import bars_svg, box_svg
+from trustassay.show.document import Row as TableRow
+from trustassay.show.page import write_template
+from trustassay.show.text import amount, number
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, mean_interval, unit_mean
 
 Floats = NDArray[np.float64]

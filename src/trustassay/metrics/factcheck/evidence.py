@@ -9,9 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trustassay.metric import Assessment
-from trustassay.sample import Sample
-from trustassay.views import Mark, View
+from trustassay.views import Mark, as_data, number_in, text_in
 
 _DECIDES = {
     "support": Mark("good", "✓", "supports the answer"),
@@ -58,57 +56,31 @@ class Facts:
         for item in evidence:
             match item:
                 case {"kind": "statement", "text": str(text)}:
-                    found.statement, found.hypothesis = text, _text(item, "hypothesis")
+                    found.statement, found.hypothesis = text, text_in(item, "hypothesis")
                     found.retrieved = item.get("retrieved") is True
                 case {"kind": "reply", "text": str(text)}:
-                    verdict = _text(item, "verdict")
+                    verdict = text_in(item, "verdict")
                     found.reply = text
                     found.reply_mark = _REPLIES.get(verdict, _REPLIES["neutral"])
                 case {"kind": "passage", "number": int(number)}:
                     passages.append(_passage(item, number, documents))
-                case Mapping():
-                    rest.append(item)
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         found.passages, found.rest = passages, rest
         return found
 
 
-def problem_in(assessment: Assessment) -> str | None:
-    """Return what is wrong with an answer, in one sentence: the evidence contradicts it."""
-    if assessment.verdict == "contradict":
-        return "the evidence contradicts the answer"
-    if assessment.error is None and assessment.score is None:
-        return "there is no evidence to check the answer against"
-    return None
-
-
-def view_of(sample: Sample, assessment: Assessment) -> View:
-    """Return what the report needs to know of a fact check."""
-    return View(data=Facts.read(assessment.evidence, len(sample.documents or ())))
-
-
 def _passage(item: Mapping[str, Any], number: int, documents: int) -> Passage:
-    error = _text(item, "error")
-    entailment = _number(item, "entailment")
+    error = text_in(item, "error")
+    entailment = number_in(item, "entailment")
     usual = _FAILED if error else _SHOWN if entailment is None else _JUDGED
     return Passage(
         number,
-        _text(item, "title"),
-        _text(item, "text"),
+        text_in(item, "title"),
+        text_in(item, "text"),
         "text" not in item and 1 <= number <= documents,
-        _DECIDES.get(_text(item, "decides"), usual),
+        _DECIDES.get(text_in(item, "decides"), usual),
         entailment,
-        _number(item, "contradiction"),
+        number_in(item, "contradiction"),
         error,
     )
-
-
-def _text(item: Mapping[str, Any], name: str) -> str:
-    value = item.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _number(item: Mapping[str, Any], name: str) -> float | None:
-    value = item.get(name)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

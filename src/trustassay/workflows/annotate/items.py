@@ -17,9 +17,7 @@ from trustassay.runs.counts import domain_of
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import take_in
 from trustassay.runs.lines import encoded_sample
-from trustassay.sample import Document, Problem, Sample
-
-__all__ = ["Item", "Material", "Reading", "one_by_one", "side_by_side"]
+from trustassay.sample import Document, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +162,13 @@ def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
             take_in(
                 source,
                 folder.samples_path,
-                _unproblematic,
+                lambda _: [],
                 fields=reading.fields,
                 limit=reading.limit,
                 skip_bad=reading.skip_bad,
             )
         )
         return list(folder.samples()), "", intake.faulty
-
-
-def _unproblematic(_sample: Sample) -> list[Problem]:
-    return []
 
 
 def _digest(samples: Sequence[Sample]) -> str:

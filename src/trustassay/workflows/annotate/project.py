@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from trustassay.data.journal import ACTION, START
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError
 from trustassay.metrics.judge.rubric import Rubric
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.annotate.items import (
     Item,
     Material,
@@ -22,18 +25,209 @@ from trustassay.workflows.annotate.items import (
     one_by_one,
     side_by_side,
 )
-from trustassay.workflows.annotate.plan import (
-    Step,
-    drawn_per_group,
-    shares,
-    shares_in_order,
-    steps,
-    steps_in_order,
-)
-from trustassay.workflows.annotate.scales import Scale
-from trustassay.workflows.label.plan_file import LabelPlan
+from trustassay.workflows.label.plan import LabelPlan
 
-__all__ = ["AnnotateOptions", "Project", "open_project"]
+Page = tuple[int, ...]
+"""Places of the items that are shown together."""
+
+
+class Step(NamedTuple):
+    """One rating that is asked for: of the item at the place ``item``.
+
+    repeat: 0 for the first showing to this rater, 1 for the second. page: steps of the same number
+    are shown together. swapped: of a pair, ``b`` is shown first.
+    """
+
+    item: int
+    repeat: int
+    page: int
+    swapped: bool = False
+
+
+def drawn_per_group(groups: Sequence[Hashable], number: int, seed: int) -> list[int]:
+    """Return the places of ``number`` members drawn from each group, in their order.
+
+    ``groups`` names the group of each member.
+
+    Raises:
+        ValueError: a group has fewer; names the smallest and its size.
+    """
+    members: dict[Hashable, list[int]] = {}
+    for place, group in enumerate(groups):
+        members.setdefault(group, []).append(place)
+    smallest = min(members, key=lambda group: len(members[group]))
+    if len(members[smallest]) < number:
+        named = smallest if isinstance(smallest, tuple) else (smallest,)
+        name = ", ".join(repr(str(part)[:40]) for part in named if part)
+        raise UsageError(
+            f"--per-group {number}: the smallest group{f' ({name})' if name else ''} has "
+            f"{len(members[smallest]):,}; expected a number up to that"
+        )
+    chosen: list[int] = []
+    for group, places in members.items():
+        rng = generator(seed, "annotate", "group", repr(group))
+        chosen += rng.choice(places, number, replace=False).tolist()
+    return sorted(chosen)
+
+
+def shares(pages: int, raters: Sequence[str], double: float, seed: int) -> dict[str, list[int]]:
+    """Return the pages of each rater: a share ``double`` of them is for all raters, the others are
+    divided among them as evenly as can be.
+    """
+    order = generator(seed, "annotate", "shares").permutation(pages).tolist()
+    common = round(double * pages)
+    return {
+        rater: sorted(order[:common] + order[common + place :: len(raters)])
+        for place, rater in enumerate(raters)
+    }
+
+
+def shares_in_order(
+    pages: int, raters: Sequence[str], double: float, seed: int
+) -> dict[str, list[int]]:
+    """Return the pages of each rater as :func:`shares` does, for a list of pages that may grow: who
+    rates a page does not depend on those behind it. Each page is for all raters with the
+    probability ``double``, else the raters take turns.
+    """
+    common = generator(seed, "annotate", "plan").random(pages) < double
+    return {
+        rater: [page for page in range(pages) if common[page] or page % len(raters) == place]
+        for place, rater in enumerate(raters)
+    }
+
+
+def steps_in_order(pages: Sequence[Page], numbers: Sequence[int], seed: int) -> list[Step]:
+    """Return what a rater is asked of the pages with these numbers, in their order; within a page
+    the order is drawn.
+    """
+    return [
+        Step(item, 0, place)
+        for place, number in enumerate(numbers)
+        for item in generator(seed, "annotate", "page", str(number))
+        .permutation(pages[number])
+        .tolist()
+    ]
+
+
+def order_with_repeats(size: int, again: float, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Return (place, repeat) of ``size`` pages in a random order, a share ``again`` of them twice.
+
+    A second showing comes later than the first with at least one page between them, as a rule a
+    third of all. A single page is not shown again, since nothing could stand between.
+    """
+    order = rng.permutation(size).tolist()
+    twice = min(round(again * size), size) if size > 1 else 0
+    gap = max(2, size // 3)
+    early = max(size - gap, 0)
+    repeated = rng.choice(max(twice, early), twice, replace=False).tolist() if twice else []
+    showings = [(float(place), page, 0) for place, page in enumerate(order)]
+    for place in sorted(repeated):
+        # The last third is repeated behind everything, in its order.
+        at = place + gap + rng.uniform(0, early - place) if place < early else size + place
+        showings.append((at, order[place], 1))
+    # Of two at one place the first showing is first: the other comes behind, never before.
+    return [(page, repeat) for _, page, repeat in sorted(showings, key=lambda s: (s[0], s[2]))]
+
+
+def steps(
+    pages: Sequence[Page], rater: str, again: float, seed: int, *, pairs: bool = False
+) -> list[Step]:
+    """Return what a rater is asked, in order. Within a page the order is drawn as well, and the
+    sides of pairs.
+    """
+    rng = generator(seed, "annotate", "order", rater)
+    found = []
+    for number, (place, repeat) in enumerate(order_with_repeats(len(pages), again, rng)):
+        for item in rng.permutation(pages[place]).tolist():
+            swapped = bool(pairs and rng.integers(2))
+            found.append(Step(item, repeat, number, swapped))
+    return found
+
+
+KEYS = "1234567890qwertyiopd"
+"""Keys of levels that are not single digits: none is the key of another action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a rater can choose: the ``value`` that is stored, and the keys that choose it."""
+
+    value: str
+    label: str
+    keys: tuple[str, ...]
+    name: str = ""
+    means: str = ""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One thing that is rated. rubric: what its levels mean; of pairs a guide, or none."""
+
+    rubric: Rubric | None
+    pairs: bool = False
+
+    @property
+    def name(self) -> str:
+        """The rubric's name; empty where there is none."""
+        return self.rubric.name if self.rubric else ""
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """The levels, the highest first; of a pair the sides."""
+        if self.pairs or self.rubric is None:
+            return (
+                Choice("first", "First", ("ArrowLeft", "1"), means="the first is better"),
+                Choice("tie", "Tie", ("t", "0"), means="neither is better"),
+                Choice("second", "Second", ("ArrowRight", "2"), means="the second is better"),
+            )
+        levels = list(self.rubric.levels)
+        if self.rubric.ordinal:
+            levels.sort(key=lambda level: -level.value)
+        digits = all(level.label.isdigit() and len(level.label) == 1 for level in levels)
+        return tuple(
+            Choice(
+                level.label,
+                level.label,
+                (level.label if digits else KEYS[place],),
+                level.name,
+                level.means,
+            )
+            for place, level in enumerate(levels)
+        )
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the first line of the file of ratings says of it."""
+        rubric = self.rubric
+        facts: dict[str, Any] = {
+            "rubric": f"{rubric.name}/{rubric.version}" if rubric else None,
+            "choices": [choice.value for choice in self.choices],
+        }
+        if rubric is not None and not self.pairs and rubric.ordinal and not rubric.numeric:
+            facts["levels"] = sorted(rubric.values, key=rubric.values.__getitem__)
+        return facts
+
+    def stored(self, step: Step, choice: str) -> str | int:
+        """Return how a choice is stored: a number, a word, or of a pair ``a``, ``b``, ``tie``."""
+        if self.pairs:
+            if choice == "tie":
+                return choice
+            return "a" if (choice == "first") != step.swapped else "b"
+        return int(choice) if self.rubric is not None and self.rubric.numeric else choice
+
+    def choice_of(self, step: Step, stored: object) -> str | None:
+        """Return the choice that is stored as ``stored``; ``None`` where none is."""
+        return next(
+            (one.value for one in self.choices if self.stored(step, one.value) == stored), None
+        )
+
+    def choice_named(self, text: str) -> str | None:
+        """Return the choice that a cell of a sheet names: a level, its name, a number as 4.0."""
+        if self.pairs or self.rubric is None:
+            values = [one.value for one in self.choices]
+            return text.lower() if text.lower() in values else None
+        return self.rubric.label_of(text)
+
 
 NAME = re.compile(r"[\w-][\w.-]{,39}")
 
@@ -222,7 +416,11 @@ def open_project(
         raise UsageError("--rubric: is the guide to the choice in a pair; expected one at most")
     if pairs is not None and options.together:
         raise UsageError("--together: a pair is shown together anyway; leave it out")
-    material = side_by_side(*pairs, options.reading) if pairs else _one_by_one(source, options)
+    if pairs is not None:
+        material = side_by_side(*pairs, options.reading)
+    else:
+        assert source is not None
+        material = one_by_one(source, options.reading)
     project = Project(options, material, pairs is not None)
     if options.plan is not None and not project.pages:
         raise InputError(f"{options.plan.path}: names no answer of {source}; name its run")
@@ -236,8 +434,3 @@ def open_project(
     if empty := [rater for rater, asked in project.steps.items() if not asked]:
         raise UsageError(f"{', '.join(empty)}: nothing is left to rate; fewer raters will do")
     return project
-
-
-def _one_by_one(source: Path | None, options: AnnotateOptions) -> Material:
-    assert source is not None, "checked by open_project"
-    return one_by_one(source, options.reading)

@@ -1,11 +1,17 @@
-"""The server of the page: a link for each rater, and nothing for anybody else."""
+"""The server of the pages: a link and one tab for each rater, and nothing for anybody else."""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
+import os
 import re
+import secrets
 import socket
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -16,13 +22,86 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trustassay.files import is_full
-from trustassay.workflows.annotate.links import Links
+from trustassay.data.records import InputError
+from trustassay.files import is_full, whole
 from trustassay.workflows.annotate.pages import asset, list_page, page
 from trustassay.workflows.annotate.session import NotOfferedError, RaterState, Session
-from trustassay.workflows.annotate.tabs import Tabs
 
-__all__ = ["application", "serve"]
+BYTES = 18
+
+
+class Links:
+    """The tokens of raters, kept in ``.NAME.links`` beside the file of ratings, so that links stay
+    the same when the command is run again. Only its owner can read that file.
+    """
+
+    def __init__(self, ratings: Path, raters: Sequence[str]) -> None:
+        """Read the tokens that there are, and make those that are missing.
+
+        Raises:
+            InputError: the file is damaged.
+            OSError: it cannot be read or written.
+        """
+        path = ratings.with_name(f".{ratings.name}.links")
+        known = _read_tokens(path)
+        new = {name: secrets.token_urlsafe(BYTES) for name in raters if name not in known}
+        if new:
+            with whole(path) as file:
+                os.fchmod(file.fileno(), 0o600)
+                file.write(json.dumps(known | new, indent=2).encode() + b"\n")
+        self.tokens: Mapping[str, str] = {name: (known | new)[name] for name in raters}
+
+    def rater(self, token: str) -> str | None:
+        """Return whose token it is; ``None`` if nobody's. The time it takes tells nothing."""
+        found = None
+        for name, known in self.tokens.items():
+            if hmac.compare_digest(known.encode(), token.encode(errors="replace")):
+                found = name
+        return found
+
+
+def _read_tokens(path: Path) -> dict[str, str]:
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(
+        isinstance(token, str) and len(token) >= BYTES for token in found.values()
+    ):
+        raise InputError(f"{path}: damaged; remove it, and all raters get new links")
+    return found
+
+
+LEASE_S = 15.0
+"""Seconds after which a tab that gave no sign counts as closed; an open one gives one every 5."""
+
+
+class Tabs:
+    """The tab of each rater that writes. A tab's name is drawn by the page."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._held: dict[str, tuple[str, float]] = {}
+
+    def claim(self, rater: str, tab: str, *, take: bool = False) -> bool:
+        """Let a tab write, and return whether it may: no other one does, or it takes over.
+
+        A page without scripts has no name (``""``); it may write while no other tab does.
+        """
+        held, until = self._held.get(rater, ("", 0.0))
+        if held != tab and self._now() < until and not take:
+            return False
+        if tab:
+            self._held[rater] = tab, self._now() + LEASE_S
+        return True
+
+    def leave(self, rater: str, tab: str) -> None:
+        """Take note that a tab was closed."""
+        if self._held.get(rater, ("", 0.0))[0] == tab:
+            del self._held[rater]
+
 
 LARGEST_BODY = 64 * 1024
 """Bytes of a request; a note has at most 2,000 characters."""
@@ -116,7 +195,11 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
         tell(f"a request failed: {type(error).__name__}")  # its words may quote an answer
         return PlainTextResponse("the server failed.", 500)
 
-    routes = [Route(f"/{name}", _file) for name in ASSETS]
+    async def file(request: Request) -> Response:
+        name = request.url.path.removeprefix("/")
+        return Response(asset(name), media_type=ASSETS[name])
+
+    routes = [Route(f"/{name}", file) for name in ASSETS]
     routes += [Route("/{token}", shown), Route("/{token}/ratings", listed)]
     routes.append(Route("/{token}/tab", tab, methods=["POST"]))
     for name, act in _acts(session).items():
@@ -144,11 +227,6 @@ def _acts(session: Session) -> dict[str, Act]:
         await session.reopen(rater)
 
     return {"rate": rate, "skip": skip, "undo": undo, "reopen": reopen}
-
-
-async def _file(request: Request) -> Response:
-    name = request.url.path.removeprefix("/")
-    return Response(asset(name), media_type=ASSETS[name])
 
 
 async def _nothing(_request: Request, error: Exception) -> Response:

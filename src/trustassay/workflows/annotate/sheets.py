@@ -11,12 +11,8 @@ from pathlib import Path
 
 from trustassay.data.records import InputError
 from trustassay.files import whole
-from trustassay.workflows.annotate.plan import Step
-from trustassay.workflows.annotate.project import Project
-from trustassay.workflows.annotate.scales import Scale
+from trustassay.workflows.annotate.project import Project, Scale, Step
 from trustassay.workflows.annotate.session import LONGEST_NOTE, Session
-
-__all__ = ["Row", "read_sheet", "sheet_path", "store_rows", "write_sheets"]
 
 KEY, RATING, NOTE = "key", "rating", "note"
 """Columns; with several rubrics there is a column ``rating RUBRIC`` for each."""

@@ -1,5 +1,5 @@
 """Calibration: from the scores of labelled runs to probabilities of being right."""
 
-from trustassay.workflows.calibrate.calibrating import Calibration, calibrate
+from trustassay.workflows.calibrate.command import Calibration, calibrate
 
 __all__ = ["Calibration", "calibrate"]

@@ -33,8 +33,6 @@ from trustassay.statistics.conformal import (
 from trustassay.statistics.regression import Isotonic
 from trustassay.statistics.resampling import generator
 
-__all__ = ["Fitted", "Rows", "fit", "promises"]
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 Model = Isotonic | Combination

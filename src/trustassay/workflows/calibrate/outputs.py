@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.report.pages import Row
-from trustassay.report.study import Line, Plot, StudyPage, StudySection, write_calibration_page
-from trustassay.report.text import amount
 from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.runs.probabilities import promise_in_words
-from trustassay.statistics.calibration import reliability_bins
-from trustassay.statistics.correlation import kept_means
-from trustassay.workflows.calibrate.calibrating import CALIBRATED, CHANCE, FIGURES, Calibration
-from trustassay.workflows.study.figures import Estimate
-from trustassay.workflows.study.wording import cell, interval_text
-
-__all__ = ["FIGURES", "PROMISES", "figure_rows", "headline", "promise_rows", "write_page"]
+from trustassay.show.document import Row
+from trustassay.show.plots import Line, Plot, StudyPage, StudySection, write_calibration_page
+from trustassay.show.text import amount
+from trustassay.statistics.intervals import Estimate
+from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration
+from trustassay.workflows.study.outputs import (
+    FEWEST_KEPT,
+    cell,
+    interval_text,
+    kept_points,
+    reliability_points,
+)
 
 Floats = NDArray[np.float64]
 PROMISES = ("threshold", "accepted", "wrong among them")
-FEWEST_DRAWN = 10
-POINTS = 200
 
 
 def headline(found: Calibration) -> str:
@@ -119,7 +119,7 @@ def _plots(found: Calibration) -> Iterator[Plot]:
     lines = [
         Line(name, points, place, dots=True)
         for place, name, values, right in known
-        if (points := _reliability(values, right))
+        if (points := reliability_points(values, right))
     ]
     yield Plot(
         "Reliability",
@@ -130,10 +130,8 @@ def _plots(found: Calibration) -> Iterator[Plot]:
         diagonal=True,
     )
     place, name, values, right = known[0]
-    if len(right) > FEWEST_DRAWN:
-        share = np.arange(1, len(right) + 1) / len(right)
-        wrong = 1 - kept_means(values, right)
-        points = _thinned(share[FEWEST_DRAWN - 1 :], wrong[FEWEST_DRAWN - 1 :])
+    if len(right) > FEWEST_KEPT:
+        points = kept_points(values, right, risk=True)
         yield Plot(
             "Risk and coverage",
             "From 10 answers on, accepted from the highest probability down: the share of wrong "
@@ -143,13 +141,3 @@ def _plots(found: Calibration) -> Iterator[Plot]:
             [Line(name, points, place)],
             (0.0, max(0.05, *(y for _, y in points))),
         )
-
-
-def _reliability(values: Floats, right: Floats) -> list[tuple[float, float]]:
-    bins = reliability_bins(values, right)
-    return [(one.chance, one.true) for one in bins if one.n >= FEWEST_DRAWN]
-
-
-def _thinned(x: Sequence[float] | Floats, y: Floats) -> list[tuple[float, float]]:
-    places = np.unique(np.linspace(0, len(y) - 1, POINTS).round().astype(int))
-    return [(float(x[place]), float(y[place])) for place in places.tolist()]

@@ -1,13 +1,13 @@
 """Active evaluation: which answers to rate next, and what ratings say of all answers."""
 
-from trustassay.workflows.label.figures import Figure, LabelFigure, Need
-from trustassay.workflows.label.labelling import (
+from trustassay.workflows.label.command import (
     PROPOSED,
     WIDTH,
     Labelling,
     default_plan,
     label,
 )
+from trustassay.workflows.label.figures import Figure, LabelFigure, Need
 
 __all__ = [
     "PROPOSED",

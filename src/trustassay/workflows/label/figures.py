@@ -14,8 +14,6 @@ from trustassay.statistics.distributions import normal_quantile
 from trustassay.statistics.intervals import FEWEST, Interval, mean_interval, t_interval, too_few
 from trustassay.workflows.label.population import Population
 
-__all__ = ["Figure", "FigureKind", "LabelFigure", "Need", "told_apart", "wide_enough"]
-
 Floats = NDArray[np.float64]
 FigureKind = Literal["share", "share of", "difference", "auroc", "auroc difference"]
 FEWEST_OF_CLASS = 10

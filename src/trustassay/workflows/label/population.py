@@ -17,11 +17,9 @@ from trustassay.data.journal import Journal, is_journal, read_journal
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.statistics.distributions import normal_quantile
-from trustassay.workflows.label.plan_file import AnswerKey
+from trustassay.workflows.label.plan import AnswerKey
 from trustassay.workflows.study.answers import Answers, Column, read_answers
-from trustassay.workflows.study.labelling import Label, LabelOptions, labelled, pooled
-
-__all__ = ["LabelSource", "Population", "Unit", "read_labels", "read_population"]
+from trustassay.workflows.study.labels import Label, LabelOptions, labelled, pooled
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

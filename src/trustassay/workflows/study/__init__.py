@@ -1,17 +1,18 @@
 """Studies: the scores of runs against labels, with intervals, tests, baselines and costs."""
 
+from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.study.answers import Column, Cost
-from trustassay.workflows.study.disagreement import RightWhereWrong
-from trustassay.workflows.study.figures import Estimate, Test
-from trustassay.workflows.study.labelling import Label
-from trustassay.workflows.study.studying import (
+from trustassay.workflows.study.command import (
     CEILING,
     CHANCE_ROW,
     RESAMPLES,
     LabelStudy,
+    RightWhereWrong,
     Study,
     study,
 )
+from trustassay.workflows.study.figures import Test
+from trustassay.workflows.study.labels import Label
 
 __all__ = [
     "CEILING",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +23,6 @@ from trustassay.runs.report import SHOWN
 from trustassay.sample import question_key
 from trustassay.statistics.resampling import cluster_numbers
 from trustassay.summaries import Mean, Quantile
-
-__all__ = ["Answer", "Answers", "Column", "Cost", "read_answers"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -136,6 +135,11 @@ class _Scored:
     why: Counter[str]
     seen: set[int]
     failed: set[int] = field(default_factory=set)
+
+
+def as_list(given: Any) -> list[Any]:
+    """Return an option that is one value or several as a list."""
+    return [given] if isinstance(given, str | os.PathLike) else list(given)
 
 
 def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> Answers:

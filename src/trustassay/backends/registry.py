@@ -1,0 +1,498 @@
+"""Backend URIs, ``SCHEME:REST``: the one place that says which there are, and for what.
+
+:func:`scheme` describes a scheme for one kind of backend: how it is loaded, its options, and what
+is known before it is loaded. :func:`load` goes from a URI or an object to a backend.
+
+Another package adds schemes by entry points in the group ``trustassay.backends``. The name of an
+entry point is the scheme, and its value a module that describes it with :func:`scheme`; it is
+imported when the scheme is used::
+
+    @scheme("acme", kind="chat model", form="acme:MODEL", options={"region": str})
+    def acme(model: str, region: str = "eu") -> ChatModel: ...
+
+Backends and their libraries are imported when they are loaded, so importing this module is cheap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
+from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+
+ENTRY_POINT_GROUP = "trustassay.backends"
+KINDS: Mapping[str, str] = {
+    "entailer": "entailer",
+    "chat model": "chat model",
+    "embedder": "embedder",
+    "token embedder": "token embedder",
+    "similarity": "similarity",
+    "retriever": "retriever",
+    "linker": "linker",
+    "distractors": "source of distractors",
+}
+"""What a backend is for, as in ``run.json``; and as in messages."""
+
+Load = TypeVar("Load", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A scheme of URIs for one kind of backend; the fields are those of :func:`scheme`."""
+
+    name: str
+    kind: str
+    load: Callable[..., Any]
+    form: str = ""
+    options: Mapping[str, Callable[[str], Any]] | None = None
+    target: str = ""
+    needs: Mapping[str, str] | None = None
+    path: str = ""
+    slow: bool = False
+    wraps: str = ""
+    default: str = ""
+    models: str = ""
+    price: str = ""
+    address: Callable[[str], Any] | None = None
+    package: str = ""
+
+    def read(self, rest: str) -> tuple[str, dict[str, Any]]:
+        """Return what stands before the options, and the options, which are the loader's keywords.
+
+        Raises:
+            UnknownNameError: an option is not known, or has no such value.
+            BackendError: nothing is named.
+        """
+        target, options = rest, {}
+        if self.options is not None:
+            target, _, query = rest.partition("?")
+            for key, value in parse_qsl(query, keep_blank_values=True):
+                if key not in self.options:
+                    words = did_you_mean(f"option of {self.name}", key, self.options)
+                    raise UnknownNameError(words)
+                try:
+                    options[key] = self.options[key](value)
+                except ValueError:
+                    words = f"option {key} of {self.name} cannot be {value!r}"
+                    raise UnknownNameError(words) from None
+        if self.target and not target:
+            raise BackendError(f"{self.name}: needs {self.target}")
+        if self.form == self.name and target:
+            words = f"{KINDS[self.kind]} {self.name} takes nothing after its name, got {target!r}"
+            raise UnknownNameError(words)
+        return target, options
+
+    def missing(self) -> dict[str, str]:
+        """Return the packages that are not installed, each with what to give to ``pip install``."""
+        needs = self.needs or {}
+        return {name: pip for name, pip in needs.items() if find_spec(name) is None}
+
+
+_SCHEMES: dict[tuple[str, str], Scheme] = {}
+_PLUGIN: ContextVar[tuple[str, str]] = ContextVar("plugin", default=("", ""))
+"""The scheme and the package whose entry point is being loaded."""
+
+
+def scheme(name: str, *, kind: str, **described: Any) -> Callable[[Load], Load]:
+    """Register what it decorates as the loader of URIs ``NAME:REST`` for one kind of backend.
+
+    The loader gets the part after the colon, if there is any, and options as keywords. It returns
+    an object of the kind's protocol (:mod:`trustassay.capabilities`), or a function to be wrapped.
+
+    Args:
+        name: the scheme.
+        kind: one of :data:`KINDS`.
+        form: how a URI looks, as in ``acme:MODEL[?region=NAME]``; the name alone if nothing may
+            follow it.
+        options: what reads the value of each option behind a ``?``; raises :class:`ValueError`.
+            ``None``: the loader gets the part after the colon as it is.
+        target: what must be named, for the message if it is not: ``a model, as in acme:MODEL``.
+        needs: the packages without which it cannot be loaded, and what to ``pip install`` for each.
+        path: ``file`` or ``folder``, if it names one that must exist. A folder may also be the ID
+            of a model; it is a folder if it begins with ``/``, ``.`` or ``~``.
+        slow: whether loading may take a second or more. What would fail is then looked for first.
+        wraps: the kind of the backend whose URI follows the colon; the loader gets that backend.
+        default: the URI of that backend if none follows.
+        models: a pattern of names of models that suggest this scheme.
+        price: the provider's ID in the table of published prices.
+        address: reads what follows the colon into the :class:`~trustassay.backends.http.Address`
+            of an endpoint, which says where its key is; the loader gets that.
+
+    Raises:
+        ValueError: another package may not describe this scheme, or describes it twice.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"scheme {name}: {did_you_mean('kind of backend', kind, KINDS)}")
+    own, package = _PLUGIN.get()
+    if (kind, name) in _SCHEMES or (own and name != own):
+        raise ValueError(f"scheme {name} is described elsewhere")
+
+    def register(load: Load) -> Load:
+        _SCHEMES[kind, name] = Scheme(name, kind, load, package=package, **described)
+        return load
+
+    return register
+
+
+def load(kind: str, choice: Any) -> Any:
+    """Return the backend of a kind that a URI names, or wrap a function, or pass an object through.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        BackendError: the backend cannot be loaded.
+    """
+    from trustassay.backends.functions import as_backend
+
+    if not isinstance(choice, str):
+        return as_backend(kind, choice)
+    if kind == "entailer" and not find(kind, choice)[0] and find("chat model", choice)[0]:
+        return _asked(choice, "")
+    found, target, options = read(kind, choice)
+    if found.wraps:
+        given = [load(found.wraps, target or found.default)]
+    elif found.address:
+        given = [found.address(target)]
+    else:
+        given = [target] if target else []
+    backend = found.load(*given, **options)
+    return as_backend(kind, backend, choice) if found.package else backend
+
+
+def read(kind: str, uri: str) -> tuple[Scheme, str, dict[str, Any]]:
+    """Return the scheme of a URI, what it names, and its options.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        BackendError: nothing is named, or a package describes the scheme, and cannot be loaded.
+    """
+    found, rest = find(kind, uri)
+    if found is None:
+        raise _unknown(kind, uri)
+    return found, *found.read(rest)
+
+
+def find(kind: str, uri: str) -> tuple[Scheme | None, str]:
+    """Return the scheme of a URI for a kind of backend, if there is one, and what follows it.
+
+    Raises:
+        BackendError: a package describes it, and cannot be loaded.
+    """
+    name, rest = _split(uri)
+    if name in OWN or (kind, name) in _SCHEMES:
+        return _SCHEMES.get((kind, name)), rest
+    for entry in installed().get(name, ()):
+        load_plugin(entry)
+    return _SCHEMES.get((kind, name)), rest
+
+
+def fault_of(kind: str, choice: Any) -> str | None:
+    """Return why the backend that a URI names cannot be loaded, if that can be told at once.
+
+    A large model takes seconds or minutes to load; a missing package or folder is found before.
+
+    Raises:
+        UnknownNameError: an option that it does not have.
+    """
+    found, uri, rest = _innermost(kind, choice)
+    if found is None:
+        return None
+    target, _ = found.read(rest)
+    bare = uri.partition("?")[0]
+    if missing := found.missing():
+        package, pip = next(iter(missing.items()))
+        return f"{bare}: {package} is missing: pip install {pip}"
+    path = Path(target.partition("?")[0])
+    if found.path == "file" and target and not path.expanduser().exists():
+        return f"{uri}: there is no such file"
+    named = found.path == "folder" and target.startswith(("/", ".", "~"))
+    if named and not path.expanduser().is_dir():
+        return f"{bare}: there is no such folder"
+    return None
+
+
+def takes_time(kind: str, choice: Any) -> bool:
+    """Return whether a choice names what may take a second or more to load."""
+    found, _, _ = _innermost(kind, choice)
+    return found is not None and found.slow
+
+
+def price_provider(backend: str) -> str:
+    """Return the provider in the table of published prices of a chat model's name; else ""."""
+    found = _SCHEMES.get(("chat model", _split(backend)[0]))
+    return found.price if found else ""
+
+
+def schemes(kind: str = "") -> list[Scheme]:
+    """Return what is described so far of a kind, or of all, in the order of description."""
+    return [one for one in _SCHEMES.values() if kind in ("", one.kind)]
+
+
+def installed() -> dict[str, list[EntryPoint]]:
+    """Return the entry points by which installed packages add schemes, by the scheme."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def package_of(entry: EntryPoint) -> str:
+    """Return name and version of the package that an entry point belongs to."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
+
+
+def load_plugin(entry: EntryPoint) -> list[Scheme]:
+    """Import what another package describes, and return it.
+
+    Raises:
+        BackendError: it cannot be imported, or describes something else; names the package.
+    """
+    package = package_of(entry)
+    known = [one for one in schemes() if one.name == entry.name]
+    if entry.name not in OWN and known and known[0].package in (package, ""):
+        return known
+    token = _PLUGIN.set((entry.name, package))
+    try:
+        if known:
+            raise ValueError(f"{known[0].package or 'trustassay'} has this scheme already")
+        entry.load()
+        if not (found := [one for one in schemes() if one.name == entry.name]):
+            raise ValueError("it describes no such scheme")
+    except (Exception, SystemExit) as error:
+        for key in [key for key, one in _SCHEMES.items() if one.package == package]:
+            del _SCHEMES[key]
+        reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+        words = f"{entry.name}: the scheme of the package {package} cannot be loaded ({reason})"
+        raise BackendError(" ".join(words.split())) from error
+    finally:
+        _PLUGIN.reset(token)
+    return found
+
+
+def _split(uri: str) -> tuple[str, str]:
+    """Return a URI's scheme, and what follows its colon; ``embedded?threads=2`` has none."""
+    name = re.split("[:?]", uri, maxsplit=1)[0]
+    return name, uri[len(name) :].removeprefix(":")
+
+
+def _innermost(kind: str, choice: Any) -> tuple[Scheme | None, str, str]:
+    """Return the scheme of a choice, or of the backend inside it, with its URI and its rest."""
+    if not isinstance(choice, str):
+        return None, "", ""
+    found, rest = find(kind, choice)
+    if found is not None and found.name == "chat":
+        from trustassay.backends.chat_entailer import judging_of
+
+        kind, choice = "chat model", judging_of(rest)[0]
+        found, rest = find(kind, choice)
+    while found is not None and found.wraps and rest:
+        kind, choice = found.wraps, rest
+        found, rest = find(kind, choice)
+    return found, choice, rest
+
+
+def _unknown(kind: str, choice: str) -> UnknownNameError:
+    """Return the error for a choice of no known scheme, with the one that it may be meant for."""
+    what, name = KINDS[kind], _split(choice)[0]
+    known = {one.name: one for one in schemes(kind)}
+    if kind == "entailer":
+        known |= {one.name: one for one in schemes("chat model") if one.name not in known}
+    if choice.startswith(("http://", "https://")) and "openai" in known:
+        return UnknownNameError(
+            f"unknown {what}: an address does not name a model; did you mean openai:MODEL@{choice}?"
+        )
+    for one in known.values():
+        if one.models and re.match(one.models, choice, re.IGNORECASE):
+            words = f"unknown {what} {choice!r}; did you mean {one.name}:{choice}?"
+            return UnknownNameError(words)
+    if others := [one for one in _SCHEMES.values() if one.name == name and one.package]:
+        kinds = " and ".join(KINDS[one.kind] for one in others)
+        words = f"{name}: the package {others[0].package} has it as {kinds}, and not as {what}"
+        return UnknownNameError(words)
+    return UnknownNameError(did_you_mean(what, name, {*known, *installed()} - {""}))
+
+
+# ------------------------------------------------------------------- the schemes of trustassay
+
+
+def _lazy(path: str) -> Callable[..., Any]:
+    """Return a function that is imported when it is called: ``MODULE:NAME`` of this package."""
+    module, _, name = path.partition(":")
+
+    def call(*given: Any, **options: Any) -> Any:
+        return attrgetter(name)(import_module(f"trustassay.{module}"))(*given, **options)
+
+    return call
+
+
+def _truth(text: str) -> bool:
+    if text in ("yes", "true", "1"):
+        return True
+    if text in ("no", "false", "0"):
+        return False
+    raise ValueError(text)
+
+
+def _count(text: str) -> int:
+    if text.isdecimal() and int(text):
+        return int(text)
+    raise ValueError(text)
+
+
+for _kind in ("entailer", "embedder"):
+    scheme(
+        "embedded",
+        kind=_kind,
+        form="embedded[?threads=N]",
+        options={"threads": _count},
+        slow=True,
+    )(_lazy(f"backends.embedded:embedded_{_kind}"))
+
+scheme("lexical", kind="entailer", form="lexical")(_lazy("backends.lexical:LexicalEntailer"))
+
+_HF = {"torch": "'trustassay[hf]'", "transformers": "'trustassay[hf]'"}
+_SENTENCES = {"sentence_transformers": "'trustassay[sentence-transformers]'"}
+_HF_OPTIONS: dict[str, Callable[[str], Any]] = {"device": str, "dtype": str, "batch_tokens": int}
+HF_CHAT_OPTIONS = _HF_OPTIONS | {"template": str, "max_tokens": int}
+_HF_ENTAILER_OPTIONS = _HF_OPTIONS | {"check": _truth, "labels": lambda text: text.split(",")}
+for _kind, _path, _options, _needs in (
+    ("entailer", "hf_entailer:HuggingFaceEntailer", _HF_ENTAILER_OPTIONS, _HF),
+    ("chat model", "hf_chat:HuggingFaceChat", HF_CHAT_OPTIONS, _HF),
+    ("embedder", "hf_embedders:SentenceTransformerEmbedder", _HF_OPTIONS, _HF | _SENTENCES),
+    ("token embedder", "hf_embedders:HuggingFaceTokenEmbedder", _HF_OPTIONS | {"layer": int}, _HF),
+):
+    scheme(
+        "hf",
+        kind=_kind,
+        form="hf:ID-or-path",
+        options=_options,
+        target="a model, as in hf:ID or hf:PATH",
+        needs=_needs,
+        path="folder",
+        slow=True,
+        models=r"[\w.-]+/[\w.-]+(\?|$)",
+    )(_lazy(f"backends.{_path}"))
+
+for _name, _class, _price, _models in (
+    ("openai", "OpenAIChat", "openai", r"(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)"),
+    ("anthropic", "AnthropicChat", "anthropic", "claude-"),
+    ("gemini", "GeminiChat", "google", "gemini-"),
+):
+    scheme(
+        _name,
+        kind="chat model",
+        form=f"{_name}:MODEL",
+        address=_lazy(f"backends.{_name}:{_name}_address"),
+        price=_price,
+        models=_models,
+    )(_lazy(f"backends.{_name}:{_class}"))
+
+scheme(
+    "openai",
+    kind="embedder",
+    form="openai:MODEL",
+    address=_lazy("backends.openai:openai_address"),
+    models=r"(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)",
+)(_lazy("backends.openai:OpenAIEmbedder"))
+
+
+@scheme("replay", kind="chat model", form="replay:FILE", target="a file, as in replay:FILE")
+def _replay(rest: str) -> Any:
+    file, _, model = rest.partition("?model=")  # whatever follows: names of models have ? and &
+    return _lazy("backends.replay:ReplayChat")(file, model or None)
+
+
+@scheme("chat", kind="entailer", form="chat:MODEL")
+def _asked(uri: str, prefix: str = "chat:") -> Any:
+    """Return a chat model as an entailer; ``prefix`` stands before its name."""
+    from trustassay.backends.chat_entailer import ChatEntailer, judging_of
+
+    model, judging = judging_of(uri)
+    return ChatEntailer(load("chat model", model), judging, prefix)
+
+
+for _name, _inner, _default, _path in (
+    ("cosine", "embedder", DEFAULT_EMBEDDER, "cosine_similarity"),
+    ("consistency", "entailer", DEFAULT_ENTAILER, "ConsistencySimilarity"),
+    ("agreement", "entailer", DEFAULT_ENTAILER, "AgreementSimilarity"),
+):
+    scheme(
+        _name,
+        kind="similarity",
+        form=f"{_name}[:{_inner.upper()}]",
+        wraps=_inner,
+        default=_default,
+    )(_lazy(f"backends.similarity:{_path}"))
+
+scheme(
+    "bertscore",
+    kind="similarity",
+    form="bertscore:hf:ID-or-path[?layer=N]",
+    wraps="token embedder",
+    target="a model, as in bertscore:hf:ID or bertscore:hf:PATH",
+)(_lazy("backends.similarity:BertScoreSimilarity"))
+scheme("lexical", kind="similarity", form="lexical")(_lazy("backends.similarity:LexicalSimilarity"))
+scheme("novel", kind="similarity", form="novel")(_lazy("backends.similarity:NovelWordsSimilarity"))
+
+scheme(
+    "bm25",
+    kind="retriever",
+    form="bm25:PATH[?index=FOLDER]",
+    options={"index": str},
+    target="a corpus, as in bm25:PATH",
+    path="file",
+    slow=True,
+)(_lazy("retrieval.bm25:bm25_retriever"))
+
+scheme(
+    "spotlight",
+    kind="linker",
+    form="spotlight[:URL]",
+    address=_lazy("backends.knowledge_bases:spotlight_address"),
+)(_lazy("backends.knowledge_bases:SpotlightLinker"))
+scheme(
+    "spacy",
+    kind="linker",
+    form="spacy[:MODEL]",
+    needs={"spacy": "spacy"},
+    slow=True,
+)(_lazy("backends.knowledge_bases:SpacyLinker"))
+
+scheme(
+    "embedding",
+    kind="distractors",
+    form="embedding[:FILE]",
+    options={"words": _count},
+    path="file",
+    slow=True,
+)(_lazy("backends.word2vec:near_words"))
+scheme("pos", kind="distractors", form="pos")(_lazy("backends.word_substitutes:DrawnWords"))
+scheme(
+    "dbpedia",
+    kind="distractors",
+    form="dbpedia[:URL]",
+    address=_lazy("backends.knowledge_bases:dbpedia_address"),
+)(_lazy("backends.knowledge_bases:DBpediaSource"))
+
+
+def _python(kind: str, path: str = "") -> Any:
+    from trustassay.backends.functions import as_backend, imported
+
+    return as_backend(kind, imported(path), f"python:{path}")
+
+
+for _kind in KINDS:
+    scheme("python", kind=_kind, form="python:MODULE:FUNCTION", slow=True)(partial(_python, _kind))
+
+OWN = frozenset(one.name for one in schemes())
+"""The schemes that come with trustassay; no other package can have one of these names."""

@@ -1,0 +1,334 @@
+"""How commands print a run, a plan, and the answers that changed between two runs."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from trustassay.cli.common import show_endpoints
+from trustassay.show.terminal import complain, one_line, print_json, say, show_table
+from trustassay.tracebacks import TRACEBACKS
+
+if TYPE_CHECKING:
+    from trustassay.api import Run
+    from trustassay.metric import Figure, Summary
+    from trustassay.runs.plan import Plan, Planned
+    from trustassay.workflows.changes import AnswerChanges
+
+METRIC = "fewl:form=agreement"
+"""What answers are scored with if no metric is named."""
+WORST_SHOWN = 3
+"""Answers that are listed; the report and ``run.worst`` have the others."""
+LONGEST = 240
+"""Characters of a question, and of a reason, that are shown."""
+GROUPS_SHOWN, CHANGES_SHOWN, FAILURES_SHOWN = 24, 10, 20
+CHANGED_QUESTION, CHANGED_ID, CHANGED_REASON = 100, 40, 200
+"""Characters of each that are printed of a changed answer."""
+
+
+def scored_run(
+    source: Path | list[Path],
+    metric: str | None,
+    backends: Mapping[str, Any],
+    read: Mapping[str, Any],
+    *,
+    out: Path | None,
+    seed: int,
+) -> tuple[Path, str | None, int]:
+    """Return a run's folder, the metric that is meant, and the number of samples that failed.
+
+    A source that is a run is taken as it is; anything else is scored into ``out``, or into a folder
+    that the same command finds again. Raises as :func:`trustassay.score`.
+    """
+    if isinstance(source, Path) and (source / "run.json").exists():
+        return source, metric, 0
+    from trustassay import api
+    from trustassay.runs.folder import default_folder
+
+    chosen = metric or METRIC
+    settings: dict[str, Any] = {"metrics": [chosen], "seed": seed, **backends}
+    settings |= {"limit": read["limit"], "fields": read["fields"]}
+    folder = out or default_folder(source, **settings)
+    run = api.score(
+        source, metrics=chosen, out=folder, seed=seed, progress=True, **backends, **read
+    )
+    return folder, chosen.partition(":")[0], tell(run, as_json=False)
+
+
+# a run
+
+
+def show(run: Run, *, as_json: bool) -> None:
+    """Print a finished run and exit with status 1 if samples failed."""
+    if tell(run, as_json=as_json):
+        raise typer.Exit(1)
+
+
+def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
+    """Print a finished run, its worst answers first, and return how many samples failed."""
+    from trustassay.runs.counts import remarks
+
+    content = run.summary_file
+    if worst:
+        show_worst(run)
+    failed = sum(summary.failed for summary in run.summaries.values())
+    for metric in run.metrics:
+        show_summary(metric.title, run.summaries[metric.name], metric.figures)
+        if groups := content.get("groups", {}).get(metric.name):
+            show_groups(metric.title, groups)
+        if reason := _why_no_score(run, metric.name):
+            complain(f"no sample has a score of {metric.name}; the first: {reason}")
+    show_calibrated(content)
+    _show_judge(run.path)
+    _show_calls(run, content.get("usage", {}))
+    for remark in remarks(content, run.outcome.intake.inventory.samples):
+        say(remark)
+    if failed:
+        _show_failures(run, failed)
+    if run.outcome.intake.faulty:
+        say(f"skipped as faulty: {run.outcome.intake.faulty}")
+    if (run.path / "report.html").exists():
+        say(f"report: {run.path / 'report.html'}")
+    say(f"run:    {run.path}")
+    if as_json:
+        print_json(content)
+    return failed
+
+
+def show_worst(run: Run) -> None:
+    """Say in one sentence how many answers need a look; list the worst, each with its reason."""
+    from trustassay.runs.looks import short
+
+    looks = run.looks(WORST_SHOWN)
+    say(f"{looks.sentence()}{':' if looks.worst else '.'}")
+    for answer in looks.worst:
+        say(one_line(f"  {short(answer.question.strip(), LONGEST)} ({answer.id})"))
+        reason = short(answer.reason, LONGEST)
+        say(one_line(f"    {answer.verdict}: {reason}" if reason else f"    {answer.verdict}"))
+    if left := looks.found - len(looks.worst):
+        say(f"  ... and {left:,} more")
+
+
+def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) -> None:
+    """Print the headline figures of a metric as a table, and which of them do not apply."""
+    from trustassay.show.text import rounded
+
+    rows = []
+    for key, value in summary.values.items():
+        figure = figures.get(key)
+        if figure is None or not figure.headline:
+            continue
+        interval = summary.intervals.get(key)
+        n = str(summary.support.get(key, summary.n))
+        rows.append(
+            (
+                key,
+                "n/a" if value is None else f"{rounded(value, figure.unit)} {figure.unit}".strip(),
+                " to ".join(rounded(end, figure.unit) for end in interval) if interval else "",
+                f"{n} ({summary.units[key]} units)" if key in summary.units else n,
+                summary.not_applicable.get(key, figure.explanation),
+            )
+        )
+    say(title)
+    show_table(("figure", "value", "95 % interval", "n", "meaning"), rows, {"meaning"})
+    profile = summary.settings.get("profile")
+    of = f", profile {profile}" if profile else ""
+    scored = max(summary.support.values(), default=summary.n - summary.failed)
+    say(f"{scored} of {summary.n} samples scored{of}")
+    if shared := {key: units for key, units in summary.units.items() if key in figures}:
+        units = max(shared.values())
+        say(
+            f"intervals are over {units:,} independent units, not {summary.n:,} samples: all "
+            "answers to a question are one unit (--unit)"
+        )
+    without: dict[str, list[str]] = {}
+    for key, reason in summary.without_interval.items():
+        if key in figures and figures[key].headline:
+            without.setdefault(reason, []).append(key)
+    for reason, keys in without.items():
+        say(f"no interval for {', '.join(keys)}: {reason}")
+
+
+def show_groups(title: str, found: Mapping[str, Any]) -> None:
+    """Print the means of each model and domain with their standard errors: 0.063(4).
+
+    ``found`` is a metric's block of ``groups`` in ``summary.json``. A single group is not printed,
+    since it would repeat the figures above.
+    """
+    from trustassay.show.text import with_error
+
+    groups = found["groups"]
+    if len(groups) < 2:
+        return
+    stable = found.get("stable_below")
+    columns = {"score": ("score", 3)}
+    if stable is not None:
+        columns["stable_score"] = (f"score\n< {stable:g}", 3)
+    if "rating" in found["all"]:
+        columns["rating"] = ("rating", 2)
+        if stable is not None:
+            columns["stable_rating"] = (f"rating,\nscore < {stable:g}", 2)
+    names = [n for n in ("model", "domain") if any(group[n] is not None for group in groups)]
+    shown = groups[:GROUPS_SHOWN]
+    rows = []
+    for group in [*shown, {**found["all"], names[0]: "all"}]:
+        cells = [_safe(group.get(name) or "") for name in names]
+        for key, (_, digits) in columns.items():
+            part = group.get(key)
+            cells.append(with_error(part["mean"], part["error"], digits) if part else "–")
+        rows.append([*cells, f"{group['score']['n']:,}"])
+    say(f"{title}: means")
+    headings = [*names, *(heading for heading, _ in columns.values()), "n"]
+    show_table(headings, rows, names)
+    if left := len(groups) - len(shown):
+        say(f"{left:,} smaller groups are in summary.json")
+
+
+def _safe(text: str) -> str:
+    """Return a name from the data as one line without control characters."""
+    return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in one_line(text))[:80]
+
+
+def _why_no_score(run: Run, metric: str) -> str:
+    """Return why the first sample has no score, where none has one and not all failed."""
+    summary = run.summaries[metric]
+    if summary.failed == summary.n or summary.values.get("mean", 0.0) is not None:
+        return ""
+    found = (a for a in run.assessments if a.metric == metric and a.error is None)
+    return next((a.reason for a in found if a.score is None), "")
+
+
+def show_calibrated(summary: Mapping[str, Any]) -> None:
+    """Print what a calibrator found, if one was applied."""
+    from trustassay.runs.probabilities import CALIBRATED, chances_told
+
+    if CALIBRATED in summary:
+        told = chances_told(summary[CALIBRATED])
+        for sentence in told.sentences:
+            say(one_line(sentence))
+        for warning in told.warnings:
+            complain(one_line(f"warning: {warning}"))
+
+
+def _show_judge(run: Path) -> None:
+    """Say how far the entailer of a run, if it has one, agrees with people."""
+    from trustassay.runs.folder import RunFolder
+    from trustassay.runs.report import judge_of
+
+    folder = RunFolder(run)
+    settings = folder.read_run()
+    judge = judge_of(settings, folder.read_summary()) if settings else None
+    if judge is None:
+        return
+    text = f"how sure is this judge? {judge.sentence} See {judge.page}. {judge.way_out}"
+    width = shutil.get_terminal_size().columns
+    for line in textwrap.wrap(one_line(text), width, break_long_words=False):
+        say(line)
+
+
+def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
+    """Print the calls to chat models, what they cost, and how the endpoints behaved."""
+    for model, used in usage.get("models", {}).items():
+        price = "price unknown" if used["usd"] is None else f"{used['usd']:.4f} USD"
+        tokens = f"{used['prompt_tokens']:,} + {used['reply_tokens']:,} tokens"
+        cached = f", {used['cached']:,} cached" if used["cached"] else ""
+        say(f"asked {model}: {used['calls']:,} calls{cached}, {tokens}, {price}")
+    if table := usage.get("prices"):
+        say(f"prices: {table}")
+    show_endpoints(run.outcome.endpoints)
+    dropped: Counter[str] = Counter()
+    for models in usage.get("metrics", {}).values():
+        for used in models.values():
+            dropped.update({k: v for k, v in used.items() if k.startswith("without ")})
+    for name, count in dropped.items():
+        say(f"{count:,} calls were made {name}, which the endpoint refused")
+
+
+def _show_failures(run: Run, failed: int) -> None:
+    """List the samples that failed."""
+    complain(f"failed: {failed}")
+    for shown, assessment in enumerate(run.assessments.failed(), start=1):
+        complain(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
+        if shown == FAILURES_SHOWN:
+            if failed > shown:
+                complain(f"  ... and {failed - shown} more, in assessments.jsonl")
+            break
+    if (kept := run.path / TRACEBACKS).exists():
+        complain(f"tracebacks of failures that are the program's: {kept}")
+
+
+# changed answers
+
+
+def show_worse(metric: str, answers: AnswerChanges) -> None:
+    """Print how many answers changed, and those that got worse."""
+
+    def short(text: str, length: int) -> str:
+        return textwrap.shorten(text, length, placeholder=" …")
+
+    say(f"{metric}: {answers.in_words()}")
+    for change in answers.worse[:CHANGES_SHOWN]:
+        name = short(change.ids[1], CHANGED_ID)
+        say(f"  {short(change.question, CHANGED_QUESTION)} ({name})")
+        reason = short(change.reasons[1], CHANGED_REASON)
+        say(f"    {change.in_words()}{': ' if reason else ''}{reason}")
+    if (count := answers.counts["worse"]) > CHANGES_SHOWN:
+        say(f"  ... and {count - CHANGES_SHOWN:,} more (--json lists them)")
+
+
+# a plan
+
+
+def show_plan(plan: Plan, *, as_json: bool) -> None:
+    """Print the calls that a run would make, and the basis of the estimate."""
+    from trustassay.show.text import amount
+
+    columns = (
+        "metric", "asks", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time"
+    )  # fmt: skip
+    show_table(columns, [tuple(_plan_cells(part)) for part in plan.parts], {"asks"}, wide=True)
+    for part in plan.parts:
+        say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
+    price = "" if plan.usd_range is None else f", {_span(plan.usd_range, _money)} USD"
+    mark = " (a guess)" if plan.guess else ""
+    samples, seconds = amount(plan.samples, "sample"), _times(plan.seconds_range)
+    say(f"{samples}{price}, {seconds}{mark}; nothing was asked")
+    for metric, count in plan.unsure.items():
+        say(f"{metric}: {amount(count, 'sample')} may need more calls, depending on the replies")
+    if as_json:
+        print_json(plan.to_dict())
+
+
+def _plan_cells(part: Planned) -> Iterator[str]:
+    yield from (part.metric, part.capability, f"{part.calls:,}", f"{part.cached:,}")
+    if part.capability == "chat":
+        yield _span(part.prompt_tokens_range, "{:,.0f}".format)
+        yield _span(part.reply_tokens_range, "{:,.0f}".format)
+        yield "unknown" if part.usd_range is None else _span(part.usd_range, _money)
+    else:
+        yield from ("", "", "")
+    yield _times(part.seconds_range)
+
+
+def _span(values: tuple[float, float], shown: Callable[[float], str]) -> str:
+    """Return ``low to high``, or one value if both look the same."""
+    low, high = map(shown, values)
+    return low if low == high else f"{low} to {high}"
+
+
+def _times(values: tuple[float, float]) -> str:
+    """Return a range of seconds."""
+    from trustassay.progress import duration
+
+    return _span(values, duration)
+
+
+def _money(value: float) -> str:
+    """Return an amount of money; one below a cent with two significant digits."""
+    return f"{value:,.2f}" if value == 0 or value >= 0.01 else f"{value:.2g}"

@@ -1,0 +1,414 @@
+"""Drawings of scores as SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from trustassay.show.distributions import (
+    BINS,
+    SHOWN_BINS,
+    Group,
+    Groups,
+    Histogram,
+    RatedBin,
+    Series,
+)
+from trustassay.show.text import NO_BREAK, amount, finalized, number, score_text, with_error
+from trustassay.statistics.regression import Line
+
+HEIGHT = 100.0
+LEAST_HEIGHT = 1.5  # one answer among a million stays visible
+
+
+def histogram_svg(histogram: Histogram) -> Markup:
+    """Draw the distribution as stacked bars, one colour a verdict."""
+    return Markup(
+        '<svg class="histogram" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}">{}</svg>'
+    ).format(
+        10 * BINS,
+        f"{HEIGHT:g}",
+        finalized(histogram_text(histogram)),
+        Markup("").join(_bars(histogram)),
+    )
+
+
+def _bars(histogram: Histogram) -> Iterator[Markup]:
+    series = Series.all_of(histogram)
+    tallest = max(histogram.counts, default=0)
+    for index, total in enumerate(histogram.counts):
+        if not total:
+            continue
+        title = Markup("<title>{}</title>").format(finalized(_bin_text(histogram, series, index)))
+        yield Markup("<g>{}{}</g>").format(
+            title, Markup("").join(_stack(series, index, total, tallest))
+        )
+
+
+def _stack(series: Sequence[Series], index: int, total: int, tallest: int) -> Iterator[Markup]:
+    top = HEIGHT
+    scale = max(HEIGHT * total / tallest, LEAST_HEIGHT) / total
+    for place, one in enumerate(series):
+        height = one.counts[index] * scale
+        if height:
+            top -= height
+            yield Markup('<rect class="v{}" x="{}" y="{:.2f}" width="9" height="{:.2f}"/>').format(
+                place, 10 * index + 0.5, top, height
+            )
+
+
+def _bin_text(histogram: Histogram, series: Sequence[Series], index: int) -> str:
+    low, high = histogram.edges(index)
+    parts = ", ".join(f"{one.name} {one.counts[index]:,}" for one in series if one.counts[index])
+    return f"{score_text(low)} to {score_text(high)}: {histogram.counts[index]:,} ({parts})"
+
+
+def histogram_text(histogram: Histogram) -> str:
+    """Return a sentence on what the drawing shows."""
+    scope = f"{score_text(histogram.low)} to {score_text(histogram.high)}"
+    if not histogram.n:
+        return f"No scores in the range {scope}."
+    counts = histogram.counts
+    fullest = max(range(BINS), key=counts.__getitem__)
+    low, high = histogram.edges(fullest)
+    verdicts = ", ".join(f"{one.name} {one.total:,}" for one in Series.all_of(histogram))
+    return (
+        f"Distribution of {amount(histogram.n, 'score')} from {scope}: the largest of {BINS} bins "
+        f"is {score_text(low)} to {score_text(high)} with {counts[fullest]:,}. By verdict: "
+        f"{verdicts}."
+    )
+
+
+def percent_svg(value: float, interval: tuple[float, float] | None) -> Markup:
+    """Draw a value and its interval on the scale from 0 to 100."""
+    label = f"{number(float(value))} on a scale from 0 to 100"
+    band = Markup("")
+    if interval is not None:
+        low, high = (min(100.0, max(0.0, bound)) for bound in interval)
+        band = Markup('<rect class="band" x="{:.2f}" y="3" width="{:.2f}" height="6"/>').format(
+            low, max(high - low, 0.5)
+        )
+        label += f", interval {number(float(interval[0]))} to {number(float(interval[1]))}"
+    tick = min(99.0, max(0.0, value - 0.5))
+    return Markup(
+        '<svg class="interval" viewBox="0 0 100 12" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}"><rect class="track" y="5.5" width="100" height="1"/>{}'
+        '<rect class="tick" x="{:.2f}" width="1" height="12"/></svg>'
+    ).format(label, band, tick)
+
+
+def meter_svg(score: float, low: float, high: float) -> Markup:
+    """Draw one score as a short bar; the number is next to it."""
+    share = min(1.0, max(0.0, (score - low) / (high - low)))
+    return Markup(
+        '<svg class="meter" viewBox="0 0 40 6" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect width="{:.1f}" height="6"/></svg>'
+    ).format(40 * share)
+
+
+def interval_text(interval: tuple[float, float], digits: int = 1) -> str:
+    """Write an interval: ``55.2 – 66.9``."""
+    low, high = (number(float(bound), digits) for bound in interval)
+    return f"{low}{NO_BREAK}–{NO_BREAK}{high}"
+
+
+WIDTH, HEIGHT = 400.0, 100.0
+FEW = 1500
+"""Scores below which twice as broad bins are drawn."""
+TOO_FEW = 10
+"""Scores below which a group has no say in the height of the rows: one score fills its bin."""
+
+
+class Mark(NamedTuple):
+    """A line across a drawing, at a share of its width; ``kind`` is its class."""
+
+    kind: str
+    at: float
+
+
+class Curve(NamedTuple):
+    """A line through points, each a share of the drawing's width and height."""
+
+    kind: str
+    points: Sequence[tuple[float, float]]
+
+
+def _stretched(kind: str, label: str, content: Iterable[Markup]) -> Markup:
+    return Markup(
+        '<svg class="{}" viewBox="0 0 {:g} {:g}" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}">{}</svg>'
+    ).format(kind, WIDTH, HEIGHT, finalized(label), Markup("").join(content))
+
+
+def _line(mark: Mark) -> Markup:
+    x = WIDTH * min(1.0, max(0.0, mark.at))
+    return Markup('<path class="{}" d="M{:.2f} 0V{:g}"/>').format(mark.kind, x, HEIGHT)
+
+
+def bars_svg(
+    shares: Sequence[float],
+    peak: float,
+    label: str,
+    marks: Sequence[Mark] = (),
+    kind: str = "ridge",
+    titles: Sequence[str] = (),
+) -> Markup:
+    """Draw bars whose heights are shares of ``peak``, and marks across them."""
+    width = WIDTH / len(shares)
+    content = []
+    for place, share in enumerate(shares):
+        if share <= 0:
+            continue
+        height = min(HEIGHT, max(HEIGHT * share / peak, LEAST_HEIGHT))
+        title = Markup("<title>{}</title>").format(titles[place]) if titles else ""
+        content.append(
+            Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}">{}</rect>').format(
+                width * (place + 0.06), HEIGHT - height, 0.88 * width, height, title
+            )
+        )
+    return _stretched(kind, label, [*content, *map(_line, marks)])
+
+
+def interval_svg(interval: tuple[float, float] | None, at: float, label: str) -> Markup:
+    """Draw an interval as a bar and its middle as a line; all are shares of the width."""
+    if interval is None:
+        return _stretched("ridge", label, [_line(Mark("mean", at))])
+    low, high = (WIDTH * min(1.0, max(0.0, end)) for end in interval)
+    bar = Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
+        low, HEIGHT / 4, max(high - low, 0.5), HEIGHT / 2
+    )
+    return _stretched("ridge", label, [bar, _line(Mark("mean", at))])
+
+
+def box_svg(five: Sequence[float], label: str) -> Markup:
+    """Draw least, quartiles and largest: a line, a box on it, and the median as a mark.
+
+    All five are shares of the width, in rising order.
+    """
+    least, low, middle, high, largest = (WIDTH * min(1.0, max(0.0, one)) for one in five)
+    whiskers = Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
+        least, HEIGHT / 2 - 2, max(largest - least, 0.5), 4
+    )
+    box = Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
+        low, HEIGHT / 5, max(high - low, 0.5), 3 * HEIGHT / 5
+    )
+    return _stretched("ridge", label, [whiskers, box, _line(Mark("mean", middle / WIDTH))])
+
+
+def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[Mark] = ()) -> Markup:
+    """Draw curves over each other; their classes tell them apart by colour and by dashes."""
+    content = list(map(_line, marks))
+    for curve in curves:
+        path = "L".join(f"{WIDTH * x:.2f} {HEIGHT * (1 - y):.2f}" for x, y in curve.points)
+        content.append(Markup('<path class="{}" d="M{}"/>').format(curve.kind, path))
+    return _stretched("curves", label, content)
+
+
+# rows of histograms
+
+
+class Ridges(NamedTuple):
+    """What the rows of one figure share: fine bins on the axis and in a bar, the largest share.
+
+    ``cut`` says that a bar of a small group is larger and ends there.
+    """
+
+    axis: int
+    step: int
+    peak: float
+    cut: bool = False
+
+
+def ridges_of(groups: Groups) -> Ridges:
+    """Choose the axis, the bins and the height for the rows of a metric's groups."""
+    axis = groups.axis()
+    step = axis // SHOWN_BINS
+    shown = groups.shown().values()
+    if sorted(group.n for group in shown)[len(shown) // 2] < FEW:
+        step *= 2
+    ridges = Ridges(axis, step, 1.0)
+    tallest = [(group.n, float(_shares(ridges, group).max())) for group in shown]
+    most = max(share for _, share in tallest)
+    peak = max((share for n, share in tallest if n >= TOO_FEW and share), default=most)
+    return ridges._replace(peak=peak, cut=most > peak)
+
+
+def _shares(ridges: Ridges, group: Group) -> np.ndarray:
+    counts = group.counts[: ridges.axis].reshape(-1, ridges.step).sum(axis=1)
+    return np.asarray(counts / max(group.n, 1))
+
+
+def beyond(ridges: Ridges, group: Group) -> int:
+    """Return how many scores lie beyond the axis."""
+    return int(group.counts[ridges.axis :].sum())
+
+
+def ridge_svg(groups: Groups, group: Group, ridges: Ridges) -> Markup:
+    """Draw one group's row: the share of its scores in each bin, its mean, the stable bound."""
+    shares = _shares(ridges, group)
+    top = groups.value(ridges.axis)
+
+    def at(score: float) -> float:
+        return (score - groups.low) / (top - groups.low)
+
+    marks = [Mark("mean", at(group.scores.mean))]
+    if groups.stable_below is not None and groups.stable_below < top:
+        marks.insert(0, Mark("bound", at(groups.stable_below)))
+    titles = [
+        f"{score_text(groups.value(i * ridges.step))} to "
+        f"{score_text(groups.value((i + 1) * ridges.step))}: {number(100 * share)} %"
+        for i, share in enumerate(shares.tolist())
+    ]
+    label = (
+        f"{amount(group.n, 'score')}, mean {with_error(group.scores.mean, group.scores.error)}; "
+        f"largest bin: {titles[int(shares.argmax())]}"
+    )
+    return bars_svg(shares.tolist(), ridges.peak, label, marks, titles=titles)
+
+
+# ratings
+
+Scale = Callable[[float], float]
+PLOT = (300.0, 200.0)
+LEFT, RIGHT, TOP, BOTTOM = 34.0, 10.0, 22.0, 26.0
+
+
+class Ratings(NamedTuple):
+    """What the plots of ratings share: the axis of scores, and that of ratings."""
+
+    low: float
+    high: float
+    least: float
+    most: float
+
+
+def ratings_of(groups: Groups) -> Ratings:
+    """Choose axes on which the ratings of all shown groups have room."""
+    reached = []
+    for group in [groups.whole, *groups.shown().values()]:
+        for one in groups.rated_bins(group):
+            error = one.error or 0.0
+            reached += [one.mean - error, one.mean + error]
+    marks = ticks(min(reached), max(reached))
+    return Ratings(groups.low, groups.value(groups.axis()), marks[0], marks[-1])
+
+
+def ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Return round numbers that span a range: steps of 1, 2 or 5 times a power of ten."""
+    span = high - low if high > low else abs(high) or 1.0
+    rough = span / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next((m * power for m in (1, 2, 5) if m * power >= rough), 10 * power)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [step * place for place in range(first, max(last, first + 1) + 1)]
+
+
+def rating_svg(
+    groups: Groups, bins: Sequence[RatedBin], line: Line | None, axes: Ratings
+) -> Markup:
+    """Draw mean ratings by score with their standard errors, and the least-squares line."""
+    width, height = PLOT
+
+    def x(score: float) -> float:
+        share = (score - axes.low) / (axes.high - axes.low)
+        return LEFT + (width - LEFT - RIGHT) * share
+
+    def y(rating: float) -> float:
+        share = (rating - axes.least) / (axes.most - axes.least)
+        return height - BOTTOM - (height - TOP - BOTTOM) * share
+
+    content = [
+        Markup(
+            '<path class="grid" d="M{:.1f} {:.1f}H{:.1f}"/>'
+            '<text x="{:.1f}" y="{:.1f}" dy="0.36em" class="end">{:g}</text>'
+        ).format(LEFT, y(rating), width - RIGHT, LEFT - 6, y(rating), round(rating, 9))
+        for rating in ticks(axes.least, axes.most)
+        if axes.least - 1e-9 <= rating <= axes.most + 1e-9
+    ]
+    content += [
+        Markup('<text x="{:.1f}" y="{:.1f}" class="{}">{:.4g}</text>').format(
+            x(score), height - 8, "end" if score == axes.high else "middle", score
+        )
+        for score in (axes.low, (axes.low + axes.high) / 2, axes.high)
+    ]
+    content += [
+        Markup('<text x="{:.1f}" y="9" class="end">rating</text>').format(LEFT + 4),
+        Markup('<text x="{:.1f}" y="{:.1f}" class="middle">score</text>').format(
+            x(axes.low + 0.75 * (axes.high - axes.low)), height - 8
+        ),
+    ]
+    if groups.stable_below is not None and groups.stable_below < axes.high:
+        content.append(
+            Markup('<path class="bound" d="M{:.1f} {:.1f}V{:.1f}"/>').format(
+                x(groups.stable_below), TOP, height - BOTTOM
+            )
+        )
+    if line is not None:
+        content.append(_fit(line, axes, x, y))
+    content += [_dot(one, x, y) for one in bins]
+    return Markup(
+        '<svg class="ratings" viewBox="0 0 {:g} {:g}" role="img" aria-label="{}">{}</svg>'
+    ).format(width, height, _ratings_text(bins, line), Markup("").join(content))
+
+
+def _fit(line: Line, axes: Ratings, x: Scale, y: Scale) -> Markup:
+    """Draw the line as far as it stays on the axes."""
+    low, high = axes.low, axes.high
+    if line.slope:
+        ends = sorted((bound - line.intercept) / line.slope for bound in (axes.least, axes.most))
+        low, high = max(low, ends[0]), min(high, ends[1])
+    if low >= high:
+        return Markup("")
+    return Markup('<path class="fit" d="M{:.1f} {:.1f}L{:.1f} {:.1f}"/>').format(
+        x(low), y(line.at(low)), x(high), y(line.at(high))
+    )
+
+
+def _dot(one: RatedBin, x: Scale, y: Scale) -> Markup:
+    middle = x((one.low + one.high) / 2)
+    error = one.error or 0.0
+    title = (
+        f"{score_text(one.low)} to {score_text(one.high)}: "
+        f"{with_error(one.mean, one.error, 2)} of {amount(one.n, 'rating')}"
+    )
+    whisker = ""
+    if error:
+        whisker = Markup('<path class="whisker" d="M{:.1f} {:.1f}V{:.1f}"/>').format(
+            middle, y(one.mean - error), y(one.mean + error)
+        )
+    kind = "dot" if one.n > 1 else "dot single"
+    return Markup(
+        '<g><title>{}</title>{}<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3.6"/></g>'
+    ).format(title, whisker, kind, middle, y(one.mean))
+
+
+def _ratings_text(bins: Sequence[RatedBin], line: Line | None) -> str:
+    if not bins:
+        return "No ratings."
+    parts = ", ".join(
+        f"{score_text(b.low)} to {score_text(b.high)} {with_error(b.mean, b.error, 2)}"
+        for b in bins
+    )
+    return f"Mean ratings by score: {parts}." + (f" {line_text(line)}" if line else "")
+
+
+def line_text(line: Line) -> str:
+    """Say slope and intercept with their intervals: ``m = -6.1 (-8.0 to -4.2), b = ...``."""
+
+    def one(name: str, value: float, interval: tuple[float, float] | None) -> str:
+        found = f"{name} = {number(value, 2)}"
+        if interval:
+            found += f" ({number(interval[0], 2)} to {number(interval[1], 2)})"
+        return found.replace("-", "−")
+
+    return ", ".join(
+        [
+            one("m", line.slope, line.slope_interval),
+            one("b", line.intercept, line.intercept_interval),
+        ]
+    )

@@ -1,0 +1,280 @@
+"""The report page: one HTML file that needs no network and no scripts to be read.
+
+The page is written while samples are read, one at a time, so its memory does not grow with the run.
+Its content security policy allows the style sheet and the script that ship with this package, by
+hash, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from trustassay.entailer_quality import EntailerQuality
+from trustassay.files import whole
+from trustassay.metric import Assessment, Figure, Metric, Summary
+from trustassay.sample import Sample
+from trustassay.show import charts, text
+from trustassay.show.answers import (
+    OF_METRICS,
+    Answer,
+    AnswerChance,
+    AnswerRatings,
+    ChancesTold,
+    Column,
+    RatingsTold,
+    answer_of,
+    beside,
+    template_of,
+)
+from trustassay.show.choice import Selection
+from trustassay.show.distributions import Groups, Histogram, Series
+from trustassay.show.first_card import Line, Looked
+
+PIECES_AT_ONCE = 200
+WORST = 5
+"""Answers with which the page opens."""
+
+
+@dataclass(frozen=True)
+class ReportMetric:
+    """The figures of one metric over the run.
+
+    ``histogram`` counts its per-sample scores, ``groups`` those of each model and domain;
+    ``metric`` draws its evidence, where it is here.
+    """
+
+    name: str
+    title: str
+    summary: Summary
+    figures: Mapping[str, Figure]
+    histogram: Histogram | None = None
+    groups: Groups | None = None
+    metric: Metric | None = None
+
+
+@dataclass(frozen=True)
+class ReportSample:
+    """One sample with what each metric said of it, and raters where there were some."""
+
+    sample: Sample
+    assessments: Sequence[Assessment]
+    ratings: AnswerRatings | None = None
+    number: int | None = None
+    """Its number in the run, from 1; ``None`` if that is its place on the page."""
+    chance: AnswerChance | None = None
+
+
+@dataclass(frozen=True)
+class ReportRun:
+    """What the page shows. ``shown`` is read once, while the page is written.
+
+    ``facts`` say what run it was, ``remarks`` what should not pass unseen; ``total`` counts the
+    samples of the run. Where ``shown`` does not hold all of them, ``selection`` says which it
+    holds. ``ratings`` says what was joined to the answers, where something was. ``looked`` counts
+    the answers that need a look, by the ``lines`` of the metrics; ``judge`` says how sure the
+    entailer is, ``chances`` what a calibrator found. The samples come in the order of need.
+    """
+
+    title: str
+    facts: Mapping[str, str]
+    metrics: Sequence[ReportMetric]
+    total: int
+    shown: Iterable[ReportSample] = field(repr=False)
+    selection: Selection | None = None
+    remarks: Sequence[str] = ()
+    ratings: RatingsTold | None = None
+    looked: Looked = field(default_factory=lambda: Looked(lines=False))
+    lines: Sequence[Line] = ()
+    judge: EntailerQuality | None = None
+    chances: ChancesTold | None = None
+
+
+def write_page(run: ReportRun, path: Path) -> None:
+    """Write the page to ``path``, which holds either what it held before or the whole page."""
+    answers = _answers(run)
+    worst = list(islice(answers, WORST))
+    first = [answer for answer in worst if answer.problem or not run.looked.lines]
+    write_template("page.html.jinja", path, run=run, worst=first, answers=chain(worst, answers))
+
+
+def write_template(template: str, path: Path, **context: Any) -> None:
+    """Write a page from one of this package's templates, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole(path) as file:
+        file.writelines(piece.encode() for piece in _rendered(template, context))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _rendered(template: str, context: Mapping[str, Any]) -> Iterator[str]:
+    style, script = _asset("report.css"), _asset("report.js")
+    stream = (
+        _environment()
+        .get_template(template)
+        .stream(style=style, script=script, policy=_policy(style, script), **context)
+    )
+    stream.enable_buffering(PIECES_AT_ONCE)
+    return stream
+
+
+def _answers(run: ReportRun) -> Iterator[Answer]:
+    columns = {
+        metric.name: Column(
+            place, metric.title, _score_range(metric), metric.metric, template_of(metric.metric)
+        )
+        for place, metric in enumerate(run.metrics)
+    }
+    for place, shown in enumerate(run.shown):
+        position = place + 1 if shown.number is None else shown.number
+        yield answer_of(
+            position,
+            place,
+            shown.sample,
+            shown.assessments,
+            columns,
+            shown.ratings,
+            shown.chance,
+        )
+
+
+def summary_template(metric: ReportMetric) -> str | None:
+    """Return the template that draws a summary's details, where there are some to draw."""
+    if metric.metric is None or not metric.metric.summary_template or not metric.summary.details:
+        return None
+    return beside(metric.metric, "summary_template")
+
+
+def _of_metric(name: str) -> str | None:
+    """Return the source of a metric's template, by the name that :func:`template_of` gave it."""
+    if not name.startswith(OF_METRICS):
+        return None
+    path = Path(name.removeprefix(OF_METRICS))
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+class _Environment(Environment):
+    """Templates by name; one of a metric may include another metric's by a relative path."""
+
+    def join_path(self, template: str, parent: str) -> str:
+        """Return the name of a template that ``parent`` names."""
+        if not (parent.startswith(OF_METRICS) and template.startswith("../")):
+            return template
+        folder = Path(parent.removeprefix(OF_METRICS)).parent
+        return f"{OF_METRICS}{os.path.normpath(folder / template)}"
+
+
+def _score_range(metric: ReportMetric) -> tuple[float, float]:
+    histogram = metric.histogram
+    return (histogram.low, histogram.high) if histogram else (0.0, 1.0)
+
+
+def _policy(style: Markup, script: Markup) -> str:
+    return (
+        f"default-src 'none'; style-src '{_source(style)}'; script-src '{_source(script)}';"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+def _source(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+@cache
+def _asset(name: str) -> Markup:
+    """Return a file of this package as it stands between its tags."""
+    source = files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+    return Markup(f"\n{source}")
+
+
+@cache
+def _environment() -> Environment:
+    environment = _Environment(
+        loader=ChoiceLoader(
+            [
+                PackageLoader(__package__ or "trustassay.show", "templates"),
+                FunctionLoader(_of_metric),
+            ]
+        ),
+        autoescape=True,
+        finalize=text.finalized,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "visible": text.visible,
+        "cut": text.cut,
+        "number": text.number,
+        "measure": text.measure,
+        "amount": text.amount,
+        "score": text.score_text,
+        "figure": text.figure,
+        "with_error": text.with_error,
+        "plain": _plain,
+        "part": _part,
+    }
+    environment.globals |= {
+        "split_long": text.split_long,
+        "series": Series.all_of,
+        "histogram_svg": charts.histogram_svg,
+        "interval_svg": charts.percent_svg,
+        "interval_text": charts.interval_text,
+        "meter_svg": charts.meter_svg,
+        "figure_groups": figure_groups,
+        "summary_template": summary_template,
+        "bars_svg": charts.bars_svg,
+        "beyond": charts.beyond,
+        "curves_svg": charts.curves_svg,
+        "line_text": charts.line_text,
+        "rating_svg": charts.rating_svg,
+        "ratings_of": charts.ratings_of,
+        "ridge_svg": charts.ridge_svg,
+        "ridges_of": charts.ridges_of,
+        "too_few": charts.TOO_FEW,
+    }
+    return environment
+
+
+def figure_groups(metric: ReportMetric) -> dict[str, list[Figure]]:
+    """Return the figures that the summary has, by group; one without a definition is ``other``."""
+    summary = metric.summary
+    groups: dict[str, list[Figure]] = {}
+    for key, figure in metric.figures.items():
+        if key in summary.values or key in summary.not_applicable:
+            groups.setdefault(figure.group or "figures", []).append(figure)
+    undefined = [
+        Figure(key, "", unit="", group="other")
+        for key in summary.values
+        if key not in metric.figures
+    ]
+    if undefined:
+        groups.setdefault("other", []).extend(undefined)
+    return groups
+
+
+def _part(value: Any) -> str:
+    """Write a part of a score; a whole number without decimals."""
+    if isinstance(value, float):
+        return text.number(int(value)) if value.is_integer() else text.score_text(value)
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    """Write any JSON value as text."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

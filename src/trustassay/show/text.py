@@ -1,0 +1,148 @@
+"""How values become text that is safe to show.
+
+Every text on the page may be hostile. Characters that a browser would hide, or that
+would reorder the text around them, are spelled out as ``U+202E``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from itertools import groupby
+from typing import Any
+
+from markupsafe import Markup, escape
+
+# Controls, bidirectional marks, embeddings and isolates, invisible separators, lone surrogates,
+# and the tag characters that carry text nobody sees. The joiners U+200C and U+200D stay: scripts
+# and emoji are spelled with them.
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]+"
+)
+CHIP = Markup('<span class="hidden-character" title="{}">{}</span>')
+
+NOT_A_NUMBER = "–"
+NO_BREAK = "\N{NARROW NO-BREAK SPACE}"
+
+LONG_TEXT = 900
+HEAD_OF_LONG_TEXT = 600
+
+
+def visible(text: str) -> Markup:
+    """Return ``text`` escaped, with every run of hidden characters as one visible chip."""
+    text = text.replace("\r\n", "\n")
+    pieces = []
+    position = 0
+    for match in HIDDEN.finditer(text):
+        pieces += [escape(text[position : match.start()]), _chip(match[0])]
+        position = match.end()
+    return Markup("").join([*pieces, escape(text[position:])])
+
+
+def finalized(value: Any) -> Any:
+    """Spell out hidden characters in plain text; fit for text and attributes alike.
+
+    The page's environment passes every expression through this function, so that a template which
+    forgets :func:`visible` is still safe and can still be encoded.
+    """
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return HIDDEN.sub(lambda match: f"‹{_spelled(match[0])}›", value)
+    return value
+
+
+def cut(text: str, length: int) -> str:
+    """Return ``text`` on one line, shortened to ``length`` characters with an ellipsis."""
+    text = " ".join(text[: 4 * length].split())
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def split_long(text: str) -> tuple[str, str]:
+    """Return ``text`` in two parts, the second one empty unless the text is long.
+
+    The cut falls on white space if there is some; the two parts joined are the text.
+    """
+    if len(text) <= LONG_TEXT:
+        return text, ""
+    at = HEAD_OF_LONG_TEXT
+    space = max(text.rfind(mark, at // 2, at) for mark in " \n\t")
+    if space > 0:
+        at = space + 1
+    while at < len(text) and unicodedata.combining(text[at]):
+        at += 1
+    return text[:at], text[at:]
+
+
+def number(value: float, digits: int = 1) -> str:
+    """Write a number with thousands separators; a whole number without decimals."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not math.isfinite(value):
+        return NOT_A_NUMBER
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text
+
+
+def figure(value: float, unit: str, digits: int = 1) -> str:
+    """Write a figure; one without a unit that lies near 0, as gamma does, with three decimals."""
+    if not unit and not isinstance(value, int) and abs(value) < 1:
+        digits = 3
+    return measure(value, unit, digits)
+
+
+def rounded(value: float, unit: str) -> str:
+    """Write a figure: percentages and degrees with one decimal, plain numbers with three."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.1f}" if unit in ("%", "°") else f"{value:.3f}"
+
+
+def measure(value: float, unit: str, digits: int = 1) -> str:
+    """Write a number with its unit, kept on one line."""
+    return f"{number(value, digits)}{NO_BREAK}{unit}" if unit else number(value, digits)
+
+
+def amount(count: int, singular: str, plural: str = "") -> str:
+    """Write a count with its noun: ``1 answer``, ``1,000 answers``."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+def score_text(score: float | None) -> str:
+    """Write one score: two decimals, more where a small one would read as zero."""
+    if score is None or not math.isfinite(score):
+        return NOT_A_NUMBER
+    if 0 < abs(score) < 0.005:
+        return f"{score:.1e}"
+    return number(float(score), 2)
+
+
+def with_error(value: float, error: float | None, digits: int = 3) -> str:
+    """Write a mean with its standard error in its last digits: 0.063 and 0.004 as ``0.063(4)``.
+
+    Where so many decimals would show nothing of an error above 0, more are written, up to ten. An
+    error of exactly 0 is ``(0)``; without one (a single value has none) the value stands alone.
+    """
+    if not math.isfinite(value):
+        return NOT_A_NUMBER
+    if error is None or not math.isfinite(error):
+        return number(float(value), digits)
+    while error > 0 and round(error * 10**digits) == 0 and digits < 10:
+        digits += 1
+    return f"{number(float(value), digits)}({round(error * 10**digits)})"
+
+
+def _chip(run: str) -> Markup:
+    return CHIP.format(cut(", ".join(dict.fromkeys(map(_name, run[:20]))), 200), _spelled(run))
+
+
+def _name(character: str) -> str:
+    return unicodedata.name(character, "control character").lower()
+
+
+def _spelled(run: str) -> str:
+    parts = []
+    for character, repeats in groupby(run):
+        times = sum(1 for _ in repeats)
+        parts.append(f"U+{ord(character):04X}" + (f" ×{times:,}" if times > 1 else ""))
+    return " ".join(parts)

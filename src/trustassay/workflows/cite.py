@@ -1,0 +1,257 @@
+"""Post-hoc citation: the best supporting document of each sentence, written behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.calls.backends import Backends
+from trustassay.capabilities import Models, Passage
+from trustassay.errors import BackendError, UnknownNameError, UsageError, did_you_mean
+from trustassay.event_loop import run_anywhere
+from trustassay.metrics.grounding import Grounding
+from trustassay.metrics.grounding.sentences import Splitter, statements
+from trustassay.metrics.grounding.text import citation_markers
+from trustassay.retrieval.bm25 import Bm25
+from trustassay.runs.assess import unread_by
+from trustassay.runs.intake import Source
+from trustassay.sample import Document, Sample
+from trustassay.workflows.resumable import FileOptions, FileWork, write_each
+
+_END = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
+
+
+class Uncited(NamedTuple):
+    """A sentence ``text[start:end]`` without citations, and what it claims."""
+
+    start: int
+    end: int
+    hypothesis: str
+
+
+def uncited(text: str, split: Splitter) -> list[Uncited]:
+    """Return the sentences that cite nothing, as the grounding metric reads sentences.
+
+    One that ends like code, in ``=``, is left out: what is in brackets behind it is no citation.
+    """
+    markers = citation_markers(text)
+    found, position = [], 0
+    for statement in statements(text, split, trailing=True, lines=True):
+        # A statement is a part of the text but for white space, which reading may have changed.
+        words = r"\s*".join(map(re.escape, statement.text.split()))
+        match = re.compile(words).search(text, position)
+        if match is None:
+            continue
+        position = match.end()
+        start, end = match.span()
+        # A marker may reach over the end of a paragraph, where reading takes it for text.
+        if any(m.start < end and start < m.end for m in markers):
+            continue
+        reads_back = citation_markers(f"{text[start : _place(text, start, end)]} [1]")
+        if not statement.numbers and reads_back:
+            found.append(Uncited(start, end, statement.hypothesis))
+    return found
+
+
+def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
+    """Return the text with ``[n]`` before the final punctuation of each of the sentences.
+
+    ``numbers`` gives for sentences of :func:`uncited` the document to cite, counted from one.
+    Closing quotes and brackets after the punctuation stay after it. Apart from the citations the
+    text does not change.
+    """
+    pieces, position = [], 0
+    for sentence in sorted(numbers):
+        stop = _place(text, sentence.start, sentence.end)
+        pieces += [text[position:stop], f" [{numbers[sentence]}]"]
+        position = stop
+    return "".join([*pieces, text[position:]])
+
+
+def _place(text: str, start: int, end: int) -> int:
+    """Return where a citation of the sentence goes: before its final punctuation."""
+    sentence = text[start:end]
+    final = _END.search(sentence)
+    return start + len(sentence[: final and final.start()].rstrip())
+
+
+Scores = NDArray[np.float64]
+Support = Callable[[Sequence[Document], Sequence[str], Models], Awaitable[Scores]]
+"""Takes an answer's documents and sentences; returns scores, shape (sentences, documents)."""
+
+THRESHOLDS = {"entailment": 0.5, "embedding": 0.5, "bm25": 0.0}
+"""A document is cited if its score is at least this, and above 0."""
+
+
+def premise(document: Document) -> str:
+    """Return a passage as entailment reads it, in the default profile of the grounding metric."""
+    return f"Title: {document.title}\n{document.text}" if document.title else document.text
+
+
+async def by_entailment(
+    documents: Sequence[Document], sentences: Sequence[str], models: Models
+) -> Scores:
+    """Return the probabilities that the documents entail the sentences."""
+    premises = [premise(document) for document in documents]
+    replies = await asyncio.gather(*(models.entail(p, s) for s in sentences for p in premises))
+    shape = len(sentences), len(documents)
+    return np.array([reply.entailment for reply in replies], dtype=float).reshape(shape)
+
+
+async def by_embedding(
+    documents: Sequence[Document], sentences: Sequence[str], models: Models
+) -> Scores:
+    """Return the cosines of the vectors of sentences and documents."""
+    texts = [*sentences, *map(premise, documents)]
+    vectors = np.array(await asyncio.gather(*map(models.embed, texts)), dtype=float)
+    products: Scores = vectors[: len(sentences)] @ vectors[len(sentences) :].T
+    return products
+
+
+async def by_bm25(documents: Sequence[Document], sentences: Sequence[str], _: Models) -> Scores:
+    """Return BM25 scores among the answer's documents, 0 where they share no word."""
+    index = Bm25.of(Passage(str(i), d.text, d.title) for i, d in enumerate(documents))
+    scores = np.zeros((len(sentences), len(documents)))
+    for row, found in zip(scores, index.search(sentences, len(documents)), strict=True):
+        for passage in found:
+            row[int(passage.id)] = passage.score
+    return scores
+
+
+SUPPORTS: dict[str, Support] = {
+    "entailment": by_entailment,
+    "embedding": by_embedding,
+    "bm25": by_bm25,
+}
+
+
+_METRIC = Grounding()
+"""Reads answers: checks them, finds their sentences and refusals."""
+
+
+@dataclass(frozen=True)
+class CiteOptions(FileOptions):
+    """How answers are cited; as :class:`~trustassay.workflows.resumable.FileOptions`, and:
+
+    by: ``entailment``, ``embedding`` or ``bm25``.
+    threshold: a document is cited if its support is at least this, and above 0; ``None``: 0.5,
+        and 0 for bm25.
+    only_uncited: leave answers unchanged that have a citation anywhere.
+    """
+
+    by: str = "entailment"
+    threshold: float | None = None
+    only_uncited: bool = False
+
+    def __post_init__(self) -> None:
+        if self.by not in SUPPORTS:
+            raise UnknownNameError(did_you_mean("kind of support", self.by, SUPPORTS))
+        if self.by != "bm25" and not 0 <= self.lowest <= 1:
+            raise UsageError(f"threshold: expected 0 to 1, got {self.lowest:g}")
+
+    @property
+    def lowest(self) -> float:
+        """The support from which a document is cited."""
+        return THRESHOLDS[self.by] if self.threshold is None else self.threshold
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that determine the results, as JSON values."""
+        return {"by": self.by, "threshold": self.lowest, "only_uncited": self.only_uncited}
+
+
+@dataclass(slots=True)
+class Cited:
+    """What was done: answers written, citations added, sentences that nothing supports.
+
+    ``resumed`` counts the answers done by an earlier call that was interrupted; ``stopped`` says
+    why this one was.
+    """
+
+    answers: int = 0
+    citations: int = 0
+    unsupported: int = 0
+    resumed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+
+
+def cite(
+    source: Source,
+    out: str | os.PathLike[str],
+    backends: Backends,
+    options: CiteOptions | None = None,
+) -> Cited:
+    """Write the answers of ``source`` to ``out`` with citations, in full or not at all.
+
+    ``backends`` holds the entailer or embedder that the options name. An answer whose support
+    could not be judged is left out. The same call continues an interrupted one, and tries the
+    failed answers again.
+
+    Raises:
+        BadInputError, InputError: the input has faults; nothing was started.
+        UnfinishedError: other work on ``out`` is unfinished.
+        BackendError: a key is needed and not set.
+    """
+    return run_anywhere(lambda: _cite(source, Path(out), backends, options or CiteOptions()))
+
+
+async def _cite(source: Source, out: Path, backends: Backends, options: CiteOptions) -> Cited:
+    async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
+        answer, counts = await cited_answer(sample, models, options)
+        return answer.to_dict(), counts
+
+    citing = FileWork("citing", _METRIC.problems, options.settings(), lambda _: work)
+    done = await write_each(source, out, backends, options, citing)
+    return Cited(
+        done.written, **done.counts, resumed=done.resumed, failed=done.failed, stopped=done.stopped
+    )
+
+
+async def cited_answer(
+    sample: Sample, models: Models, options: CiteOptions
+) -> tuple[Sample, dict[str, int]]:
+    """Return the answer with citations, and how many sentences got one or are ``unsupported``.
+
+    Each sentence without a citation gets one to the document that supports it most, the first
+    of equal ones, or none if no document reaches the threshold. Sentences with citations,
+    refusals, and answers without documents are not changed.
+
+    Raises:
+        BackendError: the model that judges support failed, or does not read the answer's language.
+    """
+    sentences = _sentences(sample, options)
+    if not sentences:
+        return sample, {}
+    if options.by == "entailment" and (words := unread_by("entail", sample, models)):
+        raise BackendError(words)
+    hypotheses = [sentence.hypothesis for sentence in sentences]
+    scores = await SUPPORTS[options.by](sample.documents or (), hypotheses, models)
+    numbers = _numbers(sentences, scores, options.lowest)
+    counts = {"citations": len(numbers), "unsupported": len(sentences) - len(numbers)}
+    return replace(sample, response=with_citations(sample.response or "", numbers)), counts
+
+
+def _sentences(sample: Sample, options: CiteOptions) -> list[Uncited]:
+    text = sample.response or ""
+    if not sample.documents or _METRIC.refusal_words(text):
+        return []
+    if options.only_uncited and citation_markers(text):
+        return []
+    return uncited(text, _METRIC.split)
+
+
+def _numbers(sentences: Sequence[Uncited], scores: Scores, lowest: float) -> dict[Uncited, int]:
+    numbers = {}
+    for sentence, row in zip(sentences, scores, strict=True):
+        best = int(row.argmax())
+        if row[best] >= lowest and row[best] > 0:
+            numbers[sentence] = best + 1
+    return numbers

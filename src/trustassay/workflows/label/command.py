@@ -1,0 +1,395 @@
+"""Which answers to rate next, and what the ratings so far say of all answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.data.journal import UNEQUAL
+from trustassay.data.records import InputError
+from trustassay.errors import UsageError, did_you_mean, door
+from trustassay.show.text import amount
+from trustassay.statistics.active import Draw, Labels, draw_units, explored_with
+from trustassay.statistics.resampling import generator
+from trustassay.workflows.label.figures import (
+    Figure,
+    LabelFigure,
+    Need,
+    measured,
+    told_apart,
+    wide_enough,
+)
+from trustassay.workflows.label.plan import (
+    AnswerKey,
+    Batch,
+    LabelPlan,
+    PlannedDraw,
+    append_lines,
+    read_plan,
+)
+from trustassay.workflows.label.population import (
+    LabelSource,
+    Population,
+    Unit,
+    read_labels,
+    read_population,
+)
+from trustassay.workflows.study.answers import as_list
+
+Floats = NDArray[np.float64]
+PROPOSED = 50
+WIDTH = 0.05
+MOST_MODELS = 10
+"""Models up to which each has its own share."""
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """What ``label`` found; ``trustassay.label`` returns it.
+
+    plan: its file. answers, units: of which the figures are. drawn: answers of the plan; rated: of
+    them; used: labels that count in the figures. proposed: the answers that this call added, as
+    (id, model). figures: the wanted one first. needs: labels more until a goal.
+    """
+
+    plan: Path
+    answers: int
+    units: int
+    unit: Unit
+    drawn: int
+    rated: int
+    used: int
+    proposed: Sequence[AnswerKey] = ()
+    figures: Sequence[LabelFigure] = ()
+    needs: Sequence[Need] = ()
+    notes: Sequence[str] = ()
+    scores: Sequence[str] = ()
+    equal: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        plain = ("answers", "units", "unit", "drawn", "rated", "used", "equal")
+        return {
+            "plan": str(self.plan),
+            **{name: getattr(self, name) for name in plain},
+            "scores": list(self.scores),
+            "proposed": [{"id": one, "model": model} for one, model in self.proposed],
+            "figures": [one.to_dict() for one in self.figures],
+            "needs": [one.to_dict() for one in self.needs],
+            "notes": list(self.notes),
+        }
+
+
+def default_plan(run: Path) -> Path:
+    """Return the file of a run's plan, beside its folder: ``runs/one.label.jsonl``."""
+    return run.parent / f"{run.name}.label.jsonl"
+
+
+@door()
+def label(  # noqa: PLR0913 - one argument an option
+    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    propose: int | None = None,
+    plan: str | os.PathLike[str] | None = None,
+    ratings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    field: str = "",
+    at_least: float | None = None,
+    positive: str | Sequence[str] = (),
+    columns: dict[str, str] | None = None,
+    scores: str | Sequence[str] = (),
+    compare: tuple[str, str] | None = None,
+    auroc: str = "",
+    unit: Unit = "question",
+    equal: bool = False,
+    width: float = WIDTH,
+    beyond: bool = False,
+    seed: int = 0,
+) -> Labelling:
+    """Choose the answers of runs that people should rate next, and say what their ratings tell of
+    all answers.
+
+    Args:
+        runs: folders of finished runs.
+        propose: how many answers to add to the plan, about: whole units are drawn. Default: 50
+            where there is no plan yet, else none.
+        plan: its file; default: beside the first run.
+        ratings: files of ratings as ``annotate`` writes them or ``agree`` reads them.
+        field: a field of the samples that holds labels, in place of ratings or beside them.
+        at_least: the number from which on a label means right, where it is neither 0 nor 1.
+        positive: words that mean right; all others then mean wrong.
+        columns: columns of ``ratings`` by what they are, ``{"item": "question_id"}``.
+        scores: what predicts the labels; default: the metrics of the runs. Fixed with the plan.
+        compare: two models, or two scores, whose difference is wanted.
+        auroc: the score whose AUROC is wanted.
+        unit: what is drawn: a question with all its answers, or each answer by itself.
+        equal: draw all units with equal probability. Fixed with the plan, as ``unit`` is.
+        width: of the interval that is wanted.
+        beyond: count for the goals questions like these, of which these are a sample.
+        seed: of a new plan.
+
+    Raises:
+        RunFolderError: a folder holds no finished run.
+        InputError: the plan is damaged or of other answers, labels cannot be read as right and
+            wrong, or a model or score is not known.
+        ValueError: an option is out of range, or is not that of the plan.
+    """
+    if propose is not None and propose < 1:
+        raise UsageError(f"propose: expected 1 or more, got {propose}")
+    if not 0 < width < 2:
+        raise UsageError(f"width: expected above 0 and below 2, got {width:g}")
+    if compare and auroc:
+        raise UsageError("compare and auroc: expected one of them")
+    paths = [Path(one) for one in as_list(runs)]
+    path = Path(plan) if plan is not None else default_plan(paths[0])
+    source = LabelSource(
+        [Path(one) for one in as_list(ratings)], field, at_least, as_list(positive), columns
+    )
+    found = read_plan(path) if path.exists() and path.stat().st_size else None
+    work = _Work(paths, source, unit, as_list(scores), compare, auroc, equal, seed, path, found)
+    added: Sequence[AnswerKey] = ()
+    if propose is not None or found is None:
+        added = work.propose(propose or PROPOSED)
+    return work.told(added, width, beyond)
+
+
+class _Work:
+    """One call of :func:`label`."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        runs: Sequence[Path],
+        source: LabelSource,
+        unit: Unit,
+        scores: Sequence[str],
+        compare: tuple[str, str] | None,
+        auroc: str,
+        equal: bool,
+        seed: int,
+        path: Path,
+        plan: LabelPlan | None,
+    ) -> None:
+        self.runs, self.source, self.path, self.plan = runs, source, path, plan
+        if plan is None:
+            everything = read_population(runs, source, unit, ())
+            self.figure = _figure(everything, compare, auroc)
+            models = self.figure.names if self.figure.kind == "difference" else ()
+            self.population = read_population(runs, source, unit, models) if models else everything
+            names = list(scores) or [
+                one.name for one in self.population.answers.columns if one.kind == "metric"
+            ]
+            self.start: dict[str, Any] = {
+                "runs": [str(run) for run in runs],
+                "input": self.population.digest,
+                "unit": unit,
+                "chances": "equal" if equal else UNEQUAL,
+                "scores": names,
+                "models": list(models),
+                "seed": seed,
+            }
+        else:
+            self.start = dict(plan.start)
+            self._check(unit, scores, equal, seed)
+            kept = tuple(map(str, self.start["models"]))
+            own: Unit = "answer" if self.start["unit"] == "answer" else "question"
+            self.population = read_population(runs, source, own, kept)
+            if self.population.digest != self.start["input"]:
+                raise InputError(
+                    f"{path}: is a plan of other answers, or of an earlier state of these; name "
+                    "the runs that it was made of, or another --plan"
+                )
+            self.figure = _figure(self.population, compare or _kept(kept, auroc), auroc)
+        self.features = self.population.features(self.start["scores"])
+        self.labels = read_labels(self.population, source)
+        self.places = {key: place for place, key in enumerate(self.population.keys)}
+
+    def _check(self, unit: Unit, scores: Sequence[str], equal: bool, seed: int) -> None:
+        """Refuse options that a plan has fixed otherwise. Those left at their default are its."""
+        different = []
+        if scores and list(scores) != self.start["scores"]:
+            different.append(f"the scores {', '.join(self.start['scores']) or 'none'}")
+        if unit == "answer" != self.start["unit"]:
+            different.append(f"the unit {self.start['unit']}")
+        if equal and self.start["chances"] == UNEQUAL:
+            different.append("unequal probabilities")
+        if seed and seed != self.start["seed"]:
+            different.append(f"the seed {self.start['seed']}")
+        if different:
+            raise UsageError(
+                f"{self.path}: was made with {' and '.join(different)}; leave these options out, "
+                "or name another --plan"
+            )
+
+    def _unit(self, where: str, keys: Sequence[AnswerKey]) -> int:
+        places = [self.places.get(key) for key in keys]
+        if places[0] is None or None in places:
+            strange = keys[places.index(None)][0]
+            raise InputError(f"{self.path}: {where}: {strange[:40]!r} is not among the answers")
+        units = {int(self.population.units[place]) for place in places if place is not None}
+        if len(units) > 1:
+            raise InputError(f"{self.path}: {where}: names answers of several units")
+        return units.pop()
+
+    def _draws(self) -> list[Draw]:
+        """Return the plan's draws as the statistics take them."""
+        found: list[Draw] = []
+        for number, batch in enumerate(self.plan.batches if self.plan else (), 1):
+            found += [Draw(self._unit(f"batch {number}", [key]), None) for key in batch.known]
+            found += [
+                Draw(self._unit(f"batch {number}", draw.answers), draw.probability)
+                for draw in batch.draws
+            ]
+        return found
+
+    def _is_rated(self, unit: int) -> bool:
+        """Whether all answers of a unit have a label."""
+        return not np.isnan(self.labels[self.population.units == unit]).any()
+
+    def propose(self, number: int) -> list[AnswerKey]:
+        """Add a batch to the plan and return its answers."""
+        draws, units = self._draws(), self.population.units
+        blank = np.bincount(units, np.isnan(self.labels))
+        taken = {draw.unit for draw in draws}
+        fresh = [one for one in np.flatnonzero(blank == 0).tolist() if one not in taken]
+        draws += [Draw(one, None) for one in fresh]
+        labels = Labels(self.features, units, draws, self.labels)
+        left = labels.left
+        if not len(left):
+            if self.plan is None:
+                raise InputError(
+                    f"{', '.join(map(str, self.runs))}: all answers have a label; there is nothing "
+                    "to choose, and `study` reads them all"
+                )
+            return []
+        slope = self.figure.target(self.population, self._expected(labels))
+        spread = np.ones(len(left)) if slope is None else labels.spread(slope.slope)[left]
+        batches = len(self.plan.batches) if self.plan else 0
+        rng = generator(self.start["seed"], "label", "batch", str(batches))
+        even = self.start["chances"] != UNEQUAL
+        wanted = max(1, round(number * len(left) / blank[left].sum()))
+        known = int((~np.isnan(self.labels)).sum())
+        drawn = draw_units(spread, wanted, rng, 1.0 if even else explored_with(known))
+        keys = self.population.keys
+        made = [
+            PlannedDraw(
+                [keys[p] for p in np.flatnonzero(units == left[at]) if np.isnan(self.labels[p])], q
+            )
+            for at, q in drawn
+        ]
+        first = [keys[int(np.flatnonzero(units == one)[0])] for one in fresh]
+        append_lines(self.path, None if self.plan else self.start, Batch(first, made), batches + 1)
+        self.plan = read_plan(self.path)
+        return [key for draw in made for key in draw.answers]
+
+    def _expected(self, labels: Labels) -> Floats:
+        """Return the labels that there are, and what is expected of the others."""
+        return np.where(np.isnan(self.labels), labels.predictions, self.labels)
+
+    def told(self, added: Sequence[AnswerKey], width: float, beyond: bool) -> Labelling:
+        """Return what the labels of the plan say."""
+        assert self.plan
+        draws = self._draws()
+        rated = [self._is_rated(draw.unit) for draw in draws]
+        last = max((place for place, done in enumerate(rated) if done), default=-1)
+        draws = draws[: last + 1]
+        units = self.population.units
+        used = np.where(np.isin(units, [draw.unit for draw in draws]), self.labels, np.nan)
+        count = int((~np.isnan(used)).sum())
+        planned = [key for draw in self.plan.draws for key in draw.answers]
+        done = sum(not np.isnan(self.labels[self.places[key]]) for key in planned)
+        figures: list[LabelFigure] = []
+        needs: list[Need] = []
+        if any(draw.probability is not None for draw in draws):
+            labels = Labels(self.features, units, draws, self.labels)
+            every = dict.fromkeys([self.figure, *_others(self.population)])
+            figures = [measured(one, self.population, labels, used) for one in every]
+            needs = _needs(figures[0], width, self._drawn_answers(draws), beyond)
+        return Labelling(
+            self.path,
+            len(units),
+            int(units.max()) + 1,
+            self.population.unit,
+            len(planned),
+            done,
+            count,
+            added,
+            figures,
+            needs,
+            [*self.population.remarks, *self._notes(draws, count)],
+            self.start["scores"],
+            self.plan.equal,
+        )
+
+    def _drawn_answers(self, draws: Sequence[Draw]) -> int:
+        """Return how many answers people rated for the draws that count."""
+        drawn = [draw.unit for draw in draws if draw.probability is not None]
+        return int(np.isin(self.population.units, drawn).sum())
+
+    def _notes(self, draws: Sequence[Draw], used: int) -> list[str]:
+        notes = []
+        counted = np.isin(self.population.units, [draw.unit for draw in draws])
+        if blank := int((counted & np.isnan(self.labels)).sum()):
+            notes.append(
+                f"{amount(blank, 'answer')} of the plan without a label, though later ones have "
+                "one: counted as the scores predict; rate them if they can be rated"
+            )
+        if waiting := int((~np.isnan(self.labels)).sum()) - used:
+            notes.append(
+                f"{amount(waiting, 'label')} of answers that the plan has not drawn so far, or "
+                "behind the last whole unit: the next batch knows them"
+            )
+        return notes
+
+
+def _needs(first: LabelFigure, width: float, labels: int, beyond: bool) -> list[Need]:
+    if first.estimate is None or first.without:
+        return []
+    found = [wide_enough(first, width, labels, beyond=beyond)]
+    if first.figure.signed:
+        found.append(told_apart(first, labels, beyond=beyond))
+    return found
+
+
+def _figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:
+    """Return the figure that is wanted."""
+    if auroc:
+        population.column(auroc)
+        return Figure("auroc", (auroc,))
+    if compare is None:
+        return Figure()
+    models = [name for name in population.models if name]
+    scores = [column.name for column in population.answers.columns]
+    if compare[0] == compare[1]:
+        raise UsageError(f"compare: expected two different names, got {compare[0]!r} twice")
+    if all(name in models for name in compare):
+        return Figure("difference", compare)
+    if all(name in scores for name in compare):
+        return Figure("auroc difference", compare)
+    strange = next(name for name in compare if name not in models or name not in scores)
+    known = ", ".join([*models, *scores])
+    hint = did_you_mean("model or score", strange, [*models, *scores])
+    if strange in (*models, *scores):
+        hint = "expected two models, or two scores"
+    raise InputError(f"compare {' '.join(compare)}: {hint}; models and scores here: {known}")
+
+
+def _kept(models: Sequence[str], auroc: str) -> tuple[str, str] | None:
+    """Return the models that a plan was made to compare."""
+    return (models[0], models[1]) if len(models) == 2 and not auroc else None
+
+
+def _others(population: Population) -> list[Figure]:
+    """Return the figures that are told beside the wanted one."""
+    models = [name for name in population.models if name]
+    shares = [Figure("share of", (name,)) for name in models] if len(models) > 1 else []
+    scores = [one.name for one in population.answers.columns if one.kind == "metric"]
+    return [
+        Figure(),
+        *(shares if len(shares) <= MOST_MODELS else ()),
+        *(Figure("auroc", (name,)) for name in scores),
+    ]

@@ -1,0 +1,184 @@
+"""The file of a plan: which answers are to be rated, in which order, and how likely each was.
+
+JSON Lines, to which lines are only added. The first says of what the plan is; a ``batch`` which
+units had labels from elsewhere before it; each ``draw`` after it a unit, with the probability that
+it had among those left. What is estimated later is right because these lines were written before
+the labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trustassay.data.records import InputError
+from trustassay.files import Appender, cut_unfinished
+
+KIND, VERSION = "label plan", 1
+AnswerKey = tuple[str, str]
+"""The id of a sample and the model that it names, empty where it names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDraw:
+    """A unit that was drawn: the answers that people are to rate, and its probability."""
+
+    answers: Sequence[AnswerKey]
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Draws that were made together. known: an answer of each unit that had labels before."""
+
+    known: Sequence[AnswerKey]
+    draws: Sequence[PlannedDraw]
+
+
+@dataclass(frozen=True)
+class LabelPlan:
+    """What a plan's file holds; ``start`` is its first line."""
+
+    path: Path
+    start: Mapping[str, Any]
+    batches: Sequence[Batch]
+
+    @property
+    def draws(self) -> list[PlannedDraw]:
+        """All draws, in order."""
+        return [draw for batch in self.batches for draw in batch.draws]
+
+    @property
+    def name(self) -> str:
+        """What no other plan is called: the digest of its first line."""
+        line = json.dumps(self.start, sort_keys=True)
+        return hashlib.blake2b(line.encode(), digest_size=8).hexdigest()
+
+    @property
+    def equal(self) -> bool:
+        """Whether all units were equally likely, so that the labels need no weights."""
+        return bool(self.start["chances"] == "equal")
+
+
+def read_plan(path: Path) -> LabelPlan:
+    """Read a plan. A last line without its end is left out: its draw was never shown to anybody.
+
+    Raises:
+        InputError: the file is not a plan, of another version, or a line is damaged; the message
+            names file, line and field.
+        OSError: it cannot be read.
+    """
+    reading = _Reading(path)
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n"):
+                reading.take(f"{path}:{number}", line)
+    if not reading.start:
+        raise InputError(f"{path}: is empty; expected a plan that `trustassay label` wrote")
+    batches = [Batch(known, draws) for known, draws in reading.batches]
+    return LabelPlan(path, reading.start, batches)
+
+
+class _Reading:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.start: dict[str, Any] = {}
+        self.batches: list[tuple[list[AnswerKey], list[PlannedDraw]]] = []
+        self.seen: set[AnswerKey] = set()
+
+    def take(self, where: str, line: bytes) -> None:
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            raise InputError(f"{where}: damaged (is not JSON); restore or remove it") from None
+        if not isinstance(content, dict):
+            raise InputError(f"{where}: damaged (expected an object); restore or remove it")
+        action = content.get("action")
+        if not self.start:
+            self._begin(where, content)
+        elif action == "batch":
+            self.batches.append((_keys(where, "known", content.get("known")), []))
+        elif action == "draw" and self.batches:
+            self._draw(where, content)
+        else:
+            raise InputError(f"{where}: action: expected batch, or draw after it, got {action!r}")
+
+    def _begin(self, where: str, content: dict[str, Any]) -> None:
+        if content.get("kind") != KIND:
+            raise InputError(f"{where}: not a plan that `trustassay label` wrote; name another")
+        if content.get("version") != VERSION:
+            raise InputError(
+                f"{where}: version: expected {VERSION}, got {content.get('version')!r:.40}; "
+                "it was written by another release of trustassay"
+            )
+        expected: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+            "input": (str, "a text"),
+            "unit": (str, "a text"),
+            "chances": (str, "a text"),
+            "scores": (list, "a list"),
+            "models": (list, "a list"),
+            "seed": (int, "a whole number"),
+        }
+        for name, (kind, words) in expected.items():
+            if not isinstance(content.get(name), kind):
+                raise InputError(
+                    f"{where}: {name}: expected {words}, got {content.get(name)!r:.40}"
+                )
+        self.start = content
+
+    def _draw(self, where: str, content: Mapping[str, Any]) -> None:
+        q = content.get("probability")
+        if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q <= 1:
+            raise InputError(f"{where}: probability: expected above 0 and up to 1, got {q!r:.40}")
+        answers = _keys(where, "answers", content.get("answers"))
+        if not answers:
+            raise InputError(f"{where}: answers: expected one or more, got none")
+        if twice := [key for key in answers if key in self.seen]:
+            raise InputError(f"{where}: answers: {twice[0][0][:40]!r} was drawn before")
+        self.seen.update(answers)
+        self.batches[-1][1].append(PlannedDraw(answers, float(q)))
+
+
+def _keys(where: str, name: str, given: Any) -> list[AnswerKey]:
+    if not isinstance(given, list):
+        raise InputError(f"{where}: {name}: expected a list, got {given!r:.40}")
+    found = []
+    for one in given:
+        sample = one.get("id") if isinstance(one, dict) else None
+        model = one.get("model", "") if isinstance(one, dict) else None
+        if not (isinstance(sample, str) and isinstance(model, str)):
+            raise InputError(f"{where}: {name}: expected objects with an id, got {one!r:.60}")
+        found.append((sample, model))
+    return found
+
+
+def append_lines(path: Path, start: Mapping[str, Any] | None, batch: Batch, number: int) -> None:
+    """Add a batch, the ``number``-th, to a plan; ``start``: of a new one, which it begins.
+
+    Raises:
+        OSError: the file cannot be written; what a full disk cut short is left out when it is read.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cut_unfinished(path)
+    lines: list[Mapping[str, Any]] = []
+    if start is not None:
+        lines.append({"action": "start", "kind": KIND, "version": VERSION, **start})
+    lines.append({"action": "batch", "batch": number, "known": _told(batch.known)})
+    lines += [
+        {"action": "draw", "probability": draw.probability, "answers": _told(draw.answers)}
+        for draw in batch.draws
+    ]
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    file = Appender(path)
+    try:
+        file.append(text.encode("utf-8", "surrogatepass"))
+    finally:
+        file.close()
+
+
+def _told(keys: Sequence[AnswerKey]) -> list[dict[str, str]]:
+    return [{"id": one, "model": model} if model else {"id": one} for one, model in keys]

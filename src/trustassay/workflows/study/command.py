@@ -1,0 +1,382 @@
+"""The study: scores of runs compared with labels, which of them to believe, and for what."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.data.records import InputError
+from trustassay.errors import UsageError, door
+from trustassay.show.text import amount
+from trustassay.statistics.correlation import ranks
+from trustassay.statistics.intervals import Estimate
+from trustassay.statistics.resampling import generator
+from trustassay.workflows.study.answers import Answers, Column, Cost, as_list, read_answers
+from trustassay.workflows.study.figures import (
+    ASSOCIATIONS,
+    HEADLINE,
+    Resampling,
+    Test,
+    ceiling,
+    chance,
+    estimates,
+    group_values,
+    length_column,
+    paired_tests,
+    source_column,
+)
+from trustassay.workflows.study.labels import Label, LabelOptions, labelled
+
+Floats = NDArray[np.float64]
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An answer on which two scores part; ``label`` is 1 where it is right."""
+
+    id: str
+    model: str
+    link: str
+    label: float
+    first: float
+    second: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class RightWhereWrong:
+    """Answers about which the first score is right and the second wrong, of ``n`` with both.
+
+    wrong: about how many of them the second is wrong. cases: those on which they part farthest.
+    """
+
+    first: str
+    second: str
+    n: int
+    wrong: int
+    count: int
+    cases: Sequence[Case]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        plain: Mapping[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        return dict(plain) | {"cases": [case.to_dict() for case in self.cases]}
+
+
+def accepted(scores: Floats, labels: Floats) -> NDArray[np.bool_]:
+    """Return which answers a score accepts if it is to accept as many as are right, shape (n,).
+
+    The threshold is the score at which the number accepted is nearest to that of right answers (of
+    two as near, the higher one): it needs no scale, and is not chosen for what it gets right.
+    """
+    values, counts = np.unique(scores, return_counts=True)
+    above = np.cumsum(counts[::-1])[::-1]  # accepted from each value on
+    apart = np.abs(above - labels.sum())[::-1]
+    threshold = values[::-1][int(apart.argmin())]
+    return np.asarray(scores >= threshold)
+
+
+def right_where_wrong(
+    answers: Answers, columns: Sequence[Column], labels: Floats
+) -> list[RightWhereWrong]:
+    """Return each ordered pair of columns, on the answers that have both and a label of 0 or 1."""
+    found = []
+    for first, second in itertools.permutations(columns, 2):
+        there = ~(np.isnan(first.values) | np.isnan(second.values) | np.isnan(labels))
+        places = np.flatnonzero(there)
+        y = labels[places]
+        if not len(places) or (y == y[0]).all():
+            continue
+        x = [one.values[places] for one in (first, second)]
+        right = [accepted(one, y) == (y > 0) for one in x]
+        parting = np.flatnonzero(right[0] & ~right[1])
+        apart = np.abs(ranks(x[0]) - ranks(x[1]))
+        farthest = parting[np.argsort(-apart[parting], kind="stable")][:EXAMPLES]
+        cases = [
+            Case(
+                (row := answers.rows[places[at]]).id,
+                row.model,
+                row.link,
+                float(y[at]),
+                float(x[0][at]),
+                float(x[1][at]),
+            )
+            for at in farthest
+        ]
+        wrong = int((~right[1]).sum())
+        found.append(
+            RightWhereWrong(first.name, second.name, len(places), wrong, len(parting), cases)
+        )
+    return found
+
+
+Figures = Mapping[str, Mapping[str, Estimate]]
+"""Estimates by the names of a column and a figure."""
+
+CEILING, CHANCE_ROW = "people", "chance"
+RESAMPLES = 2000
+MOST_GROUPS = 20
+"""Groups of a field that are told: those with most answers."""
+MOST_COMPARED = 12
+"""Scores of which it is told where one is right and another wrong."""
+
+
+@dataclass(frozen=True)
+class LabelStudy:
+    """All columns against one label.
+
+    label: its name, kind, and the labels of all answers. columns: scores, parts and baselines; also
+    the rows ``people`` and ``chance`` have figures. covariates: correlations of the parts of which
+    neither end is better. groups: by field and value. tests: of every two
+    scores, of scores and baselines, and of parts and their score. parting: which are right where
+    others are wrong, of labels of two classes.
+    """
+
+    label: Label
+    columns: Sequence[Column]
+    figures: Figures
+    covariates: Figures = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, Figures]] = field(default_factory=dict)
+    tests: Sequence[Test] = ()
+    parting: Sequence[RightWhereWrong] = ()
+
+    @property
+    def headline(self) -> str:
+        """The figure by which columns are compared."""
+        return HEADLINE[self.label.kind]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        told = self.label.values[~np.isnan(self.label.values)]
+        kinds = {column.name: column.kind for column in self.columns}
+        return {
+            "label": self.label.name,
+            "kind": self.label.kind,
+            "n": self.label.n,
+            "missing": len(self.label.values) - self.label.n,
+            "mean": float(told.mean()) if len(told) else None,
+            "words": list(self.label.words),
+            "raters": list(self.label.raters),
+            "headline": self.headline,
+            "scores": [
+                {
+                    "name": name,
+                    "kind": kinds.get(name, "baseline" if name == CHANCE_ROW else "ceiling"),
+                    "figures": _told(figures),
+                }
+                for name, figures in self.figures.items()
+            ],
+            "covariates": [
+                {"name": name, "figures": _told(figures)}
+                for name, figures in self.covariates.items()
+            ],
+            "groups": {
+                by: {
+                    value: {name: _told(figures) for name, figures in group.items()}
+                    for value, group in values.items()
+                }
+                for by, values in self.groups.items()
+            },
+            "tests": [test.to_dict() for test in self.tests],
+            "right_where_wrong": [one.to_dict() for one in self.parting],
+        }
+
+
+@dataclass(frozen=True)
+class Study:
+    """What there is to say of the scores of some runs; ``trustassay.study`` returns it."""
+
+    runs: Sequence[str]
+    answers: int
+    questions: int
+    labels: Sequence[LabelStudy]
+    costs: Sequence[Cost]
+    notes: Sequence[str]
+    seed: int
+    resamples: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        plain = ("runs", "answers", "questions", "notes", "seed", "resamples")
+        return {
+            **{name: _plain(getattr(self, name)) for name in plain},
+            "labels": [one.to_dict() for one in self.labels],
+            "costs": [cost.to_dict() for cost in self.costs],
+        }
+
+
+@door()
+def study(  # noqa: PLR0913 - one argument an option
+    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    labels: str | Sequence[str] = (),
+    ratings: str | os.PathLike[str] | None = None,
+    by: str | Sequence[str] = (),
+    positive: str | Sequence[str] = (),
+    levels: Sequence[str] = (),
+    machines: Collection[str] = (),
+    fields: Mapping[str, str] | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Study:
+    """Hold every score of finished runs against labels, with intervals, tests and baselines.
+
+    Args:
+        runs: folders of runs. Answers with the same id, model and response are the same answer.
+        labels: fields of the samples, dots descending into objects; or columns of ``ratings``.
+        ratings: a file of ratings as ``agree`` reads it, whose raters are pooled to one label; or
+            a table keyed by id, whose columns ``labels`` name.
+        by: fields by which all figures are told again for each value; ``model`` is the model.
+        positive: words that mean right where they occur; all others then mean wrong.
+        levels: words of an ordinal scale, the lowest first.
+        machines: raters of ``ratings`` that are judges: they are scores to be studied.
+        fields: columns of ``ratings`` by what they are, ``{"item": "question_id"}``.
+        seed: of all resamples. resamples: how often questions are drawn anew.
+
+    Raises:
+        RunFolderError: a folder holds no finished run.
+        InputError: labels are missing, or cannot be read as numbers, two classes or levels.
+        ValueError: there are too few resamples.
+    """
+    if resamples < 100:
+        raise UsageError(f"resamples: expected 100 or more, got {resamples}")
+    paths = [Path(one) for one in as_list(runs)]
+    names, groups = as_list(labels), as_list(by)
+    wanted = list(dict.fromkeys([*names, *groups, "source"]))
+    answers = read_answers(paths, wanted)
+    options = LabelOptions(
+        Path(ratings) if ratings is not None else None,
+        dict(fields or {}),
+        list(machines),
+        as_list(positive),
+        list(levels),
+    )
+    found = labelled(answers, names, options)
+    _check_groups(answers, groups)
+    columns = [*answers.columns, *found.judges]
+    studied = [
+        _of_label(answers, columns, label, groups, seed, resamples) for label in found.labels
+    ]
+    return Study(
+        [str(path) for path in paths],
+        len(answers.rows),
+        len(np.unique(answers.questions)),
+        studied,
+        answers.costs,
+        [*answers.notes, *_notes(columns), *(n for one in found.labels for n in one.notes)],
+        seed,
+        resamples,
+    )
+
+
+def _of_label(
+    answers: Answers,
+    scores: Sequence[Column],
+    label: Label,
+    by: Sequence[str],
+    seed: int,
+    resamples: int,
+) -> LabelStudy:
+    baselines = [length_column(answers, label.values), source_column(answers, label, by)]
+    covariates = [column for column in scores if column.kind == "covariate"]
+    scores = [column for column in scores if column.kind != "covariate"]
+    columns = [*scores, *baselines]
+    questions = answers.questions
+
+    def resampling(*purpose: str) -> Resampling:
+        return Resampling(generator(seed, "study", label.name, *purpose), resamples)
+
+    figures: dict[str, Mapping[str, Estimate]] = {}
+    figures |= estimates(columns, label.values, label.kind, questions, resampling("all"))
+    if people := ceiling(label, questions, resampling("people")):
+        figures[CEILING] = people
+    figures[CHANCE_ROW] = chance(label.values, label.kind)
+    main = [column for column in scores if column.kind != "part"]
+    binary = label.kind == "binary"
+    return LabelStudy(
+        label,
+        [*columns, *covariates],
+        figures,
+        estimates(
+            covariates, label.values, label.kind, questions, resampling("covariates"), ASSOCIATIONS
+        ),
+        {
+            name: _by_group(answers, scores, label, name, partial(resampling, "by", name))
+            for name in by
+        },
+        paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
+        right_where_wrong(answers, main[:MOST_COMPARED], label.values) if binary else (),
+    )
+
+
+def _by_group(
+    answers: Answers,
+    scores: Sequence[Column],
+    label: Label,
+    name: str,
+    resampling: Callable[[str], Resampling],
+) -> dict[str, Figures]:
+    """Return the figures within each value of a field, and of the length there."""
+    values = np.array(group_values(answers, name))
+    there = ~np.isnan(label.values)
+    counts = {
+        value: int((there & (values == value)).sum()) for value in dict.fromkeys(values.tolist())
+    }
+    largest = sorted(counts, key=lambda value: -counts[value])[:MOST_GROUPS]
+    found: dict[str, Figures] = {}
+    for value in largest:
+        places = np.flatnonzero(values == value)
+        columns = [
+            replace(column, values=column.values[places])
+            for column in [*scores, length_column(answers, label.values)]
+        ]
+        _, questions = np.unique(answers.questions[places], return_inverse=True)
+        labels = label.values[places]
+        own: dict[str, Mapping[str, Estimate]] = {}
+        own |= estimates(columns, labels, label.kind, questions, resampling(value))
+        own[CHANCE_ROW] = chance(labels, label.kind)
+        found[value] = own
+    return found
+
+
+def _check_groups(answers: Answers, by: Sequence[str]) -> None:
+    for name in by:
+        if not any(group_values(answers, name)):
+            known = dict.fromkeys(field for fields in answers.known.values() for field in fields)
+            raise InputError(
+                f"--by {name}: no sample has it; fields with numbers or short texts: "
+                f"{', '.join(known) or 'none'}"
+            )
+
+
+def _notes(columns: Sequence[Column]) -> list[str]:
+    found = []
+    for column in columns:
+        if column.turned:
+            found.append(f"{column.name}: lower was better; turned round, so that higher is")
+        if column.kind == "metric":
+            found += [
+                f"{column.name}: {amount(count, 'answer')} {why}"
+                for why, count in column.why.items()
+            ]
+    return found
+
+
+def _told(figures: Mapping[str, Estimate]) -> dict[str, Any]:
+    return {name: one.to_dict() for name, one in figures.items()}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value

@@ -1,0 +1,266 @@
+"""The labels of answers: from fields of the samples, from ratings, or from a table keyed by id."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.data.journal import is_journal
+from trustassay.data.labels import Kind, LabelValues, label_values
+from trustassay.data.ratings import RATING_FIELDS, Rating, read_ratings, table_rows
+from trustassay.data.records import InputError
+from trustassay.errors import did_you_mean
+from trustassay.workflows.study.answers import Answers, Column
+
+Floats = NDArray[np.float64]
+RATING = "rating"
+"""The name of the label that the ratings of people make up."""
+FIELDS_TOLD = 30
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """Where labels are, and what their words mean.
+
+    ratings: a file of ratings as ``agree`` reads it, or a table keyed by id. columns: names of its
+    columns by what they are (``{"item": "question_id"}``). machines: raters that are judges.
+    positive: words that mean right. levels: words of a scale, the lowest first. weighted: whether
+    ratings may be of answers that ``label`` chose with unequal probabilities.
+    """
+
+    ratings: Path | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    machines: Collection[str] = ()
+    positive: Sequence[str] = ()
+    levels: Sequence[str] = ()
+    weighted: bool = False
+
+
+@dataclass(frozen=True)
+class Label:
+    """The labels of all answers, NaN where there is none.
+
+    raters: of people whose ratings it pools, each rater's own, shape (n,); ``others`` the label
+    that all but this rater make up. notes: what a reader should know.
+    """
+
+    name: str
+    kind: Kind
+    values: Floats
+    words: Sequence[str] = ()
+    raters: Mapping[str, Floats] = field(default_factory=dict)
+    others: Mapping[str, Floats] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    @property
+    def n(self) -> int:
+        """How many answers have one."""
+        return int((~np.isnan(self.values)).sum())
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """All labels, and the columns of raters that are judges."""
+
+    labels: Sequence[Label]
+    judges: Sequence[Column] = ()
+
+
+def labelled(answers: Answers, names: Sequence[str], options: LabelOptions) -> Labelled:
+    """Return the labels by these names, and that of the ratings, if there are any.
+
+    A name is a column of the file of ratings if that has it, else a field of the samples.
+
+    Raises:
+        InputError: a run has no such field (the message names those it has), labels cannot be
+            read, or no label is named.
+    """
+    table = _Table(answers, options) if options.ratings else None
+    found = [
+        table.label(name) if table and name in table.names else _of_field(answers, name, options)
+        for name in dict.fromkeys(names)
+    ]
+    if table is None:
+        if options.machines or options.columns:
+            raise InputError("--machine and --field are about the file of --ratings: name it")
+        if not found:
+            raise InputError(
+                f"no label: expected --label FIELD, or --ratings FILE. {_known(answers)}"
+            )
+        return Labelled(found)
+    if any(name in table.names for name in names):
+        return Labelled(found)
+    pooled, judges = table.ratings()
+    return Labelled([*found, pooled], judges)
+
+
+def _of_field(answers: Answers, name: str, options: LabelOptions) -> Label:
+    given = answers.field(name)
+    for run, places in answers.of_run.items():
+        if all(given[place] is None for place in places):
+            known = ", ".join(answers.known[run][:FIELDS_TOLD]) or "none"
+            raise InputError(
+                f"{run}: no sample has the label {name}; fields with numbers or short texts: "
+                f"{known}"
+            )
+    return _made(name, given, options)
+
+
+def _made(name: str, given: Sequence[Any], options: LabelOptions) -> Label:
+    read = label_values(name, given, positive=options.positive, levels=options.levels)
+    return Label(name, read.kind, np.array(read.values), read.words)
+
+
+def _known(answers: Answers) -> str:
+    fields = dict.fromkeys(name for names in answers.known.values() for name in names)
+    told = ", ".join(list(fields)[:FIELDS_TOLD])
+    return f"The samples have {told}" if told else "The samples have no field that could be one"
+
+
+class _Table:
+    """The file of ``--ratings``."""
+
+    def __init__(self, answers: Answers, options: LabelOptions) -> None:
+        assert options.ratings
+        self.path, self.options, self.answers = options.ratings, options, answers
+        self.rows: list[tuple[str, dict[str, Any]]] = []
+        self.names: set[str] = set()
+        if not is_journal(self.path):
+            faults: list[str] = []
+            self.rows = list(table_rows(self.path, faults))
+            if faults:
+                raise InputError("; ".join(faults[:5]))
+            columns = {key for _, row in self.rows for key in row}
+            taken = {*RATING_FIELDS["item"], *RATING_FIELDS["rater"], "model", "repeat", "note"}
+            if not set(RATING_FIELDS["rater"]) & columns and "rater" not in options.columns:
+                self.names = columns - taken - set(options.columns.values())
+
+    def label(self, name: str) -> Label:
+        """Return a column as the label of the answers with the ids of its rows."""
+        known = self.options.columns.get("item")
+        columns = {key for _, row in self.rows for key in row}
+        there = [one for one in ([known] if known else RATING_FIELDS["item"]) if one in columns]
+        if not there:
+            raise InputError(
+                f"{self.path}: expected a column item or id, or --field item=COLUMN; it has "
+                f"{', '.join(sorted(columns))[:200]}"
+            )
+        by_id: dict[tuple[str, str], Any] = {}
+        for where, row in self.rows:
+            key = str(row.get(there[0]) or "").strip(), str(row.get("model") or "").strip()
+            value = row.get(name)
+            if key in by_id and value != by_id[key]:
+                raise InputError(f"{where}: a second label {name} of {key[0][:40]!r}")
+            by_id[key] = value
+        given = [
+            by_id.get((row.id, row.model), by_id.get((row.id, ""))) for row in self.answers.rows
+        ]
+        if not any(value not in (None, "") for value in given):
+            raise InputError(
+                f"{self.path}: its ids are none of the runs', e.g. "
+                f"{next(iter(by_id))[0][:40]!r} and {self.answers.rows[0].id[:40]!r}"
+            )
+        return _made(name, given, self.options)
+
+    def ratings(self) -> tuple[Label, list[Column]]:
+        """Return the label that people make up, and what judges say as columns."""
+        ratings = read_ratings(self.path, fields=self.options.columns, levels=self.options.levels)
+        if ratings.pairs:
+            raise InputError(
+                f"{self.path}: holds choices between two answers (annotate --pairs); expected "
+                "ratings of single answers"
+            )
+        if ratings.chosen and not self.options.weighted:
+            raise InputError(
+                f"{self.path}: `label` chose these answers with unequal probabilities, so figures "
+                "of them alone say nothing of the others; `trustassay label RUN --ratings "
+                f"{self.path}` weights them (`label --random` chooses answers for all uses)"
+            )
+        words = ratings.categories
+        known = {one.rater for one in ratings.ratings}
+        for name in self.options.machines:
+            if name not in known:
+                raise InputError(f"--machine: {did_you_mean('rater', name, known)}")
+        if words and not ratings.ordered:
+            texts = [words[int(one.value)] for one in ratings.ratings]
+            read = label_values(RATING, texts, positive=self.options.positive)
+        else:
+            read = label_values(RATING, [one.value for one in ratings.ratings])
+        by_rater = self._by_rater(ratings.ratings, read.values)
+        people = {
+            name: values for name, values in by_rater.items() if name not in self.options.machines
+        }
+        if not people:
+            raise InputError(f"{self.path}: all raters are judges; expected ratings by people, too")
+        judges = [
+            Column(f"judge {name}", "judge", by_rater[name], _probable(by_rater[name]))
+            for name in self.options.machines
+        ]
+        return self._pooled(people, read, len(ratings.ratings)), judges
+
+    def _by_rater(self, ratings: Sequence[Rating], values: Sequence[float]) -> dict[str, Floats]:
+        """Return the mean of each rater's own ratings of each answer."""
+        by_item: dict[str, list[tuple[Rating, float]]] = {}
+        for one, value in zip(ratings, values, strict=True):
+            by_item.setdefault(one.item, []).append((one, value))
+        raters = list(dict.fromkeys(one.rater for one in ratings))
+        found = {name: np.full(len(self.answers.rows), math.nan) for name in raters}
+        any_found = False
+        for place, row in enumerate(self.answers.rows):
+            own: dict[str, list[float]] = {}
+            for one, value in by_item.get(row.id, ()):
+                if not (one.model and row.model) or one.model == row.model:
+                    own.setdefault(one.rater, []).append(value)
+            for name, said in own.items():
+                found[name][place] = fmean(said)
+                any_found = True
+        if not any_found:
+            raise InputError(
+                f"{self.path}: its ids are none of the runs', e.g. {ratings[0].item[:40]!r} and "
+                f"{self.answers.rows[0].id[:40]!r}"
+            )
+        return found
+
+    def _pooled(self, people: Mapping[str, Floats], read: LabelValues, given: int) -> Label:
+        binary = read.kind == "binary"
+        values = pooled(list(people.values()), binary=binary)
+        rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
+        notes = [f"{RATING}: {len(people):,} raters, {given:,} ratings, of {rated.sum():,} answers"]
+        if tied := int((rated & np.isnan(values)).sum()):
+            notes.append(f"{RATING}: raters are divided equally on {tied:,} answers, left out")
+        others = {
+            name: pooled([v for other, v in people.items() if other != name], binary=binary)
+            for name in people
+            if len(people) > 1
+        }
+        kind: Kind = read.kind if binary or _whole(values) else "real"
+        return Label(RATING, kind, values, read.words, people, others, notes)
+
+
+def pooled(tables: Sequence[Floats], *, binary: bool) -> Floats:
+    """Return the mean over raters; of two classes that of most, NaN where they are divided."""
+    table = np.stack(tables)
+    there = ~np.isnan(table)
+    count = there.sum(axis=0)
+    total = np.where(there, table, 0.0).sum(axis=0)
+    mean = np.divide(total, count, out=np.full(len(total), math.nan), where=count > 0)
+    if not binary:
+        return np.asarray(mean)
+    return np.where(np.isnan(mean) | (mean == 0.5), math.nan, (mean > 0.5).astype(float))
+
+
+def _whole(values: Floats) -> bool:
+    there = values[~np.isnan(values)]
+    return bool((there == np.round(there)).all())
+
+
+def _probable(values: Floats) -> bool:
+    there = values[~np.isnan(values)]
+    return bool(len(there) and there.min() >= 0 and there.max() <= 1)

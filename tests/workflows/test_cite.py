@@ -1,0 +1,96 @@
+"""Where a citation stands, and that the grounding metric reads it back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from trustassay.metrics.grounding.sentences import splitter, statements
+from trustassay.metrics.grounding.text import citation_markers, without_citations
+from trustassay.workflows.cite import uncited, with_citations
+
+SPLIT = splitter("sentencex")
+
+
+def cited(text: str, number: int = 1) -> str:
+    """Cite one document after the other, starting with ``number``."""
+    sentences = uncited(text, SPLIT)
+    return with_citations(text, {s: number + i for i, s in enumerate(sentences)})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It rains. It pours.", "It rains [1]. It pours [2]."),
+        ("No full stop", "No full stop [1]"),
+        ("Really?! Yes...", "Really [1]?! Yes [2]..."),
+        ('He said "yes." She left.', 'He said "yes [1]." She left [2].'),
+        ("It fell (in 1999).", "It fell (in 1999) [1]."),
+        ("**Bold.**", "**Bold [1].**"),
+        ("- First point\n- Second point.\n", "- First point [1]\n- Second point [2].\n"),
+        ("1. One is odd.\n2. Two is even.", "1. One is odd [1].\n2. Two is even [2]."),
+        ("Spaces before . ", "Spaces before [1] . "),
+        ("Already [3]. Not yet.", "Already [3]. Not yet [1]."),
+        ("After the stop. [2] Not yet.", "After the stop. [2] Not yet [1]."),
+        ("Same. Same [4]. Same.", "Same [1]. Same [4]. Same [2]."),
+        ("A line\r\nthat wraps. End.", "A line\r\nthat wraps [1]. End [2]."),
+        ("***\n\nText.", "***\n\nText [1]."),
+        ("", ""),
+        ("  \n", "  \n"),
+        ("?!", "?!"),
+    ],
+)
+def test_before_the_final_punctuation(text: str, expected: str) -> None:
+    assert cited(text) == expected
+
+
+def test_only_the_sentences_that_are_named_get_one() -> None:
+    first, _, third = uncited("One. Two. Three.", SPLIT)
+    assert with_citations("One. Two. Three.", {third: 2, first: 5}) == "One [5]. Two. Three [2]."
+    assert with_citations("One.", {}) == "One."
+
+
+WORDS = st.lists(
+    st.sampled_from("rain falls over green hills and U.S. cities 1999 café".split()), min_size=1
+)
+SENTENCES = st.builds(
+    lambda words, end: " ".join(words).capitalize() + end,
+    WORDS,
+    st.sampled_from([".", "!", "?", '."', ".)", " .", "…", "", ":"]),
+)
+ANSWERS = st.lists(SENTENCES, min_size=1, max_size=6).flatmap(
+    lambda found: st.sampled_from([" ", "\n", "\n\n", "\n- ", "  "]).map(
+        lambda sep: sep.join(found)
+    )
+)
+
+
+@given(ANSWERS)
+def test_the_metric_reads_back_what_was_placed(text: str) -> None:
+    before = uncited(text, SPLIT)
+    placed = with_citations(text, {s: i % 9 + 1 for i, s in enumerate(before)})
+    after = statements(placed, SPLIT, trailing=True, lines=True)
+    assert [s.numbers for s in after] == [(i % 9 + 1,) for i in range(len(before))]
+    assert [s.hypothesis for s in after] == [s.hypothesis for s in before]
+    assert uncited(placed, SPLIT) == []
+
+
+@given(st.one_of(ANSWERS, st.text(max_size=80), st.text(alphabet="a. [1]\n-!", max_size=40)))
+def test_without_its_citations_the_text_is_what_it_was(text: str) -> None:
+    assume(not citation_markers(text))
+    assert without_citations(cited(text)) == text
+
+
+def test_code_that_ends_a_sentence_gets_no_citation() -> None:
+    assert cited("x =") == "x ="
+    assert cited("It is so. x =") == "It is so [1]. x ="
+
+
+@given(st.text(alphabet="ab. [12],\n-!", max_size=60))
+def test_citations_that_are_there_stay_in_their_order(text: str) -> None:
+    sentences = uncited(text, SPLIT)
+    placed = with_citations(text, dict.fromkeys(sentences, 777))
+    kept = [n for m in citation_markers(placed) for n in m.numbers if n != 777]
+    assert kept == [n for m in citation_markers(text) for n in m.numbers]
+    assert placed.replace(" [777]", "") == text
