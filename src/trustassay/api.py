@@ -39,12 +39,12 @@ from trustassay.progress import tell
 from trustassay.registry import metric_from_text, recorded_class
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.counts import UNIT
+from trustassay.runs.estimates import Plan
 from trustassay.runs.execute import execute
 from trustassay.runs.finished import Run
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions, Source, row_index, run_options
 from trustassay.runs.needs import backend_words, settle
-from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.prepare import POOL
 from trustassay.runs.recorded import recorded_backends

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from trustassay.calls.backends import Backends, is_remote
-from trustassay.calls.client import Asking, Client, shared_file
+from trustassay.calls.client import CallOptions, Client, shared_file
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.models import SampleModels
 from trustassay.calls.store import Calls, CallStore
@@ -168,7 +168,7 @@ class _Rehearsal:
 
     def reply_to(self, metric: str, name: str, backend: Any, item: Any) -> tuple[Any, bool]:
         """Count a request; return its reply, or a stand-in, and whether it is stored."""
-        found, gatherer = capability(name), self._gatherers.gatherer(name, backend)
+        found, gatherer = capability(name), self._gatherers.batcher(name, backend)
         part, stored = self._counted(metric, found.stored_as, gatherer, item)
         if stored is not None:
             return stored, True

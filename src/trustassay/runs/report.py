@@ -13,19 +13,6 @@ from trustassay.data.records import InputError
 from trustassay.entailer_quality import EntailerQuality, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.report import (
-    AnswerRatings,
-    Groups,
-    Looked,
-    RaterSaid,
-    RatingsTold,
-    ReportMetric,
-    ReportRun,
-    ReportSample,
-    lines_of,
-    problem_of,
-    write_page,
-)
 from trustassay.runs.counts import (
     DOMAIN,
     Counted,
