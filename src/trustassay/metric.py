@@ -161,6 +161,10 @@ class Context:
         return self.sample.response or ""
 
 
+ORIGIN = "python"
+"""The setting of a metric that is a class in a user's file."""
+
+
 class Metric(ABC):
     """One method. Subclass as a frozen dataclass whose fields are the options.
 
@@ -171,6 +175,8 @@ class Metric(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    origin: ClassVar[Any] = None
+    """The user's file that the class is of, a :class:`~trustassay.registry.MetricFile`."""
     part_directions: ClassVar[Mapping[str, Direction]] = {}
     """Which end of each part is better (:func:`directions`). A name that ends with a colon stands
     for all parts that begin with it. `study` takes parts without a direction for covariates."""
@@ -358,12 +364,16 @@ class Metric(ABC):
         return View()
 
     def settings(self) -> dict[str, Any]:
-        """Return the options as JSON values; a function is given by its qualified name."""
+        """Return the options as JSON values; a function is given by its qualified name.
+
+        A class of a user's file also has :data:`ORIGIN`: the file, its digest and the class.
+        """
         options = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {
+        settings = {
             name: _qualified_name(value) if callable(value) else value
             for name, value in options.items()
         }
+        return settings | ({ORIGIN: self.origin.settings()} if self.origin else {})
 
 
 @dataclass(frozen=True)

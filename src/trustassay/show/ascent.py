@@ -12,10 +12,10 @@ from typing import Protocol
 
 from markupsafe import Markup
 
-from trustassay.differences import Piece, compared
 from trustassay.show.charts import LEFT, RIGHT, Scale, ticks
 from trustassay.show.page import write_template
 from trustassay.show.text import HIDDEN, amount, cut, finalized, score_text
+from trustassay.views import Piece, word_differences
 
 SIZE = (640.0, 290.0)
 TOP, BOTTOM = 28.0, 46.0
@@ -98,7 +98,7 @@ class AscentPage:
         if tail and tail.startswith(before):
             pieces = [Piece("same", before), Piece("new", tail.removeprefix(before))]
             return [piece for piece in pieces if piece.text]
-        return compared(base.prompt, point.prompt) or [Piece("same", point.prompt)]
+        return word_differences(base.prompt, point.prompt) or [Piece("same", point.prompt)]
 
     def changed(self, point: Tried) -> str:
         """Return all that is new in a prompt."""

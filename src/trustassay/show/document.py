@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from trustassay.differences import Piece, compared
 from trustassay.show.charts import Curve, Mark, bars_svg, curves_svg, interval_svg, ticks
 from trustassay.show.distributions import Groups
 from trustassay.show.page import write_template
 from trustassay.show.text import amount, number
 from trustassay.statistics.isotropy import Isotropy
+from trustassay.views import Piece, word_differences
 
 ANGLE_BINS = 40
 PAPERS_CONE = 11.0
@@ -42,7 +42,7 @@ class ChangedAnswer(NamedTuple):
     @property
     def pieces(self) -> list[Piece] | None:
         """The later response in pieces, with what it lacks of the earlier one."""
-        return compared(*self.responses)
+        return word_differences(*self.responses)
 
 
 class AnswerLists(NamedTuple):

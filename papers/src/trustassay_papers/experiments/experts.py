@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
+from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.references import answers_of
@@ -25,7 +26,6 @@ from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, bounded_interval, unit_mean
 from trustassay.statistics.ranking import truth_of
-from trustassay.together import all_of
 from trustassay_papers.experiments.answers import Records, read_records
 from trustassay_papers.experiments.measuring import FAULTY, Setup, execute_run, load_models
 from trustassay_papers.experiments.results import Cell, Drawings, Result, Row, bars, boxes

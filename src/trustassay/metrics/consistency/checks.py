@@ -14,6 +14,7 @@ from trustassay.capabilities import Choice, Models, repair_turns
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.tokens import contains, normalised, says_the_same
 from trustassay.errors import UsageError, check_choices, check_least
+from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric, Pool
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.maths import LETTERS, Check
@@ -21,7 +22,6 @@ from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
-from trustassay.together import all_of
 
 By = Literal["letter", "likelihood", "auto"]
 Parser = Literal["letter", "exact"]

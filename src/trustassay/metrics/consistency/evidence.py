@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trustassay.differences import Piece, compared
 from trustassay.metrics.consistency.checks import NONE_OF_THEM
 from trustassay.metrics.consistency.maths import LETTERS
-from trustassay.views import Mark, as_data
+from trustassay.views import Mark, Piece, as_data, word_differences
 
 _KEPT = Mark("good", "✓", "took its own answer")
 _OTHER = Mark("bad", "✕", "took another option")
@@ -85,7 +84,7 @@ def _shown(number: int, row: Mapping[str, Any]) -> Shown:
     options = []
     for i, text in enumerate([*texts, NONE_OF_THEM]):
         letter = LETTERS[-1] if i == len(texts) else LETTERS[i]
-        pieces = compared(answer, text) if letter not in (right, LETTERS[-1]) else None
+        pieces = word_differences(answer, text) if letter not in (right, LETTERS[-1]) else None
         options.append(
             Option(
                 letter,

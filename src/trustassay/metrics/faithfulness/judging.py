@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from trustassay.capabilities import Entailment
 from trustassay.errors import UsageError, check_choices, check_least
+from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric
 from trustassay.metrics.faithfulness.claims import Claim
 from trustassay.metrics.faithfulness.maths import (
@@ -27,7 +28,6 @@ from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document
 from trustassay.texts import TextWork
-from trustassay.together import all_of
 from trustassay.words import content_words
 
 Claims = Literal["sentences", "model"]

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total, directions
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
 from trustassay.metrics.faithfulness.evidence import problem_in, view_of
@@ -15,7 +16,6 @@ from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Judged,
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
-from trustassay.together import all_of
 from trustassay.views import View
 
 NO_PASSAGES = "brought no passages: there is nothing to judge the answer by"

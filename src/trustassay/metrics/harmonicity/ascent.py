@@ -26,6 +26,7 @@ from trustassay.errors import (
     check_least,
     did_you_mean,
 )
+from trustassay.event_loop import all_of
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
@@ -37,7 +38,6 @@ from trustassay.metrics.harmonicity.perturbations import (
     synonym_words,
 )
 from trustassay.statistics.resampling import generator
-from trustassay.together import all_of
 
 StepRule = Literal["uphill", "extremum"]
 STEP_RULES: tuple[StepRule, ...] = get_args(StepRule)

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from trustassay.differences import Piece, compared
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import View, as_data
+from trustassay.views import Piece, View, as_data, word_differences
 
 _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
 """A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
@@ -108,7 +107,7 @@ class Perturbed:
                     rest.append(as_data(item))
         same = by_text.pop(original.strip(), None) if original is not None else None
         for variant in by_text.values():
-            found = compared(original, variant.text) if original is not None else None
+            found = word_differences(original, variant.text) if original is not None else None
             variant.compared = found is not None
             variant.pieces = found or [Piece("same", variant.text)]
         variants = sorted(by_text.values(), key=lambda variant: -variant.times)
@@ -129,4 +128,4 @@ def _whole(question: str, change: str) -> Sequence[Piece]:
     """Return a changed prompt in pieces; none where the change is a tail."""
     if _TAIL.fullmatch(change):
         return ()
-    return compared(question, change) or [Piece("same", change)]
+    return word_differences(question, change) or [Piece("same", change)]

@@ -16,6 +16,7 @@ import numpy as np
 
 from trustassay.capabilities import Message, Models, Reply, TokenLogprob, repair_turns
 from trustassay.errors import CallError
+from trustassay.event_loop import all_of
 from trustassay.metrics.judge import maths
 from trustassay.metrics.judge.maths import expected_value
 from trustassay.metrics.judge.options import JudgeOptions
@@ -23,7 +24,6 @@ from trustassay.metrics.judge.replies import read_reply
 from trustassay.metrics.judge.rubric import Rubric
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Sample
-from trustassay.together import all_of
 
 ALTERNATIVES = 20
 """Likeliest tokens that are asked for; no public endpoint gives more."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from trustassay.capabilities import Choice, Message, Models, repair_turns
 from trustassay.errors import AssessmentError, CallError, check_least
+from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary, directions
 from trustassay.metrics.pairwise import maths
 from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
@@ -19,7 +20,6 @@ from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
 from trustassay.summaries import units_of
-from trustassay.together import all_of
 from trustassay.views import View, as_data
 
 OPTIONS = ("reply a", "reply b", "not sure")

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, cast
 
 from trustassay.errors import AssessmentError, UsageError
+from trustassay.event_loop import all_of
 from trustassay.metric import (
     Assessment,
     Context,
@@ -30,7 +31,6 @@ from trustassay.metrics.trustscore import maths
 from trustassay.metrics.trustscore.evidence import Claims, problem_in
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
-from trustassay.together import all_of
 from trustassay.verdicts import Verdict
 from trustassay.views import View
 
