@@ -26,7 +26,7 @@ from trustassay.tracebacks import keep_failure, words_of
 async def assessed(
     metric: Metric,
     sample: Sample,
-    gatherers: Client,
+    client: Client,
     prepared: Any = None,
     seed: int = 0,
     limits: TextLimits = USUAL_LIMITS,
@@ -37,7 +37,7 @@ async def assessed(
     A failure counts no calls, since the number made before it depends on other work. ``folder``,
     the run's, gets the traceback of an error that the metric does not tell of itself.
     """
-    models = SampleModels(gatherers)
+    models = SampleModels(client)
     try:
         limits.check(sample)
         context = Context(sample, cast(Models, models), prepared, seed, limits)

@@ -441,7 +441,7 @@ async def _through(
 async def fill_samples(
     folder: RunFolder,
     stages: Sequence[Stage],
-    gatherers: Client,
+    client: Client,
     at_once: int,
     step: Callable[[], None],
 ) -> Outcome:
@@ -451,7 +451,7 @@ async def fill_samples(
     filled is not changed, and the next run tries it again.
     """
     outcome = Outcome()
-    models = cast(StageModels, SampleModels(gatherers))
+    models = cast(StageModels, SampleModels(client))
     samples = ((sample, stages, 0) for sample in folder.samples())
     with whole(folder.samples_path) as file:
         async for found in filled(samples, models, at_once, step):

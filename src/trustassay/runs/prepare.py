@@ -126,7 +126,7 @@ class Prepared:
 
 
 async def prepare(
-    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Client, folder: Path
+    metrics: Sequence[Metric], pool: StoredPool | None, client: Client, folder: Path
 ) -> dict[str, Prepared]:
     """Return what each metric prepared, by name; those without a pool prepare nothing.
 
@@ -136,7 +136,7 @@ async def prepare(
     found = {metric.name: Prepared() for metric in metrics}
     for metric in metrics:
         if metric.pool and pool is not None:
-            found[metric.name] = await _prepared(metric, pool, gatherers, folder)
+            found[metric.name] = await _prepared(metric, pool, client, folder)
     return found
 
 
@@ -149,8 +149,8 @@ def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     }
 
 
-async def _prepared(metric: Metric, pool: StoredPool, gatherers: Client, folder: Path) -> Prepared:
-    models = SampleModels(gatherers)
+async def _prepared(metric: Metric, pool: StoredPool, client: Client, folder: Path) -> Prepared:
+    models = SampleModels(client)
     try:
         value = await metric.prepare(pool, cast(Models, models))
     except (AssessmentError, BackendError) as error:
@@ -322,8 +322,8 @@ async def prepare_once(
             found |= _unpacked(waiting, pool, preparation, made)
             waiting = [metric for metric in waiting if metric.name not in found]
         if waiting:
-            async with open_calls(backends, calls, preparation.calls_path) as gatherers:
-                found |= await prepare(waiting, pool, gatherers, preparation.path)
+            async with open_calls(backends, calls, preparation.calls_path) as client:
+                found |= await prepare(waiting, pool, client, preparation.path)
         failed = pool.failures or any(one.failure for one in found.values())
         if made is None and not failed:
             packed = {

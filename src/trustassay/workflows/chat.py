@@ -153,10 +153,10 @@ class Chat:
         options = CallOptions(
             self._cache, self._prices, self._budget, calls_at_once=self._calls_at_once
         )
-        async with open_calls(backends, options) as gatherers:
+        async with open_calls(backends, options) as client:
             block = self._calls_at_once or calls_at_once([self._model])
             requests = (chat_request(prompt, **parameters) for prompt in prompts)
-            return await _all_asked(requests, gatherers.find("chat", MODEL), block)
+            return await _all_asked(requests, client.find("chat", MODEL), block)
 
 
 async def _all_asked(

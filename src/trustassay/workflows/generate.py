@@ -121,12 +121,12 @@ async def _generate(
         file = stack.enter_context(locked(part))
         stack.callback(part.unlink, missing_ok=True)
         file.truncate(0)  # what a killed process left; its replies are in the cache
-        gatherers = await stack.enter_async_context(open_calls(backends, options.calls))
+        client = await stack.enter_async_context(open_calls(backends, options.calls))
         ahead = AHEAD * (options.calls.calls_at_once or calls_at_once([backend]))
         progress = stack.enter_context(
             Progress("answering", asked * options.repeats, shown=options.progress)
         )
-        models = cast(StageModels, SampleModels(gatherers))
+        models = cast(StageModels, SampleModels(client))
         questions = _questions(folder, stages, again=options.again)
         async for found in filled(questions, models, ahead, progress.step):
             name = found.sample.id
@@ -141,7 +141,7 @@ async def _generate(
             content = found.sample.to_dict() | {"id": name}
             file.write((json.dumps(content, ensure_ascii=False, default=str) + "\n").encode())
         file.flush()
-        done.endpoints = gatherers.endpoints.all()
+        done.endpoints = client.endpoints.all()
         if done.written or not done.failed:
             part.replace(out)
     return done

@@ -304,8 +304,8 @@ async def _embedded(
     texts: Sequence[str], backends: Backends, options: CallOptions
 ) -> dict[str, Vectors]:
     found: dict[str, Vectors] = {}
-    async with open_calls(backends, options) as gatherers:
-        models = cast(Models, SampleModels(gatherers))
+    async with open_calls(backends, options) as client:
+        models = cast(Models, SampleModels(client))
         for start in range(0, len(texts), TOGETHER):
             block = texts[start : start + TOGETHER]
             vectors = await asyncio.gather(*map(models.embed, block))
