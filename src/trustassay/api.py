@@ -13,12 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from trustassay.data.reading import Files
-from trustassay.errors import (
-    RunFolderError,
-    UnknownNameError,
-    UsageError,
-    did_you_mean,
-)
+from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.keywords import (
     CLUSTER,
