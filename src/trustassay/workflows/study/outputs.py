@@ -137,11 +137,11 @@ def headline(one: LabelStudy) -> str:
         if test.corrected is not None and test.corrected < LEVEL
     ]
     if better:
-        words += f" Higher than {_listed(better)}."
+        words += f" Higher than {', '.join(better)}."
     if alike:
-        words += f" Not told apart at 5 %: {_listed(alike)}."
+        words += f" Not told apart at 5 %: {', '.join(alike)}."
     if open_:
-        words += f" Not compared with {_listed(open_)}."
+        words += f" Not compared with {', '.join(open_)}."
     return words
 
 
@@ -158,10 +158,6 @@ def _other(test: Test, name: str) -> str:
         other, difference = test.first, None if difference is None else -difference
     below = test.corrected is not None and test.corrected < LEVEL and (difference or 0.0) < 0
     return f"{other} (which is higher)" if below else other
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 def test_row(test: Test) -> list[str]:
