@@ -327,16 +327,17 @@ def test_a_document_holds_only_text_and_fits(opened: Opened, tmp_path: Path, wid
         for place, (text, share) in enumerate(zip(HOSTILE, shares, strict=False))
     ]
     names = [name for name, _ in pieces]
-    bars = [Bar(text, text, stacked_svg(pieces, names, text), 3, "", text) for text in HOSTILE]
-    rows = [Row(text, HOSTILE[:4], text) for text in HOSTILE]
+    bars = [Bar(text, "1.0", stacked_svg(pieces, names, text), 3, "", "2 →") for text in HOSTILE]
+    columns = ["value", "interval"]
+    rows = [Row(text, ["1.0", "0 to 100"], text) for text in HOSTILE]
     estimates = [(text, place / 10, (0.0, 1.0)) for place, text in enumerate(HOSTILE)]
     plot = Plot(HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[3], [Line(HOSTILE[0], [(0, 0)], 0)])
     heat = heat_svg([Parting(one, HOSTILE[0], 1, 2) for one in HOSTILE])
     changed = ChangedAnswer(HOSTILE[0], HOSTILE[1], HOSTILE[2], ("", HOSTILE[0]), ("", HOSTILE[1]))
     parts: list[Block] = [
         *(Text(text, "note") for text in HOSTILE),
-        Table(HOSTILE[0], HOSTILE[:4], rows, HOSTILE[1], HOSTILE[2]),
-        Chart(HOSTILE[0], HOSTILE[1], [Bars(bars, HOSTILE[:2]), interval_bars(estimates)]),
+        Table("Part", columns, rows, HOSTILE[1], HOSTILE[2]),
+        Chart(HOSTILE[0], HOSTILE[1], [Bars(bars, ("0", "1")), interval_bars(estimates)]),
         Panels([Chart(text, text, [Drawing(plot.drawing)]) for text in HOSTILE]),
         Drawing(heat, "scroll"),
         Legend(HOSTILE),

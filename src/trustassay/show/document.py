@@ -15,6 +15,7 @@ from markupsafe import Markup
 from trustassay.differences import Piece, compared
 from trustassay.show.charts import interval_svg, ticks
 from trustassay.show.page import write_template
+from trustassay.show.plots import Plot
 from trustassay.show.text import number
 
 MEAN = Markup('<span class="sign mean"></span> ')
@@ -186,6 +187,14 @@ class Document:
     def write(self, path: Path) -> None:
         """Write the page, whole or not at all."""
         write_template("document.html.jinja", path, page=self)
+
+
+def curves(names: Sequence[str], plots: Sequence[Plot]) -> list[Block]:
+    """Return a legend and the plots beside each other; nothing where there is no plot."""
+    if not plots:
+        return []
+    charts = [Chart(plot.title, plot.note, [Drawing(plot.drawing)]) for plot in plots]
+    return [Legend(names, lines=True), Panels(charts)]
 
 
 def interval_bars(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.runs.probabilities import promise_in_words
-from trustassay.show.document import Document, Row, Section, Table, Text
+from trustassay.show.document import Document, Row, Section, Table, Text, curves
 from trustassay.show.plots import Line, Plot
 from trustassay.show.text import amount
 from trustassay.statistics.intervals import Estimate
@@ -18,7 +18,6 @@ from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, 
 from trustassay.workflows.study.outputs import (
     FEWEST_KEPT,
     cell,
-    curves,
     interval_text,
     kept_points,
     reliability_points,

@@ -26,12 +26,12 @@ from trustassay.show.document import (
     Drawing,
     Folded,
     Item,
-    Legend,
     Panels,
     Row,
     Section,
     Table,
     Text,
+    curves,
     interval_bars,
 )
 from trustassay.show.plots import MOST_CURVES, Line, Parting, Plot, heat_svg
@@ -146,11 +146,11 @@ def headline(one: LabelStudy) -> str:
         if test.corrected is not None and test.corrected < LEVEL
     ]
     if better:
-        words += f" Higher than {_listed(better)}."
+        words += f" Higher than {', '.join(better)}."
     if alike:
-        words += f" Not told apart at 5 %: {_listed(alike)}."
+        words += f" Not told apart at 5 %: {', '.join(alike)}."
     if open_:
-        words += f" Not compared with {_listed(open_)}."
+        words += f" Not compared with {', '.join(open_)}."
     return words
 
 
@@ -167,10 +167,6 @@ def _other(test: Test, name: str) -> str:
         other, difference = test.first, None if difference is None else -difference
     below = test.corrected is not None and test.corrected < LEVEL and (difference or 0.0) < 0
     return f"{other} (which is higher)" if below else other
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 def test_row(test: Test) -> list[str]:
@@ -353,14 +349,6 @@ def _parts(one: LabelStudy, folder: Path) -> list[Block]:
     if reasons := missing(one):
         parts.append(Folded("Figures that are missing, and why", [Item(why) for why in reasons]))
     return parts
-
-
-def curves(names: Sequence[str], plots: Sequence[Plot]) -> list[Block]:
-    """Return a legend and the plots beside each other; nothing where there is no plot."""
-    if not plots:
-        return []
-    charts = [Chart(plot.title, plot.note, [Drawing(plot.drawing)]) for plot in plots]
-    return [Legend(names, lines=True), Panels(charts)]
 
 
 def _example(case: Case, first: str, second: str, folder: Path) -> Item:
