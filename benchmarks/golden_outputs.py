@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import collections
 import functools
+import gc
 import hashlib
 import importlib
 import inspect
@@ -31,6 +32,7 @@ import sqlite3
 import sys
 import tempfile
 import time
+import tomllib
 import traceback
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -120,10 +122,11 @@ def run_step(step: Step, number: int, folder: Path) -> str:
     if not process:
         _become(step, out, err)
     status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    if not step.shown:
-        return f"$ {step.line}\n"
-    printed = [path.read_text(encoding="utf-8", errors="replace") for path in (out, err)]
-    text = f"$ {step.line}\nstatus {status}\n{printed[0]}--- standard error\n{printed[1]}"
+    text = f"$ {step.line}\n"
+    if "out" in step.shown:
+        text += f"status {status}\n{out.read_text(encoding='utf-8')}"
+    if "err" in step.shown:
+        text += f"--- standard error\n{err.read_text(encoding='utf-8')}"
     text = normalised(text, folder)
     return re.sub(" {2,}", "  ", text) if "TIME" in text else text
 
@@ -154,7 +157,7 @@ def _become(step: Step, out: Path, err: Path) -> None:
 @contextmanager
 def endpoint() -> Iterator[None]:
     """Serve the endpoint in a process of its own; wait while another check has the port."""
-    until = time.monotonic() + 120
+    until = time.monotonic() + 600
     while True:
         try:
             server = Server(("127.0.0.1", PORT), Endpoint)
@@ -163,9 +166,12 @@ def endpoint() -> Iterator[None]:
             if time.monotonic() > until:
                 raise
             time.sleep(0.2)
-    process = os.fork()
+    parent, process = os.getpid(), os.fork()
     if not process:
-        server.serve_forever()
+        server.timeout = 1.0
+        while os.getppid() == parent:
+            server.handle_request()
+        os._exit(0)
     server.socket.close()
     try:
         yield
@@ -180,9 +186,11 @@ def run_job(name: str, job: Job) -> dict[str, str]:
         folder = Path(home).resolve() / "work"
         folder.mkdir()
         os.chdir(folder)
-        write_files(folder)
-        shutil.copy(ROOT / "src/trustassay/data/demo.jsonl", folder)
-        shutil.copytree(OLD_CALLS, folder / "old", ignore=shutil.ignore_patterns("*.md"))
+        if not name.startswith("help"):
+            write_files(folder)
+            shutil.copy(ROOT / "src/trustassay/data/demo.jsonl", folder)
+        if name == "resume/old-calls":
+            shutil.copytree(OLD_CALLS, folder / "old")
         os.environ["TRUSTASSAY_CACHE"] = str(folder.parent / "cache")
         before = {path for path in folder.rglob("*") if "old" not in path.parts}
         if job.served:
@@ -200,12 +208,28 @@ def run_job(name: str, job: Job) -> dict[str, str]:
             found[f"{name}/asked"] = f"{len(calls)} calls\n{twice}" + "\n".join(sorted(calls))
         if not name.startswith(("help", "bad")):
             for path in sorted(set(folder.rglob("*")) - before):
-                if path.is_file() and (path.parent.name != "old" or name == "resume/old-calls"):
-                    text = content(path, folder)
-                    if text is not None:
-                        found[f"{name}/{path.relative_to(folder)}"] = text
+                text = content(path, folder) if path.is_file() else None
+                if text is not None:
+                    found[f"{name}/{path.relative_to(folder)}"] = text
         os.chdir(ROOT)
     return found
+
+
+@contextmanager
+def papers() -> Iterator[None]:
+    """Let the package of papers add its commands, whether or not it is installed."""
+    described = tomllib.loads((ROOT / "papers/pyproject.toml").read_text())["project"]
+    with tempfile.TemporaryDirectory(prefix="golden-") as home:
+        info = Path(home) / f"papers-{described['version']}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {described['name']}\n")
+        lines = [
+            f"[{group}]\n" + "".join(f"{name} = {thing}\n" for name, thing in entries.items())
+            for group, entries in described["entry-points"].items()
+        ]
+        (info / "entry_points.txt").write_text("\n".join(lines))
+        sys.path[:0] = [home, str(ROOT / "papers/src")]
+        yield
 
 
 def command_names() -> list[str]:
@@ -215,10 +239,10 @@ def command_names() -> list[str]:
     """
 
     def below(command: Any, name: str) -> Iterator[str]:
-        for key, one in getattr(command, "commands", {}).items():
+        for key in command.list_commands(None) if hasattr(command, "list_commands") else ():
             full = f"{name} {key}".strip()
             yield full
-            yield from below(one, full)
+            yield from below(command.get_command(None, key), full)
 
     typer.main.get_command = functools.cache(typer.main.get_command)
     app = importlib.import_module("trustassay.cli.main").app
@@ -229,16 +253,19 @@ def python_names() -> dict[str, str]:
     """Return the names that programs use: of the package, and of the wheel's metadata."""
     import trustassay
 
-    lines = []
-    for name in sorted(trustassay.__all__):
-        thing = getattr(trustassay, name)
-        lines.append(f"{name}{_signature(thing)}")
-        if inspect.isclass(thing):
-            keys = sorted(key for key in dir(thing) if key[0] != "_")
-            lines += [f"  {key}{_signature(getattr(thing, key))}" for key in keys]
     entries = distribution("trustassay").entry_points
     declared = sorted(f"{one.group} {one.name} = {one.value}" for one in entries)
-    return {"python/names": "\n".join(lines), "python/entry-points": "\n".join(declared)}
+    found = {"python/entry-points": "\n".join(declared)}
+    for name in trustassay.__all__:
+        try:
+            thing = getattr(trustassay, name)
+        except ImportError as error:
+            found[f"python/{name}"] = str(error)
+            continue
+        keys = sorted(key for key in dir(thing) if key[0] != "_") if inspect.isclass(thing) else ()
+        members = [f"  {key}{_signature(getattr(thing, key))}" for key in keys]
+        found[f"python/{name}"] = "\n".join([f"{name}{_signature(thing)}", *members])
+    return found
 
 
 def _signature(thing: object) -> str:
@@ -357,7 +384,12 @@ OTHERS = {"python": python_names, "statistics": statistics, "serve": service}
 
 
 def _outputs(name: str) -> dict[str, str]:
-    return OTHERS[name]() if name in OTHERS else run_job(name, _JOBS[name])
+    try:
+        return OTHERS[name]() if name in OTHERS else run_job(name, _JOBS[name])
+    except Exception:
+        return {f"{name}/fault": traceback.format_exc()}
+    finally:
+        os.chdir(ROOT)
 
 
 _JOBS: dict[str, Job] = {}
@@ -373,7 +405,8 @@ def collect(prefixes: Sequence[str] = (), processes: int = 2) -> dict[str, str]:
     names = [n for n in weights if not prefixes or any(_related(n, p) for p in prefixes)]
     names.sort(key=lambda name: -weights[name])
     found: dict[str, str] = {}
-    with multiprocessing.get_context("fork").Pool(processes, maxtasksperchild=1) as pool:
+    gc.freeze()
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
         for one in pool.imap_unordered(_outputs, names):
             found |= one
     return dict(sorted(found.items()))
@@ -406,7 +439,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a folder for all outputs")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 2)
     given = parser.parse_args()
-    found = collect(given.prefixes, given.processes)
+    with papers():
+        found = collect(given.prefixes, given.processes)
     if given.out:
         for name, text in found.items():
             path = given.out / f"{name}.txt"
@@ -424,6 +458,8 @@ def main() -> int:
         HASHES.write_text(json.dumps(kept, indent=0, sort_keys=True) + "\n")
     if given.check:
         lines = differences({n: one for n, one in stored.items() if touched(n)}, now)
+        for name in (one for one in found if one.endswith("/fault")):
+            print(f"{name}\n{found[name]}")
         print("\n".join(lines) or f"all {len(now)} outputs are as they were")
         return 1 if lines else 0
     return 0

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from trustassay.event_loop import run_anywhere
+from trustassay.event_loop import all_of, run_anywhere
 
 WORK_S = 5
 
@@ -47,3 +47,20 @@ def test_an_interruption_that_reaches_another_thread_of_a_notebook() -> None:
     with pytest.raises(KeyboardInterrupt):
         asyncio.new_event_loop().run_until_complete(_cell())
     assert time.monotonic() - begun < WORK_S / 2
+
+
+def test_all_are_waited_for_and_the_first_failure_by_place_is_raised() -> None:
+    done: list[str] = []
+
+    async def work(name: str, rounds: int, fails: bool) -> str:
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        done.append(name)
+        if fails:
+            raise ValueError(name)
+        return name
+
+    with pytest.raises(ValueError, match="late"):
+        asyncio.run(all_of([work("late", 5, True), work("early", 1, True), work("c", 9, False)]))
+    assert done == ["early", "late", "c"]
+    assert asyncio.run(all_of(work(name, 3 - i, False) for i, name in enumerate("abc"))) == [*"abc"]

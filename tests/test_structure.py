@@ -14,7 +14,7 @@ PACKAGE = SOURCE / "trustassay"
 
 VALUES = {"errors", "sample", "capabilities", "prompts", "files", "progress", "event_loop"}
 VALUES |= {"tracebacks"}
-METRIC = {"metric", "registry", "summaries", "views", "differences", "statistics"}
+METRIC = {"metric", "registry", "summaries", "views", "statistics"}
 
 ALLOWED: dict[str, set[str]] = {
     # values and small helpers, the lowest first
@@ -22,11 +22,9 @@ ALLOWED: dict[str, set[str]] = {
     "files": set(),
     "event_loop": set(),
     "tracebacks": set(),
-    "differences": set(),
-    "measured": set(),
+    "entailer_quality": set(),
     "views": set(),
     "statistics": set(),
-    "together": set(),
     "sample": {"errors"},
     "texts": {"errors", "sample"},
     "progress": set(),
@@ -38,7 +36,17 @@ ALLOWED: dict[str, set[str]] = {
     "languages": set(),
     "capabilities": {"errors", "sample"},
     "summaries": {"statistics"},
-    "metric": {"capabilities", "languages", "sample", "summaries", "texts", "views"},
+    "assessment": {"summaries"},
+    "metric": {
+        "assessment",
+        "capabilities",
+        "errors",
+        "languages",
+        "sample",
+        "summaries",
+        "texts",
+        "views",
+    },
     "registry": {"errors", "metric"},
     # what stands side by side
     "data": {"errors", "files", "progress", "sample"},
@@ -57,21 +65,30 @@ ALLOWED: dict[str, set[str]] = {
     },
     "answering": {"capabilities", "errors", "prompts", "prose", "sample"},
     "distractors": {"capabilities", "errors", "prompts", "sample", "statistics", "texts"}
-    | {"together"},
+    | {"event_loop"},
     "metrics": METRIC
-    | {"capabilities", "distractors", "errors", "languages", "prompts", "sample", "together"}
+    | {"capabilities", "distractors", "errors", "languages", "prompts", "sample", "event_loop"}
     | {"prose", "texts", "token_matching", "verdicts", "words"},
-    "show": {"differences", "files", "measured", "metric", "sample", "statistics", "views"},
+    "show": {"files", "entailer_quality", "metric", "sample", "statistics", "views"},
     # what stands on them
-    "calls": {"backends", "capabilities", "errors", "files", "prose", "sample", "together"},
+    "calls": {"backends", "capabilities", "errors", "files", "prose", "sample", "event_loop"},
     "runs": VALUES
-    | {"answering", "backends", "calls", "data", "languages", "measured", "metric", "registry"}
+    | {
+        "answering",
+        "backends",
+        "calls",
+        "data",
+        "languages",
+        "entailer_quality",
+        "metric",
+        "registry",
+    }
     | {"show", "statistics", "texts"},
     "cluster": VALUES | {"backends", "calls", "metric", "registry", "runs"},
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
-    | {"prose", "runs", "texts", "together", "words"},
+    | {"prose", "runs", "texts", "event_loop", "words"},
     "keywords": {"answering", "backends", "calls", "capabilities", "errors", "metric"},
     "api": VALUES
     | METRIC
@@ -83,7 +100,7 @@ ALLOWED: dict[str, set[str]] = {
     "integrations": {"errors", "metric", "registry", "show", "runs", "sample", "workflows"},
     "cli": VALUES
     | METRIC
-    | {"answering", "api", "backends", "calls", "data", "measured", "metrics", "show"}
+    | {"answering", "api", "backends", "calls", "data", "entailer_quality", "metrics", "show"}
     | {"retrieval", "runs", "service", "texts", "workflows"},
     "service": {"backends", "data", "errors", "event_loop", "metric", "registry", "show", "runs"}
     | {"sample", "texts", "tracebacks", "workflows"},

@@ -26,12 +26,13 @@ SMALL = "small.jsonl"
 class Step:
     """A command's arguments in one line, and what its process has besides the usual environment.
 
-    shown: whether what it prints is kept; of a command that is stopped it depends on the moment.
+    shown: what of it is compared: "out" with the exit status, and "err". Of a command that is
+    stopped it depends on the moment.
     """
 
     line: str
     environment: Mapping[str, str] = field(default_factory=dict)
-    shown: bool = True
+    shown: str = "out err"
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,9 @@ def jobs(commands: Sequence[str]) -> dict[str, Job]:
     silent = {"GOLDEN_SILENT": "1"}
     found["resume/interrupted"] = Job(
         [
-            Step(STOPPED, {"GOLDEN_STOP": "SIGINT@37"}, shown=False),
-            Step(STOPPED, {"GOLDEN_STOP": "SIGKILL@45"}, shown=False),
-            Step(STOPPED, shown=False),
+            Step(STOPPED, {"GOLDEN_STOP": "SIGINT@37"}, shown=""),
+            Step(STOPPED, {"GOLDEN_STOP": "SIGKILL@45"}, shown=""),
+            Step(STOPPED, shown=""),
             Step(STOPPED, silent),
         ],
         weight=5,
@@ -188,20 +189,22 @@ def jobs(commands: Sequence[str]) -> dict[str, Job]:
         "cite demo.jsonl --by bm25 --out b.jsonl",
         f"cite demo.jsonl {LEXICAL} --out c.jsonl --only-uncited",
         "cite small.jsonl --by embedding --out e.jsonl",
-        "distractors small.jsonl --json --seed 1 --pool --most 5",
+        "probe distractors small.jsonl --json --seed 1 --pool --most 5",
         "rubric check tone.yaml",
         "rubric check truthfulness",
-        f"entailers pairs.jsonl --entailer lexical --entailer {PY}entails --json",
+        Step(
+            f"entailers pairs.jsonl --entailer lexical --entailer {PY}entails --json", shown="out"
+        ),
     )
     found["answers/trustscore"] = _job(
         f"score {SMALL} --metric trustscore:claims=yes,checks=3 {CHAT} {FUNCTION} --out runs/one"
     )
     found["answers/select"] = _job(
-        "select icl answers.jsonl --out icl.jsonl --metric "
+        "papers select icl answers.jsonl --out icl.jsonl --metric "
         "fewl:form=agreement,weights=uniform --similarity novel --run runs/icl --json",
-        f"attack 'What is red?' {CHAT} {VECTORS} --steps 4 --out runs/attack",
-        f"isotropy asked.jsonl {VECTORS} --json",
-        "dataset asked.jsonl --corpus passages --entailer lexical --out d.jsonl",
+        f"probe attack 'What is red?' {CHAT} {VECTORS} --steps 4 --out runs/attack",
+        f"probe isotropy asked.jsonl {VECTORS} --json",
+        "papers dataset asked.jsonl --corpus passages --entailer lexical --out d.jsonl",
         "completion bash",
         "demo --out runs/demo",
     )

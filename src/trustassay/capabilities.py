@@ -16,36 +16,6 @@ from numpy.typing import NDArray
 
 from trustassay.errors import UsageError
 
-__all__ = [
-    "BatchLimits",
-    "ChatModel",
-    "ChatRequest",
-    "Choice",
-    "Embedder",
-    "EndpointLimits",
-    "Entailer",
-    "Entailment",
-    "Entity",
-    "EntityLinker",
-    "Likelihood",
-    "LikelihoodModel",
-    "LocalChatModel",
-    "Message",
-    "Models",
-    "Passage",
-    "QuestionSimilarity",
-    "Reply",
-    "Retriever",
-    "Similarity",
-    "SubstituteSource",
-    "SubstitutesRequest",
-    "TokenEmbedder",
-    "TokenLogprob",
-    "TokenVectors",
-    "on_sending",
-    "repair_turns",
-]
-
 Vectors = NDArray[np.float32]
 Probabilities = NDArray[np.float64]
 

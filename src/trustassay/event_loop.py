@@ -1,4 +1,4 @@
-"""Runs a coroutine from synchronous code, even if an event loop is already running."""
+"""Coroutines run from synchronous code, even in a running event loop; and several at once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
-
-__all__ = ["run_anywhere"]
 
 T = TypeVar("T")
 LOOKS_S = 0.5
@@ -130,3 +128,28 @@ def _in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+TURN = 16
+"""Coroutines that begin before other work of the event loop has its turn."""
+
+
+async def all_of(work: Iterable[Awaitable[T]]) -> list[T]:
+    """Return the results in their order; wait for all, then raise the first failure by place."""
+    begun: list[asyncio.Future[T]] = []
+    try:
+        for number, one in enumerate(work, 1):
+            begun.append(asyncio.ensure_future(one))
+            if number % TURN == 0:
+                await asyncio.sleep(0)
+        ended = await asyncio.gather(*begun, return_exceptions=True)
+    except BaseException:
+        for one in begun:
+            one.cancel()
+        raise
+    found: list[T] = []
+    for result in ended:
+        if isinstance(result, BaseException):
+            raise result
+        found.append(result)
+    return found

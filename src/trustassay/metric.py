@@ -1,9 +1,8 @@
-"""The contract of a metric, and the objects that it receives and returns."""
+"""The contract of a metric, and what it receives: a context, a pool, an inventory."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,9 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 
 from numpy.typing import NDArray
 
+from trustassay.assessment import Assessment, Direction, Figure, Summary
 from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError
 from trustassay.languages import OTHER_LANGUAGE
 from trustassay.sample import Problem, Sample
 from trustassay.summaries import (
@@ -47,134 +48,6 @@ __all__ = [
     "directions",
 ]
 
-Direction = Literal["higher", "lower", ""]
-"""Which end of a number is better; neither of a count, a length or a setting."""
-
-_OPTIONAL = frozenset({"usage", "fault", "unit"})
-"""Fields of an assessment that a stored line need not have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assessment:
-    """The result of one metric for one sample.
-
-    Either ``error`` is ``None`` and ``score`` is in the metric's range, or ``error`` says why
-    there is no score. A score of ``None`` without an error means that the method gives no score
-    for this sample alone (``reason`` says why), while its ``parts``, the numbers from which score
-    and summary are computed, still count. ``calls`` counts the requests to each capability, and
-    ``usage`` for each chat model the calls and their tokens, including those paid for by other
-    runs. ``fault`` is the kind of failure, if it is known: that of a
-    :class:`~trustassay.capabilities.CallError`. ``unit`` is the number of what its sample belongs
-    to together with others of the run, as answers to one question do, for the intervals of a
-    summary; it is set where assessments are read to be summarised, and is not stored.
-    """
-
-    id: str
-    metric: str
-    score: float | None
-    verdict: str | None = None
-    reason: str = ""
-    parts: Mapping[str, float] = field(default_factory=dict)
-    evidence: Sequence[Mapping[str, Any]] = ()
-    calls: Mapping[str, int] = field(default_factory=dict)
-    usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    error: str | None = None
-    fault: str | None = None
-    unit: int | None = field(default=None, compare=False)
-
-    @classmethod
-    def failed(
-        cls, sample_id: str, metric: str, error: str, fault: str | None = None
-    ) -> Assessment:
-        """Return the assessment of a sample that could not be scored."""
-        return cls(sample_id, metric, None, error=error, fault=fault)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, one line of ``assessments.jsonl``; usage and fault only if set."""
-        named = {f: getattr(self, f) for f in self.__slots__ if f != "unit"}
-        return {f: value for f, value in named.items() if value or f not in _OPTIONAL}
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> Assessment:
-        """Return the object from the output of :meth:`to_dict`."""
-        return cls(**{f: raw[f] for f in cls.__slots__ if f in raw or f not in _OPTIONAL})
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """The meaning of a key of a summary, for the report, the documentation and the terminal.
-
-    ``statistic`` says how it is computed from the assessments; ``None`` if the metric's own
-    :meth:`Metric.summarise` computes it. ``better`` says whether more of it is better, where the
-    statistic does not: "higher", "lower", or "" where neither is.
-    ``name`` is a plain name of a few words, for readers who do not know the key; without one the
-    explanation takes its place. ``range`` are its least and its largest value, where its unit and
-    statistic do not say them (:meth:`within`).
-    """
-
-    key: str
-    explanation: str
-    unit: str = "%"
-    group: str = ""
-    headline: bool = False
-    statistic: Statistic | None = None
-    better: Direction = ""
-    name: str = ""
-    range: tuple[float, float] | None = None
-
-    def within(self, score_range: tuple[float, float]) -> tuple[float, float] | None:
-        """Return the least and the largest value, ``None`` where it has no such bounds.
-
-        That of a percentage is 0 to 100, that of a mean or a quantile of scores ``score_range``.
-        """
-        if self.range is not None:
-            return self.range
-        if self.unit == "%":
-            return 0.0, 100.0
-        found = None
-        if isinstance(self.statistic, Mean | Quantile) and self.statistic.of == "score":
-            found = score_range
-        elif isinstance(self.statistic, Mean):
-            found = self.statistic.bounds
-        return found if found is not None and all(map(math.isfinite, found)) else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form of the fields that are shown; ``range`` only if there is one."""
-        names = ("key", "explanation", "unit", "group", "headline", "name")
-        found = {name: getattr(self, name) for name in names}
-        return found if self.range is None else {**found, "range": list(self.range)}
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The figures of one metric over a data set.
-
-    ``values`` holds ``None`` for a figure that does not apply, with the reason in
-    ``not_applicable``; ``intervals`` are 95 % confidence intervals, and ``without_interval`` says
-    why a figure has none, usually because there are too few samples; ``support`` is the number of
-    samples behind a figure, and ``units`` that of the independent units, as questions, to which
-    they belong, where these are fewer; ``settings`` are the metric's options. ``error`` says why
-    there are no figures if the metric failed to compute them. ``details`` are a few JSON values
-    that the metric's own ``summary_template`` shows.
-    """
-
-    values: Mapping[str, float | int | None]
-    n: int
-    failed: int
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    support: Mapping[str, int] = field(default_factory=dict)
-    not_applicable: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    without_interval: Mapping[str, str] = field(default_factory=dict)
-    error: str | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
-    units: Mapping[str, int] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form; ``error``, ``details`` and ``units`` only if there are any."""
-        named = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {k: v for k, v in named.items() if v or k not in ("error", "details", "units")}
-
 
 @dataclass(slots=True)
 class Inventory:
@@ -207,12 +80,8 @@ class Inventory:
 
 def directions(higher: str = "", lower: str = "", neither: str = "") -> dict[str, Direction]:
     """Return the direction of each part, from names with spaces between them."""
-    groups: tuple[tuple[Direction, str], ...] = (
-        ("higher", higher),
-        ("lower", lower),
-        ("", neither),
-    )
-    return {name: direction for direction, names in groups for name in names.split()}
+    named: dict[Direction, str] = {"higher": higher, "lower": lower, "": neither}
+    return {name: direction for direction, names in named.items() for name in names.split()}
 
 
 def _reads_as_sentence(text: str) -> bool:
@@ -285,6 +154,16 @@ class Context:
     seed: int = 0
     limits: TextLimits = USUAL_LIMITS
 
+    def response(self) -> str:
+        """Return the response of the sample; raises AssessmentError where it is blank."""
+        if not self.sample.answered:
+            raise AssessmentError("the response is blank", "empty")
+        return self.sample.response or ""
+
+
+ORIGIN = "python"
+"""The setting of a metric that is a class in a user's file."""
+
 
 class Metric(ABC):
     """One method. Subclass as a frozen dataclass whose fields are the options.
@@ -296,6 +175,8 @@ class Metric(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    origin: ClassVar[Any] = None
+    """The user's file that the class is of, a :class:`~trustassay.registry.MetricFile`."""
     part_directions: ClassVar[Mapping[str, Direction]] = {}
     """Which end of each part is better (:func:`directions`). A name that ends with a colon stands
     for all parts that begin with it. `study` takes parts without a direction for covariates."""
@@ -377,6 +258,11 @@ class Metric(ABC):
         """The meaning of the keys of its summary, in the order in which they are shown."""
         return {}
 
+    @property
+    def statistics(self) -> Mapping[str, Statistic]:
+        """How the figures are computed that are declared with a statistic."""
+        return {key: one.statistic for key, one in self.figures.items() if one.statistic}
+
     @abstractmethod
     def needs(self) -> Sequence[Need]:
         """Return the needs of the metric."""
@@ -451,19 +337,8 @@ class Metric(ABC):
         These are the figures declared with a statistic. A metric with its own formulas overrides
         this method.
         """
-        statistics = {key: f.statistic for key, f in self.figures.items() if f.statistic}
-        found = summarised(statistics, assessments, self.score_range)
-        return Summary(
-            found.values,
-            found.n,
-            found.failed,
-            found.intervals,
-            found.support,
-            found.not_applicable,
-            self.settings(),
-            found.without_interval,
-            units=found.units,
-        )
+        found = summarised(self.statistics, assessments, self.score_range)
+        return Summary.of(found, self.settings())
 
     def weighted(self, assessments: Iterable[Assessment]) -> Weighted:
         """Return the figures that can be resampled, over ``assessments``, which are read once.
@@ -471,8 +346,7 @@ class Metric(ABC):
         These are the figures declared with a statistic. `compare` and `gate` give the change of a
         figure an interval by it; one that is not among them has none.
         """
-        statistics = {key: f.statistic for key, f in self.figures.items() if f.statistic}
-        return WeightedColumns.of(statistics, assessments)
+        return WeightedColumns.of(self.statistics, assessments)
 
     def problem(self, assessment: Assessment) -> str | None:  # noqa: ARG002
         """Return a sentence on what a reader should look at in an assessment, or ``None``.
@@ -490,12 +364,16 @@ class Metric(ABC):
         return View()
 
     def settings(self) -> dict[str, Any]:
-        """Return the options as JSON values; a function is given by its qualified name."""
+        """Return the options as JSON values; a function is given by its qualified name.
+
+        A class of a user's file also has :data:`ORIGIN`: the file, its digest and the class.
+        """
         options = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {
+        settings = {
             name: _qualified_name(value) if callable(value) else value
             for name, value in options.items()
         }
+        return settings | ({ORIGIN: self.origin.settings()} if self.origin else {})
 
 
 @dataclass(frozen=True)
@@ -534,17 +412,14 @@ class MetricInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        figures = {key: figure.to_dict() for key, figure in self.figures.items()}
-        return {
-            **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
-            "figures": figures,
-        }
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {**fields, "figures": {k: figure.to_dict() for k, figure in self.figures.items()}}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> MetricInfo:
         """Return the object from the output of :meth:`to_dict`; else TypeError or KeyError."""
         low, high = raw["score_range"]
-        figures = {key: _figure(figure) for key, figure in raw["figures"].items()}
+        figures = {key: Figure.from_dict(figure) for key, figure in raw["figures"].items()}
         rest = {"score_range": (low, high), "verdicts": tuple(raw["verdicts"]), "figures": figures}
         return cls(**{**raw, **rest})
 
@@ -559,13 +434,6 @@ def badness_of(metric: MetricInfo, assessment: Assessment) -> float | None:
     value = assessment.parts.get(metric.ordered_by, assessment.score)
     low, high = metric.score_range
     return (value - low if metric.lower_is_better else high - value) / (high - low)
-
-
-def _figure(raw: Mapping[str, Any]) -> Figure:
-    if raw.get("range") is None:
-        return Figure(**raw)
-    low, high = raw["range"]
-    return Figure(**{**raw, "range": (low, high)})
 
 
 def _qualified_name(function: Callable[..., Any]) -> str:

@@ -1,22 +1,34 @@
-"""Metrics by name: the entry points of all installed packages, and options after a name."""
+"""Metrics by name: the entry points of all installed packages, a user's own file, and options.
+
+``python:FILE.py:CLASS`` names a metric in a single file. It is executed because the user names it;
+that a run's folder names it never executes it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
+import re
+import sys
+import traceback
 import types
 import typing
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
-from trustassay.metric import Metric
-
-__all__ = ["metric_class", "metric_from_settings", "metric_from_text", "metric_names", "read_score"]
+from trustassay.metric import ORIGIN, Metric
 
 ENTRY_POINT_GROUP = "trustassay.metrics"
+OF_FILE = "python:"
+"""How the name of a metric in a file begins."""
+_IN_FILE = re.compile(r"python:(.+?\.py):(\w+)(?::(.*))?", re.DOTALL)
+_loaded: dict[tuple[str, str], type[Metric]] = {}
+"""The classes of files that were named in this process, by name and digest of the content."""
 
 
 def metric_names() -> list[str]:
@@ -45,14 +57,139 @@ def metric_class(name: str) -> type[Metric]:
     return loaded
 
 
+@dataclasses.dataclass(frozen=True)
+class MetricFile:
+    """A class in a user's file, as ``python:FILE.py:CLASS`` named it, with the file's content.
+
+    It travels with the metric, so that a worker process needs no file.
+    """
+
+    path: str
+    class_name: str
+    content: bytes = dataclasses.field(repr=False)
+
+    @classmethod
+    def read(cls, path: str, class_name: str) -> MetricFile:
+        """Read the file, and execute nothing.
+
+        Raises:
+            UnknownNameError: it cannot be read.
+        """
+        try:
+            return cls(path, class_name, Path(path).read_bytes())
+        except OSError as error:
+            reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
+            raise UnknownNameError(
+                f"metric {OF_FILE}{path}:{class_name}: {path}: {reason}"
+            ) from None
+
+    def settings(self) -> dict[str, str]:
+        """Return what ``run.json`` says of it."""
+        digest = hashlib.sha256(self.content).hexdigest()
+        return {"file": self.path, "class": self.class_name, "sha256": digest}
+
+    def load(self) -> type[Metric]:
+        """Execute the file, once in a process, and return the class.
+
+        Raises:
+            UnknownNameError: it has no such class, or the class is no metric.
+            UsageError: the file cannot be executed; the message names the line.
+        """
+        digest = self.settings()["sha256"]
+        key = self.class_name, digest
+        if key not in _loaded:
+            found = self._checked(self._executed(f"trustassay_metric_{digest[:16]}"))
+            found.origin = self
+            setattr(found, "__reduce__", _reduced)  # noqa: B010
+            _loaded[key] = found
+        return _loaded[key]
+
+    def _executed(self, name: str) -> types.ModuleType:
+        if name in sys.modules:
+            return sys.modules[name]
+        module = types.ModuleType(name)
+        module.__file__ = self.path
+        sys.modules[name] = module  # dataclasses and annotations look there
+        try:
+            exec(compile(self.content, self.path, "exec"), module.__dict__)
+        except (Exception, SystemExit) as error:
+            del sys.modules[name]
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [one.lineno for one in frames if one.filename == self.path]
+            words: object = error
+            if isinstance(error, SyntaxError) and error.filename == self.path:
+                lines, words = [error.lineno], error.msg
+            place = f", line {lines[-1]}" if lines else ""
+            raise UsageError(
+                f"metric {OF_FILE}{self.path}:{self.class_name}: {self.path}{place}: "
+                f"{type(error).__name__}: {words}"
+            ) from error
+        return module
+
+    def _checked(self, module: types.ModuleType) -> type[Metric]:
+        what = f"metric {OF_FILE}{self.path}:{self.class_name}"
+        own = {
+            name
+            for name, one in vars(module).items()
+            if isinstance(one, type)
+            and issubclass(one, Metric)
+            and one.__module__ == module.__name__
+        }
+        found = getattr(module, self.class_name, None)
+        if found is None:
+            hint = did_you_mean(f"class in {self.path}", self.class_name, own)
+            none = f"{self.path} has no class {self.class_name}, and no other subclass of Metric"
+            raise UnknownNameError(f"{what}: {hint if own else none}")
+        if not (isinstance(found, type) and issubclass(found, Metric)):
+            raise UnknownNameError(f"{what}: is not a subclass of trustassay.Metric")
+        if missing := sorted(found.__abstractmethods__):
+            raise UnknownNameError(f"{what}: does not define {', '.join(missing)}")
+        if not isinstance(getattr(found, "name", None), str):
+            raise UnknownNameError(f"{what}: expected a class variable `name`, a text")
+        if found.name in _entries():
+            raise UnknownNameError(f"{what}: its `name` is that of the metric {found.name}")
+        return found
+
+
+def _reduced(metric: Metric) -> tuple[Any, ...]:
+    """Pickle a metric of a file with the file's content."""
+    return _again, (metric.origin, dict(metric.__dict__))
+
+
+def _again(origin: MetricFile, state: Mapping[str, Any]) -> Metric:
+    metric = object.__new__(origin.load())
+    metric.__dict__.update(state)
+    return metric
+
+
+def recorded_class(name: str, settings: Mapping[str, Any]) -> tuple[type[Metric], dict[str, Any]]:
+    """Return the class of a metric and its options, as a run recorded them.
+
+    Raises:
+        UnknownNameError: no such metric is installed, or it is of a file that this process was not
+            told to execute.
+    """
+    origin = settings.get(ORIGIN)
+    if not isinstance(origin, Mapping):
+        return metric_class(name), dict(settings)
+    found = _loaded.get((str(origin.get("class")), str(origin.get("sha256"))))
+    if found is None:
+        text = f"{OF_FILE}{origin.get('file')}:{origin.get('class')}"
+        raise UnknownNameError(
+            f"metric {name} is a class in a file, which is not executed because a run names it; "
+            f"give --metric {text}"
+        )
+    return found, {key: value for key, value in settings.items() if key != ORIGIN}
+
+
 def metric_from_settings(name: str, settings: Mapping[str, Any]) -> Metric:
     """Build a metric from the options that a run recorded; a function cannot be restored, and its
     option keeps its default.
 
     Raises:
-        UnknownNameError: no such metric, or an option that it does not have any more.
+        UnknownNameError: as :func:`recorded_class`, or an option that it does not have any more.
     """
-    cls = metric_class(name)
+    cls, settings = recorded_class(name, settings)
     known = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for key in settings:
         if key not in known:
@@ -66,14 +203,25 @@ def metric_from_settings(name: str, settings: Mapping[str, Any]) -> Metric:
 
 
 def metric_from_text(text: str) -> Metric:
-    """Build a metric from ``NAME`` or ``NAME:option=value,option=value``.
+    """Build a metric from ``NAME``, ``NAME:option=value,option=value`` or ``python:FILE.py:CLASS``,
+    after which options may follow a colon.
 
     Raises:
         UnknownNameError: no such metric or option; the message names the nearest known ones.
-        UsageError: a value does not fit its option.
+        UsageError: a value does not fit its option, or the file cannot be executed.
     """
-    name, _, rest = text.partition(":")
-    cls = metric_class(name)
+    if text.startswith(OF_FILE):
+        parts = _IN_FILE.fullmatch(text)
+        if parts is None:
+            raise UnknownNameError(
+                f"metric {text}: expected python:FILE.py:CLASS, and options as in "
+                "python:FILE.py:CLASS:option=value"
+            )
+        cls, rest = MetricFile.read(parts[1], parts[2]).load(), parts[3] or ""
+        name = cls.name
+    else:
+        name, _, rest = text.partition(":")
+        cls = metric_class(name)
     options: dict[str, Any] = {}
     hints = typing.get_type_hints(cls)
     known = {f.name: hints[f.name] for f in dataclasses.fields(cls)}  # type: ignore[arg-type]

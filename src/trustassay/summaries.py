@@ -84,12 +84,35 @@ class Summarised:
 
     n: int = 0
     failed: int = 0
-    values: dict[str, float | None] = field(default_factory=dict)
+    values: dict[str, float | int | None] = field(default_factory=dict)
     intervals: dict[str, Interval] = field(default_factory=dict)
     support: dict[str, int] = field(default_factory=dict)
     not_applicable: dict[str, str] = field(default_factory=dict)
     without_interval: dict[str, str] = field(default_factory=dict)
     units: dict[str, int] = field(default_factory=dict)
+
+    def put(
+        self,
+        key: str,
+        value: float | int | None,
+        n: int,
+        interval: Interval | str | None = None,
+        *,
+        units: int | None = None,
+        why: str = "",
+    ) -> None:
+        """Add a figure over ``n`` answers of so many ``units``, with its interval, or why it has
+        none; ``why`` says why it has no value.
+        """
+        self.values[key], self.support[key] = value, n
+        if units is not None and units < n:
+            self.units[key] = units
+        if value is None:
+            self.not_applicable[key] = why
+        elif isinstance(interval, str):
+            self.without_interval[key] = interval
+        elif interval is not None:
+            self.intervals[key] = interval
 
 
 def units_of(assessments: Iterable[Any]) -> Units | None:
@@ -126,19 +149,12 @@ def summarised(
         column = np.array(columns[key])
         there = ~np.isnan(column)
         numbers, own = column[there], of_all[there]
-        found.support[key] = len(numbers)
         if not len(numbers):
-            found.values[key] = None
-            found.not_applicable[key] = "no sample has it" if found.n else "no sample was scored"
+            found.put(key, None, 0, why="no sample has it" if found.n else "no sample was scored")
             continue
-        found.values[key] = _value_of(statistic, numbers)
-        if (count := _units_in(own)) < len(own):
-            found.units[key] = count
         interval = interval_of(statistic, numbers, own, score_range)
-        if isinstance(interval, str):
-            found.without_interval[key] = interval
-        elif interval is not None:
-            found.intervals[key] = interval
+        value = _value_of(statistic, numbers)
+        found.put(key, value, len(numbers), interval, units=_units_in(own))
     return found
 
 

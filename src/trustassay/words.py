@@ -7,8 +7,6 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["content_words", "is_empty_word", "is_negation", "plain_words"]
-
 REMEMBERED = 10_000
 """Characters of the longest text whose words are kept in memory."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -76,3 +74,8 @@ def _stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     return word
+
+
+def amount(n: int, one: str, several: str = "") -> str:
+    """Return ``1 reply``, ``2 replies``: by default the plural ends in an s."""
+    return f"{n:.0f} {one if n == 1 else several or one + 's'}"

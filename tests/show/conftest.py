@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trustassay.measured import judge_told
+from trustassay.entailer_quality import entailer_quality
 from trustassay.metric import Assessment, Figure, Summary
 from trustassay.metrics.grounding import Grounding
 from trustassay.sample import Sample
@@ -242,7 +242,7 @@ def report_run(found: Iterable[ReportSample], **changes: Any) -> ReportRun:
         "shown": iter(found),
         "looked": looked,
         "lines": lines_of({"grounding": "Grounding"}, {"grounding": metric}),
-        "judge": judge_told("embedded:3", ["grounding"]),
+        "judge": entailer_quality("embedded:3", ["grounding"]),
     }
     return ReportRun(**{**fields, **changes})
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from trustassay.differences import MOST_WORDS, Piece
 from trustassay.metric import Summary
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 from trustassay.metrics.harmonicity.evidence import Perturbed
 from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.views import MOST_WORDS, Piece
 
 METRICS = [
     ReportMetric(metric.name, metric.title, Summary({}, 0, 0), {}, metric=metric)

@@ -31,7 +31,7 @@ from trustassay.prompts import Prompt
 from trustassay.prose import numbered
 from trustassay.runs.intake import Source
 from trustassay.sample import Document, Problem, Sample
-from trustassay.workflows.cite.support import premise
+from trustassay.workflows.cite import premise
 from trustassay.workflows.resumable import FileOptions, FileWork, write_each
 
 Ask = Callable[[str], Awaitable[str]]

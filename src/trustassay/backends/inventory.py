@@ -215,7 +215,7 @@ def plugins() -> Iterator[Plugin]:
         for entry in sorted(entry_points(group=group), key=lambda one: one.name):
             if entry.dist and entry.dist.name == "trustassay":
                 continue
-            state, broken = "yes", False
+            state, broken = "", False
             try:
                 if kind == "scheme":
                     state = ", ".join(one.kind for one in load_plugin(entry))

@@ -28,6 +28,7 @@ from trustassay.backends import (
     DEFAULT_SOURCES,
     resolve,
 )
+from trustassay.backends.registry import package_of
 from trustassay.calls.batching import Codec, text_codec
 from trustassay.calls.capability import DIGITS, Capability, Remote, Shared, Through, numbers
 from trustassay.calls.endpoints import ChatCaller, EmbeddingCaller, LookupCaller, limits_of
@@ -466,34 +467,34 @@ SUBSTITUTE: Capability[SubstitutesRequest, Texts] = Capability(
 )
 
 
-# ---------------------------------------------------------------------------- all capabilities
-
-OWN: tuple[Capability[Any, Any], ...] = (
-    CHAT,
-    ENTAIL,
-    EMBED,
-    COMPARE,
-    SEARCH,
-    LINK,
-    LIKELIHOOD,
-    TOKEN_VECTORS,
-    SUBSTITUTE,
-)
+OWN: tuple[Capability[Any, Any], ...] = (CHAT, ENTAIL, EMBED, COMPARE, SEARCH, LINK, LIKELIHOOD)
+OWN += (TOKEN_VECTORS, SUBSTITUTE)
+_broken: dict[str, str] = {}
+"""Why capabilities of other packages cannot be loaded, by name."""
 
 
 @cache
 def capabilities() -> Mapping[str, Capability[Any, Any]]:
-    """Return all capabilities by name, those of other packages as well."""
-    others = (entry.load() for entry in entry_points(group=ENTRY_POINT_GROUP))
-    return {found.name: found for found in (*others, *OWN)}
+    """Return all capabilities by name; those of other packages as well, if they can be loaded."""
+    others = []
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            others.append(entry.load())
+        except (Exception, SystemExit) as error:
+            words = (
+                f"the capability {entry.name} of the package {package_of(entry)} cannot be loaded"
+            )
+            _broken[entry.name] = f"{words} ({type(error).__name__}: {error})"
+    return {one.name: one for one in (*others, *OWN)}
 
 
 def capability(name: str) -> Capability[Any, Any]:
     """Return a capability.
 
     Raises:
-        UnknownNameError: there is none of that name.
+        UnknownNameError: there is none of that name, or it cannot be loaded.
     """
     if name not in capabilities():
-        raise UnknownNameError(did_you_mean("capability", name, capabilities()))
+        known = did_you_mean("capability", name, capabilities())
+        raise UnknownNameError(_broken.get(name, known))
     return capabilities()[name]

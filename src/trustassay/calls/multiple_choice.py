@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from trustassay.capabilities import Choice, Message, Models, Reply
 from trustassay.errors import BackendError
+from trustassay.event_loop import all_of
 from trustassay.prose import THIS, Prose, Value, plain
-from trustassay.together import all_of
 
 LETTERS = ascii_uppercase
 HALF = 0.5

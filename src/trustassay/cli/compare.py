@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from trustassay.cli.common import Json, Seed, errors_for_people
-from trustassay.cli.options import Records, Spending, with_options
+from trustassay.cli.options import Records, Spending, given, with_options
 from trustassay.cli.results import show_plan, show_worse, tell
 from trustassay.errors import UsageError
 from trustassay.show.terminal import one_line, print_json, say, show_table
@@ -213,7 +213,8 @@ def compare(  # noqa: PLR0913 - one argument an option
             asked = Judged(first, second, judge, prompt, run, out, seed)
             show_win_rate(asked, records, spending, dry_run=dry_run, as_json=as_json)
             return
-        _refuse_without_judge(prompt, run, records, spending, dry_run)
+        if flags := given(records, spending, prompt=prompt, run=run, dry_run=dry_run):
+            raise UsageError(f"{flags[0]}: has an effect with --judge alone")
         from trustassay.workflows import compare as comparing
 
         found = comparing.compare(first, second, metric=metric, seed=seed)
@@ -223,23 +224,6 @@ def compare(  # noqa: PLR0913 - one argument an option
             say(f"page: {out}")
         if as_json:
             print_json(found.to_dict())
-
-
-def _refuse_without_judge(
-    prompt: Path | None, run: Path | None, records: Records, spending: Spending, dry_run: bool
-) -> None:
-    """Refuse what has no effect on a comparison of scores.
-
-    Raises:
-        ValueError: one of these is given.
-    """
-    given: dict[str, object] = {"--prompt": prompt, "--run": run, "--dry-run": dry_run or None}
-    given |= {"--limit": records.limit, "--field": records.field or None}
-    given |= {"--skip-bad": records.skip_bad or None, "--cache": spending.cache or None}
-    given |= {"--prices": spending.prices, "--budget": spending.budget}
-    given |= {"--calls-at-once": spending.calls_at_once}
-    if named := [name for name, value in given.items() if value is not None]:
-        raise UsageError(f"{named[0]}: has an effect with --judge alone")
 
 
 def headline(found: Comparison) -> str:

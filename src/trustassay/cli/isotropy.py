@@ -1,4 +1,4 @@
-"""``trustassay isotropy``."""
+"""``trustassay probe isotropy``."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     full. The last command is the paper's check.
 
     \b
-    trustassay isotropy questions.jsonl
-    trustassay isotropy questions.jsonl --perturbation typo --length 1 \\
+    trustassay probe isotropy questions.jsonl
+    trustassay probe isotropy questions.jsonl --perturbation typo --length 1 \\
         --draw 300 --out even.html
-    trustassay isotropy questions.jsonl --perturbation codes --range 4095 \\
+    trustassay probe isotropy questions.jsonl --perturbation codes --range 4095 \\
         --embedder hf:MODEL
-    trustassay isotropy TruthfulQA.csv --field question=Question \\
+    trustassay probe isotropy TruthfulQA.csv --field question=Question \\
         --perturbation control \\
         --perturbations 10 --draw 100 --embedder openai:text-embedding-ada-002
     """

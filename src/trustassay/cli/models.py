@@ -33,6 +33,13 @@ def models(
             help="Load each backend that needs no name, run its self-test, measure its speed.",
         ),
     ] = False,
+    plugins: Annotated[
+        bool,
+        typer.Option(
+            "--plugins",
+            help="List what installed packages add: schemes of backends, metrics, commands.",
+        ),
+    ] = False,
 ) -> None:
     """List the backends that work here and the keys that are set; try the backends given.
 
@@ -41,6 +48,9 @@ def models(
     trustassay models openai:gpt-5-mini hf:Qwen/Qwen3-0.6B
     """
     with errors_for_people():
+        if plugins:
+            _show_plugins()
+            return
         timed = check or bool(uris)
         texts = ["backend", "used for", "available"]
         rows = []
@@ -63,3 +73,19 @@ def _found(uris: list[str], check: bool) -> Iterator[Found]:
         yield from inventory.backends(check=check)
     for uri in uris:
         yield inventory.tried(uri)
+
+
+def _show_plugins() -> None:
+    """Show what installed packages add; end with status 1 if something of it cannot be loaded."""
+    from trustassay.backends import inventory
+
+    found = list(inventory.plugins())
+    if not found:
+        say("no installed package adds schemes, metrics or commands")
+        return
+    texts = ["name", "kind", "package", "used for"]
+    rows = [[one.name, one.kind, one.package, one_line(one.state)] for one in found]
+    show_table(texts, rows, texts)
+    if broken := sum(one.broken for one in found):
+        say(f"{broken} of these cannot be loaded")
+        raise typer.Exit(1)

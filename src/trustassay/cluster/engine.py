@@ -205,6 +205,7 @@ def _planned(asked: _Asked) -> _Plan:
         scratch=cluster.scratch,
         keep_every_s=cluster.keep_every_s,
         before=tuple(plan["before"]),
+        files=tuple(metric.origin for metric in settled if metric.origin),
     )
     folder = home / plan["id"]
     pool = next(folder.glob(f"*{WHOLE}"), None)

@@ -23,7 +23,7 @@ from trustassay.cluster.leases import Leases, ray_lease
 from trustassay.cluster.store import Keeper, SharedReplies, Store, fetch_prepared, keep_prepared
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric
-from trustassay.registry import metric_class
+from trustassay.registry import MetricFile, recorded_class
 from trustassay.runs.execute import execute
 from trustassay.runs.fill import stages_of
 from trustassay.runs.folder import RunFolder
@@ -123,6 +123,7 @@ class Job:
     whole: the SHA-256 of all samples, where metrics look beyond a shard; else empty.
     scratch: folder on each machine's own disk; ``None`` for one in the temporary folder.
     before: earlier jobs of this run, whose input was mended since: their calls are not repeated.
+    files: the user's own, of metrics that are classes in them.
     """
 
     id: str
@@ -136,6 +137,7 @@ class Job:
     scratch: str | None = None
     keep_every_s: float = KEEP_EVERY_S
     before: tuple[str, ...] = ()
+    files: tuple[MetricFile, ...] = ()
 
     @property
     def whole_name(self) -> str:
@@ -178,7 +180,10 @@ class Worker:
     async def ready(self) -> None:
         """Load metrics and backends; raises what :func:`~trustassay.runs.needs.settle` does."""
         if self._settled is None:
-            metrics = [metric_class(name)(**own) for name, own in self._job.metrics.items()]
+            for file in self._job.files:
+                file.load()
+            classes = [recorded_class(name, own) for name, own in self._job.metrics.items()]
+            metrics = [cls(**options) for cls, options in classes]
             self._settled = metrics, await settle(metrics, self._job.backends)
 
     async def score(self, shard: str) -> int:

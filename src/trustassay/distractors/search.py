@@ -14,10 +14,10 @@ from trustassay.distractors.dates_numbers import date_neighbours, number_neighbo
 from trustassay.distractors.slots import entity_words, fitting, slots_of, type_sets
 from trustassay.distractors.tokens import Distractor, Slot, contains, normalised, says_the_same
 from trustassay.errors import BackendError, UsageError
+from trustassay.event_loop import all_of
 from trustassay.prompts import Prompt
 from trustassay.statistics.resampling import generator
 from trustassay.texts import SHORT_ANSWER, TextWork
-from trustassay.together import all_of
 
 TOKENS_EACH = 60
 """Tokens that an answer may take, beside four times its words."""

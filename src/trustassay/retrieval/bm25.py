@@ -27,7 +27,7 @@ from trustassay.sample import clean
 if TYPE_CHECKING:
     import tantivy
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.progress import Progress
 from trustassay.retrieval.corpus import corpus_mark, corpus_size, read_corpus
 

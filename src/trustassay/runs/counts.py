@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
+from trustassay.entailer_quality import BETTER
 from trustassay.errors import RunFolderError
 from trustassay.languages import OTHER_LANGUAGE
-from trustassay.measured import BETTER
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.runs.assess import language_in
 from trustassay.runs.fill import CUT

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from trustassay.data.source_files import is_standard_input, kept_input
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.files import Appender, whole
-from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.metric import ORIGIN, Assessment, Metric, MetricInfo
 from trustassay.registry import metric_from_settings
 from trustassay.runs.lines import (
     HashSet,
@@ -414,7 +414,12 @@ def setting_changes(
     """Yield what differs between the settings of a stored run and those asked for."""
     for key in {**before, **now}:
         old, value = before.get(key), now.get(key)
-        if isinstance(value, Mapping) and isinstance(old, Mapping):
+        if key == ORIGIN and isinstance(value, Mapping) and isinstance(old, Mapping):
+            if old.get("class") != value.get("class"):
+                yield f"{at}class was {old.get('class')!r}, now {value.get('class')!r}"
+            elif old.get("sha256") != value.get("sha256"):
+                yield f"{at[:-1]}: {value.get('file')} was changed since the run began"
+        elif isinstance(value, Mapping) and isinstance(old, Mapping):
             yield from setting_changes(old, value, f"{at}{key}.")
         elif old != value:
             yield f"{at}{key} was {old!r}, now {value!r}"

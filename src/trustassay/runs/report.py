@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.data.records import InputError
+from trustassay.entailer_quality import EntailerQuality, entailer_quality
 from trustassay.errors import RunFolderError
-from trustassay.measured import JudgeTold, judge_told
 from trustassay.metric import Assessment, Metric, MetricInfo, Summary
 from trustassay.runs.counts import (
     DOMAIN,
@@ -147,7 +147,9 @@ def write_report(
         write_page(page, folder.report_path)
 
 
-def judge_of(run: Mapping[str, Any], summary: Mapping[str, Any] | None = None) -> JudgeTold | None:
+def judge_of(
+    run: Mapping[str, Any], summary: Mapping[str, Any] | None = None
+) -> EntailerQuality | None:
     """Return how sure the entailer of a run is, by its ``run.json``, and what a larger one costs,
     by its ``summary.json``; ``None`` if it had none.
     """
@@ -155,7 +157,7 @@ def judge_of(run: Mapping[str, Any], summary: Mapping[str, Any] | None = None) -
     if not entailer:
         return None
     larger = (summary or {}).get(LARGER_JUDGE)
-    return judge_told(str(entailer), run["metrics"], larger, run.get(WHY, ""))
+    return entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""))
 
 
 def _shown(
@@ -421,7 +423,7 @@ def _differences(runs: Sequence[_Run], shared: Sequence[str]) -> Iterator[str]:
             yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"
 
 
-def _judge(runs: Sequence[_Run]) -> JudgeTold | None:
+def _judge(runs: Sequence[_Run]) -> EntailerQuality | None:
     """Return how sure the entailer is, where all runs have the same."""
     told = [judge_of(run.settings) for run in runs]
     return told[0] if len({one.name if one else None for one in told}) == 1 else None

@@ -14,9 +14,9 @@ from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, S
 from trustassay.backends.chat_entailer import entailment_prompt
 from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Prices, Tokens
 from trustassay.calls.store import CallStore, Usage
+from trustassay.entailer_quality import BETTER, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.files import whole
-from trustassay.measured import BETTER, judge_told
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.counts import DOMAIN, UNIT, Counted, read_units, silence, unread
@@ -340,7 +340,7 @@ def larger_judge(
     samples, which this did not judge, count like the others.
     """
     entailer = str(run["backends"].get("entailer") or "")
-    if not judge_told(entailer, run["metrics"]).sets or not folder.calls_path.exists():
+    if not entailer_quality(entailer, run["metrics"]).sets or not folder.calls_path.exists():
         return {}
     store = CallStore(folder.calls_path)
     calls, characters = store.size("entailment", entailer)

@@ -17,6 +17,7 @@ from trustassay.show.charts import ticks
 from trustassay.show.page import write_template
 from trustassay.show.plots import LEFT, RIGHT, Scale, grid, label_at, whole_svg
 from trustassay.show.text import HIDDEN, amount, cut, finalized, score_text
+from trustassay.views import Piece, word_differences
 
 SIZE = (640.0, 290.0)
 TOP, BOTTOM = 28.0, 46.0
@@ -99,7 +100,7 @@ class AscentPage:
         if tail and tail.startswith(before):
             pieces = [Piece("same", before), Piece("new", tail.removeprefix(before))]
             return [piece for piece in pieces if piece.text]
-        return compared(base.prompt, point.prompt) or [Piece("same", point.prompt)]
+        return word_differences(base.prompt, point.prompt) or [Piece("same", point.prompt)]
 
     def changed(self, point: Tried) -> str:
         """Return all that is new in a prompt."""

@@ -22,8 +22,8 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from trustassay.entailer_quality import EntailerQuality
 from trustassay.files import whole
-from trustassay.measured import JudgeTold
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.sample import Sample
 from trustassay.show import charts, plots, text
@@ -98,7 +98,7 @@ class ReportRun:
     ratings: RatingsTold | None = None
     looked: Looked = field(default_factory=lambda: Looked(lines=False))
     lines: Sequence[Line] = ()
-    judge: JudgeTold | None = None
+    judge: EntailerQuality | None = None
     chances: ChancesTold | None = None
 
 

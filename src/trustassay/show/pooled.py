@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from trustassay.measured import JudgeTold
+from trustassay.entailer_quality import EntailerQuality
 from trustassay.show.answers import Answer
 from trustassay.show.distributions import Groups
 from trustassay.show.first_card import Line, Looked
@@ -47,7 +47,7 @@ class PooledPage:
     warnings: Sequence[str]
     metrics: Sequence[PooledMetric]
     questions: Sequence[AskedQuestion]
-    judge: JudgeTold | None = None
+    judge: EntailerQuality | None = None
     apart: Mapping[tuple[str | None, str | None], bool] = field(default_factory=dict)
     """Whether a test tells two models apart by the first metric, the better one first."""
 

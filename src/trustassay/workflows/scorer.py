@@ -19,6 +19,7 @@ from trustassay.calls.endpoints import samples_at_once
 from trustassay.data.reading import read_samples
 from trustassay.data.records import Fault, InputError
 from trustassay.errors import UsageError
+from trustassay.event_loop import all_of
 from trustassay.files import DiskFullError
 from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.runs.assess import assessed
@@ -28,7 +29,6 @@ from trustassay.runs.growing import GrowingRun
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.needs import check_run_keys, check_served, resolved
 from trustassay.sample import Problem, Sample, SampleError
-from trustassay.together import all_of
 from trustassay.workflows.evaluation_events import EvaluationEvents
 
 AGAIN_AFTER_S = 30.0

@@ -18,7 +18,8 @@ from typing import IO, Any
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.client import CallOptions, Client, open_calls, shared_file
 from trustassay.calls.endpoints import samples_at_once
-from trustassay.data.reading import Fault, InputError, Located, read_samples
+from trustassay.data.reading import Located, read_samples
+from trustassay.data.records import Fault, InputError
 from trustassay.data.source_files import GZIP, LONGEST, is_standard_input, other_than_text
 from trustassay.errors import UsageError, door
 from trustassay.metric import Assessment, Inventory, Metric

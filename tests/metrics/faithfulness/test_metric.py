@@ -225,7 +225,7 @@ def test_options_are_checked(tmp_path: Path) -> None:
         (name,) = options
         with pytest.raises(ValueError, match=f"^{name}: expected"):
             Faithfulness(**options)
-    with pytest.raises(UnknownNameError, match="unknown claims"):
+    with pytest.raises(UnknownNameError, match="unknown value of claims"):
         Faithfulness(claims="words")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError):
         Faithfulness(splitter="none")

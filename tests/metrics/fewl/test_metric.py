@@ -801,7 +801,7 @@ def test_the_report_draws_the_references_escaped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"form": "eq2"}, "form: expected eq1, theory, agreement, got 'eq2'"),
+        ({"form": "eq2"}, "unknown value of form 'eq2'; did you mean eq1"),
         ({"divergence": "l2"}, "divergence"),
         ({"weights": "best"}, "weights"),
         ({"penalty": "far"}, "penalty"),

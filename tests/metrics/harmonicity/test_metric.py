@@ -489,7 +489,7 @@ def test_results_do_not_depend_on_order_or_concurrency(concurrency: int) -> None
     ("options", "words"),
     [
         ("perturbations=0", "perturbations: expected 1 or more"),
-        ("original=answer", "original: expected ask or response"),
+        ("original=answer", "unknown value of original .answer.; known: ask, response"),
         ("stable_below=1", "stable_below"),
         ("precision=0", "precision"),
         ("first=1", "first"),

@@ -334,13 +334,13 @@ def test_an_entailer_judges_where_there_is_no_judge() -> None:
     ("options", "words"),
     [
         ({"rubric": "truth"}, "unknown rubric 'truth'; did you mean truthfulness"),
-        ({"by": "nobody"}, "by: expected model or entailer, got 'nobody'"),
+        ({"by": "nobody"}, "unknown value of by 'nobody'; known: entailer, model"),
         ({"repeats": 0}, "repeats: expected 1 or more"),
         ({"threshold": 7}, "threshold: expected 1 to 5, got 7"),
         ({"rubric": "categories", "threshold": 1}, "has no order of levels"),
         ({"aggregate": "expected"}, "expected takes logprobs=yes"),
         ({"by": "entailer", "repeats": 3}, "repeats: an entailer judges"),
-        ({"order": "second"}, "order: expected gold-first or answer-first or both"),
+        ({"order": "second"}, "unknown value of order 'second'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: str) -> None:

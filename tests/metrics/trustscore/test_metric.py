@@ -180,7 +180,7 @@ def test_options_reach_their_part(tmp_path: Path) -> None:
     [
         ({"checks": 0}, "checks: expected 1 or more"),
         ({"k": 0}, "of the fact check: k: expected 1 or more"),
-        ({"fact_by": "m"}, "of the fact check: unknown by 'm'"),
+        ({"fact_by": "m"}, "of the fact check: unknown value of by 'm'"),
         ({"splitter": "senx"}, "unknown sentence splitter 'senx'"),
         ({"claims": True, "sources": "given"}, "sources: given are wrong answers"),
     ],

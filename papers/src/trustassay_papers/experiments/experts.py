@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
+from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.references import answers_of
@@ -26,7 +27,6 @@ from trustassay.sample import Problem, Sample
 from trustassay.show.document import Chart
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, bounded_interval, unit_mean
 from trustassay.statistics.ranking import truth_of
-from trustassay.together import all_of
 from trustassay_papers.experiments.answers import Records, read_records
 from trustassay_papers.experiments.measuring import FAULTY, Setup, execute_run, load_models
 from trustassay_papers.experiments.results import Cell, Result, Row, bars, boxes, figure

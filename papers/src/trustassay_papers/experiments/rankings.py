@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
+from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample, is_blank
 from trustassay.statistics.ranking import RankedModels, rank_models, truth_of
 from trustassay.statistics.resampling import generator
-from trustassay.together import all_of
 from trustassay_papers.experiments.answers import Records, read_records
 from trustassay_papers.experiments.fewl import (
     INTERVALS,

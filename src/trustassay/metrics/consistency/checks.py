@@ -6,22 +6,22 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from importlib.resources import as_file, files
-from typing import Any, Literal, get_args
+from functools import cached_property
+from importlib.resources import files
+from typing import Any, Literal
 
 from trustassay.capabilities import Choice, Models, repair_turns
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.tokens import contains, normalised, says_the_same
-from trustassay.errors import UnknownNameError, UsageError, did_you_mean
+from trustassay.errors import UsageError, check_choices, check_least
+from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric, Pool
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.maths import LETTERS, Check
 from trustassay.metrics.grounding.text import without_citations
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
-from trustassay.together import all_of
 
 By = Literal["letter", "likelihood", "auto"]
 Parser = Literal["letter", "exact"]
@@ -31,7 +31,6 @@ Unparsed = Literal["again", "apart", "inconsistent"]
 ELSEWHERE = ("pool", "llm", "given")
 """Sources of distractors that are no backend: other samples, the generator, the sample itself."""
 NONE_OF_THEM = "None of the above."
-_PROMPTS = "prompts"
 
 
 @dataclass(frozen=True)
@@ -51,17 +50,8 @@ class ConsistencyOptions(Metric):
     aggregate: Aggregate = "all"
 
     def __post_init__(self) -> None:
-        for option, least in (("checks", 1), ("candidates", 3), ("max_tokens", 1)):
-            if getattr(self, option) < least:
-                raise UsageError(f"{option}: expected {least} or more")
-        for option, kind in (
-            ("by", By),
-            ("parser", Parser),
-            ("unparsed", Unparsed),
-            ("aggregate", Aggregate),
-        ):
-            if getattr(self, option) not in (known := get_args(kind)):
-                raise UnknownNameError(did_you_mean(option, getattr(self, option), known))
+        check_least(self, checks=1, candidates=3, max_tokens=1)
+        check_choices(self, by=By, parser=Parser, unparsed=Unparsed, aggregate=Aggregate)
         if self.aggregate == "share" and self.stop:
             raise UsageError(
                 "aggregate: share needs stop=no (a share of checks that end with the first "
@@ -86,26 +76,18 @@ class ConsistencyOptions(Metric):
     @cached_property
     def template(self) -> Prompt:
         """The template around the question, the options and the examples."""
-        if self.prompt is not None:
-            return Prompt.read(self.prompt)
-        return _shipped("choose")
+        return shipped(__package__, "choose", self.prompt)
 
     @property
     def repair(self) -> Prompt:
         """What asks once more after a reply that names no option."""
-        return _shipped("again")
+        return shipped(__package__, "again")
 
     @cached_property
     def examples(self) -> list[dict[str, object]]:
         """The five examples in front of the question."""
-        text = (files(__package__) / _PROMPTS / "examples.jsonl").read_text(encoding="utf-8")
+        text = (files(__package__) / "prompts" / "examples.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
-
-
-@cache
-def _shipped(name: str) -> Prompt:
-    with as_file(files(__package__) / _PROMPTS / f"{name}.jinja") as path:
-        return Prompt.read(path)
 
 
 def one_line(text: str) -> str:

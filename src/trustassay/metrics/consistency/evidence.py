@@ -9,11 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trustassay.differences import Piece, compared
-from trustassay.metric import Assessment
-from trustassay.metrics.consistency.checks import NONE_OF_THEM, ConsistencyOptions
+from trustassay.metrics.consistency.checks import NONE_OF_THEM
 from trustassay.metrics.consistency.maths import LETTERS
-from trustassay.views import Mark, View
+from trustassay.views import Mark, Piece, as_data, word_differences
 
 _KEPT = Mark("good", "✓", "took its own answer")
 _OTHER = Mark("bad", "✕", "took another option")
@@ -63,10 +61,8 @@ class Choices:
             match item:
                 case {"options": [*_], "right": "A" | "B" | "C" | "D"}:
                     shown.append(_shown(len(shown) + 1, item))
-                case Mapping():
-                    rest.append(item)
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         wrong = (_OTHER, _NEITHER, _UNPARSED) if unparsed_counts else (_OTHER, _NEITHER)
         failed = next((one for one in shown if one.mark in wrong), None)
         if failed:
@@ -88,7 +84,7 @@ def _shown(number: int, row: Mapping[str, Any]) -> Shown:
     options = []
     for i, text in enumerate([*texts, NONE_OF_THEM]):
         letter = LETTERS[-1] if i == len(texts) else LETTERS[i]
-        pieces = compared(answer, text) if letter not in (right, LETTERS[-1]) else None
+        pieces = word_differences(answer, text) if letter not in (right, LETTERS[-1]) else None
         options.append(
             Option(
                 letter,
@@ -115,18 +111,3 @@ def _text(option: Any) -> str:
 def _number(values: Sequence[Any], i: int) -> float | None:
     value = values[i] if i < len(values) else None
     return float(value) if isinstance(value, int | float) else None
-
-
-def problem_in(assessment: Assessment) -> str | None:
-    """Return what is wrong with an answer, in one sentence: the model does not keep to it."""
-    if assessment.verdict == "inconsistent":
-        return "offered its own answer among others, the model does not take it"
-    if assessment.error is None and assessment.score is None:
-        return "it could not be assessed whether the model keeps to its answer"
-    return None
-
-
-def view_of(options: ConsistencyOptions, assessment: Assessment) -> View:
-    """Return what the report needs to know of the choices."""
-    counts = options.unparsed == "inconsistent"
-    return View(data=Choices.read(assessment.evidence, unparsed_counts=counts))

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from trustassay.capabilities import Models
-from trustassay.errors import AssessmentError
 from trustassay.metric import (
     Assessment,
     Context,
@@ -32,7 +31,7 @@ from trustassay.metrics.consistency.checks import (
     offers,
     others_of,
 )
-from trustassay.metrics.consistency.evidence import problem_in, view_of
+from trustassay.metrics.consistency.evidence import Choices
 from trustassay.metrics.consistency.maths import LETTERS, PLACES, position_bias
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.sample import Problem, Sample
@@ -45,6 +44,7 @@ from trustassay.statistics.intervals import (
 )
 from trustassay.summaries import summarised, units_of
 from trustassay.views import View
+from trustassay.words import amount
 
 _PLACES = LETTERS[:PLACES]
 _AMONG = "of all whose reply names an option"
@@ -100,7 +100,6 @@ FIGURES: Mapping[str, Figure] = {
         *_places("chosen", "of"),
     )
 }
-_STATISTICS = {key: one.statistic for key, one in FIGURES.items() if one.statistic}
 RATIOS: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),
     "checks_consistent": ("consistent", "parsed"),
@@ -147,7 +146,7 @@ class _Sums:
         return dict(zip(_COLUMNS, self.rows.total.tolist(), strict=True))
 
     def interval(self, above: str, below: str) -> Interval | str:
-        """Return the interval of a ratio of two sums, from 0 to 1, or why it has none.
+        """Return the interval of a ratio of two sums, in percent, or why it has none.
 
         The answers, or their units, are what was drawn, and not the choices: those of one answer go
         together.
@@ -155,44 +154,30 @@ class _Sums:
         each = dict(zip(_COLUMNS, np.eye(len(_COLUMNS)), strict=True))
         found = self.rows.ratio(each[above], each[below])
         reason = too_few_units(self.rows.n, self.rows.units, found.units, FEWEST_FOR_MEANS)
-        return reason or mean_interval(*found)
+        if reason:
+            return reason
+        low, high = mean_interval(*found)
+        return 100 * low, 100 * high
 
 
 def summarise(metric: ConsistencyOptions, assessments: Collection[Assessment]) -> Summary:
     """Return the figures over ``assessments``, read once and in order."""
     sums = _Sums()
-    found = summarised(_STATISTICS, sums.counted(assessments), metric.score_range)
-    totals, without = sums.totals, found.without_interval
+    found = summarised(metric.statistics, sums.counted(assessments), metric.score_range)
+    n, totals = sums.rows.n, sums.totals
     for key, (above, below) in RATIOS.items():
-        found.support[key] = sums.rows.n
-        if sums.rows.units < sums.rows.n:
-            found.units[key] = sums.rows.units
-        if not totals[below]:
-            found.values[key], found.not_applicable[key] = None, _WHY[below]
-            continue
-        found.values[key] = 100 * totals[above] / totals[below]
-        interval = sums.interval(above, below)
-        if isinstance(interval, str):
-            without[key] = interval
-        else:
-            found.intervals[key] = (100 * interval[0], 100 * interval[1])
-    bias = position_bias(totals)
-    found.values["position_bias"], found.support["position_bias"] = bias, sums.rows.n
-    if bias is None:
-        found.not_applicable["position_bias"] = "no option from A to D was chosen"
-    else:
-        without["position_bias"] = "a distance is above 0 by chance alone"
-    return Summary(
-        {key: found.values[key] for key in FIGURES},
-        found.n,
-        found.failed,
-        found.intervals,
-        found.support,
-        found.not_applicable,
-        metric.settings(),
-        without,
-        units=found.units,
+        value = interval = None
+        if totals[below]:
+            value, interval = 100 * totals[above] / totals[below], sums.interval(above, below)
+        found.put(key, value, n, interval, units=sums.rows.units, why=_WHY[below])
+    found.put(
+        "position_bias",
+        position_bias(totals),
+        n,
+        "a distance is above 0 by chance alone",
+        why="no option from A to D was chosen",
     )
+    return Summary.of(found, metric.settings(), FIGURES)
 
 
 @dataclass(frozen=True)
@@ -271,13 +256,11 @@ class Consistency(ConsistencyOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Find distractors, and let the model choose; each choice stands in the evidence."""
-        sample = context.sample
-        if not sample.answered:
-            raise AssessmentError("the response is blank", "empty")
-        if no_answer(sample.response or ""):
+        sample, response = context.sample, context.response()
+        if no_answer(response):
             return Assessment(sample.id, self.name, None, reason=NO_ANSWER)
-        length = len(sample.response or "")
-        context.limits.count("characters of an answer that is offered among others", length)
+        what = "characters of an answer that is offered among others"
+        context.limits.count(what, len(response))
         found = await candidates_of(self, context)
         to_make = offers(sample.id, found, self.checks, context.seed)
         done = await check(self, sample, context.models, to_make)
@@ -323,11 +306,16 @@ class Consistency(ConsistencyOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where a model does not keep to its answer."""
-        return problem_in(assessment)
+        if assessment.verdict == "inconsistent":
+            return "offered its own answer among others, the model does not take it"
+        if assessment.error is None and assessment.score is None:
+            return "it could not be assessed whether the model keeps to its answer"
+        return None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the choices, with what was offered and what was taken."""
-        return view_of(self, assessment)
+        counts = self.unparsed == "inconsistent"
+        return View(data=Choices.read(assessment.evidence, unparsed_counts=counts))
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return shares of answers and of choices, with intervals over answers."""
@@ -343,21 +331,17 @@ def _reason(
 ) -> str:
     """Say in words what came of the checks."""
     if not possible:
-        return f"not assessable: {_amount(candidates, 'distractor')} found, and 3 are needed"
+        return f"not assessable: {amount(candidates, 'distractor')} found, and 3 are needed"
     kept = sum(one.consistent for one in checks)
     unparsed = sum(one.chosen is None for one in checks)
     again = options.unparsed == "again"
     made = len(checks) - (unparsed if again else 0)
-    words = f"the model took its own answer in {kept} of {_amount(made, 'choice')}"
+    words = f"the model took its own answer in {kept} of {amount(made, 'choice')}"
     if missing:
         words = f"not assessable: {words}"
     if unparsed:
-        words += f"; {_amount(unparsed, 'reply', 'replies')} named no option"
+        words += f"; {amount(unparsed, 'reply', 'replies')} named no option"
         words += ", also when asked again" if again else ""
     if possible < options.checks:
-        words += f"; {candidates} distractors allow no more than {_amount(possible, 'choice')}"
+        words += f"; {candidates} distractors allow no more than {amount(possible, 'choice')}"
     return words
-
-
-def _amount(n: int, one: str, several: str = "") -> str:
-    return f"{n} {one}" if n == 1 else f"{n} {several or one + 's'}"

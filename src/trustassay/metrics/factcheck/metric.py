@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import as_file, files
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from trustassay.capabilities import Entailment, Models, repair_turns
 from trustassay.errors import (
     AssessmentError,
-    UnknownNameError,
     UnparsedError,
     UsageError,
-    did_you_mean,
+    check_choices,
+    check_least,
 )
 from trustassay.metric import (
     Assessment,
@@ -28,64 +27,18 @@ from trustassay.metric import (
     Total,
     directions,
 )
-from trustassay.metrics.factcheck.evidence import problem_in, view_of
+from trustassay.metrics.factcheck.evidence import Facts, Passage
 from trustassay.metrics.factcheck.maths import SCORES, Rule, decided
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.metrics.grounding.text import without_citations
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document, Problem, Sample, is_blank
 from trustassay.texts import TextWork
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
 from trustassay.views import View
+from trustassay.words import amount
 
 By = Literal["entailer", "model"]
-
-
-@dataclass(frozen=True)
-class FactCheckOptions(Metric):
-    """The options; see :class:`~trustassay.metrics.factcheck.metric.FactCheck`."""
-
-    k: int = 10
-    by: By = "entailer"
-    threshold: float = 0.5
-    rule: Rule = "support"
-    statement: str | None = None
-    hypothesis: str | None = None
-    prompt: str | None = None
-    max_tokens: int = 256
-
-    def __post_init__(self) -> None:
-        for option in ("k", "max_tokens"):
-            if getattr(self, option) < 1:
-                raise UsageError(f"{option}: expected 1 or more")
-        if not 0 < self.threshold <= 1:
-            raise UsageError("threshold: expected a number above 0 and up to 1")
-        for option, kind in (("by", By), ("rule", Rule)):
-            if getattr(self, option) not in (known := get_args(kind)):
-                raise UnknownNameError(did_you_mean(option, getattr(self, option), known))
-        _ = self.statement_template, self.hypothesis_template, self.judge_prompt  # may be faulty
-
-    @cached_property
-    def statement_template(self) -> Prompt:
-        """The template of the statement by which passages are searched."""
-        return _template(self.statement, "statement")
-
-    @cached_property
-    def hypothesis_template(self) -> Prompt:
-        """The template of what a passage is to entail."""
-        return _template(self.hypothesis, "hypothesis")
-
-    @cached_property
-    def judge_prompt(self) -> Prompt:
-        """The template around passages, question and answer."""
-        return _template(self.prompt, "factcheck")
-
-
-def _template(path: str | None, name: str) -> Prompt:
-    if path is not None:
-        return Prompt.read(path)
-    with as_file(files(__package__) / "prompts" / f"{name}.jinja") as own:
-        return Prompt.read(own)
 
 
 NO_EVIDENCE = "not assessable: there is no retriever (--retriever), and the sample has no documents"
@@ -97,204 +50,8 @@ _WORDS: Mapping[Verdict, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What an answer is checked against.
-
-    retrieved: the passages were searched for with ``statement``, and are not the sample's own.
-    """
-
-    question: str
-    answer: str
-    statement: str
-    passages: Sequence[Document]
-    retrieved: bool
-
-    @property
-    def blocks(self) -> list[str]:
-        """The passages as they are put to a judge, each under its title if it has one."""
-        texts = (one.text if one.excerpt is None else one.excerpt for one in self.passages)
-        return [
-            f"Title: {one.title}\n{text}" if one.title else text
-            for one, text in zip(self.passages, texts, strict=True)
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The verdict on an answer, why, and what it is made of."""
-
-    verdict: Verdict
-    reason: str
-    parts: Mapping[str, float]
-    rows: Sequence[Mapping[str, Any]]
-
-
-async def evidence_for(
-    options: FactCheckOptions, sample: Sample, answer: str, models: Models
-) -> Evidence | None:
-    """Return what ``answer`` is checked against; ``None`` where there is nothing.
-
-    A retriever is asked for the best passages. Where the run has none, the sample's own documents
-    are taken.
-
-    Raises:
-        BackendError: the retriever failed.
-    """
-    question = sample.question
-    statement = options.statement_template.filled(question=question, answer=answer)
-    if models.names("retriever"):
-        found = await models.search(statement, options.k)
-        passages = [Document(one.id, one.text, one.title) for one in found]
-        return Evidence(question, answer, statement, passages, True)
-    documents = sample.documents or ()
-    if all(document.blank for document in documents):
-        return None
-    return Evidence(question, answer, statement, documents, False)
-
-
-async def checked(options: FactCheckOptions, evidence: Evidence, models: Models) -> Checked:
-    """Return the verdict on an answer.
-
-    Raises:
-        UnparsedError: the judge named no verdict.
-        BackendError: it could not be asked.
-    """
-    if not evidence.passages:
-        words = "the corpus has no passage with a word of the question or the answer"
-        row = _statement_row(evidence)
-        return Checked("neutral", words, {"passages": 0.0, "unparsed": 0.0}, [row])
-    if options.by == "model":
-        return await _by_model(options, evidence, models)
-    return await _by_entailer(options, evidence, models)
-
-
-async def _by_entailer(options: FactCheckOptions, evidence: Evidence, models: Models) -> Checked:
-    """Judge each passage by itself.
-
-    A passage whose judgement named no verdict is noted. It fails the answer, unless another one
-    supports or contradicts it: that an answer is left open is only known if all are judged.
-    """
-    hypothesis = options.hypothesis_template.filled(
-        question=evidence.question, answer=evidence.answer
-    )
-    blocks = evidence.blocks
-
-    async def judged_block(place: int) -> Entailment:
-        if evidence.passages[place].blank:
-            return Entailment(0.0, 1.0, 0.0)
-        return await models.entail(blocks[place], hypothesis)
-
-    replies = await asyncio.gather(
-        *map(judged_block, range(len(evidence.passages))), return_exceptions=True
-    )
-    judged: dict[int, Entailment] = {}
-    unparsed: dict[int, UnparsedError] = {}
-    for place, reply in enumerate(replies):
-        if isinstance(reply, UnparsedError):
-            unparsed[place] = reply
-        elif isinstance(reply, BaseException):
-            raise reply
-        else:
-            judged[place] = reply
-    places, rows = list(judged), list(judged.values())
-    verdict, index = decided(rows, options.threshold, options.rule)
-    decisive = None if index is None else places[index]
-    if unparsed and verdict == "neutral":
-        raise next(iter(unparsed.values()))
-    reason = "no passage supports or contradicts the answer"
-    if index is not None and decisive is not None:
-        row = rows[index]
-        value = row.entailment if verdict == "support" else row.contradiction
-        reason = f"passage {decisive + 1} {_WORDS[verdict]} ({value:.2f})"
-    if unparsed:
-        reason += f"; {_amount(len(unparsed))} could not be judged"
-    parts = {
-        "passages": float(len(replies)),
-        "unparsed": float(len(unparsed)),
-        "entailment": max(row.entailment for row in rows),
-        "contradiction": max(row.contradiction for row in rows),
-    }
-    return Checked(
-        verdict,
-        reason,
-        parts,
-        [
-            _statement_row(evidence, hypothesis=hypothesis),
-            *(
-                _passage_row(evidence, place)
-                | (
-                    {"error": str(unparsed[place])}
-                    if place in unparsed
-                    else _probabilities(judged[place])
-                )
-                | ({"decides": verdict} if place == decisive else {})
-                for place in range(len(replies))
-            ),
-        ],
-    )
-
-
-async def _by_model(options: FactCheckOptions, evidence: Evidence, models: Models) -> Checked:
-    """Show a model all passages at once."""
-    prompt = options.judge_prompt
-    text = prompt.filled(
-        passages=evidence.blocks, question=evidence.question, answer=evidence.answer
-    )
-    how: dict[str, Any] = {"role": "judge", "max_tokens": options.max_tokens, "stand_in": "NEITHER"}
-    reply = await models.chat(text, **how, prompt=prompt.name)
-    found = verdict_in(reply.text)
-    if found is None:
-        turns = repair_turns(text, reply.text, REPAIR)
-        again = await models.chat(turns, **how, prompt=REPAIR_PROMPT)
-        if found := verdict_in(again.text):
-            reply = again
-    said = " ".join(reply.text.split())
-    said = said if len(said) <= SHOWN else said[:SHOWN] + "..."
-    if found is None:
-        words = "the judge's reply names none of supports, contradicts and neither"
-        raise UnparsedError(f"{words}: {said!r}")
-    rows = [
-        _statement_row(evidence),
-        {"kind": "reply", "text": reply.text, "verdict": found.verdict},
-        *(_passage_row(evidence, place) for place in range(len(evidence.passages))),
-    ]
-    parts = {"passages": float(len(evidence.passages)), "unparsed": 0.0}
-    return Checked(found.verdict, f"the judge says: {said}", parts, rows)
-
-
-def _statement_row(evidence: Evidence, **others: Any) -> dict[str, Any]:
-    return {
-        "kind": "statement",
-        "text": evidence.statement,
-        "retrieved": evidence.retrieved,
-        **others,
-    }
-
-
-def _passage_row(evidence: Evidence, place: int) -> dict[str, Any]:
-    """Return what stands of a passage; the text of the sample's own is in the sample."""
-    passage = evidence.passages[place]
-    row: dict[str, Any] = {"kind": "passage", "number": place + 1, "id": passage.id}
-    if evidence.retrieved:
-        row |= {"title": passage.title, "text": passage.text}
-    return row
-
-
-def _probabilities(found: Entailment) -> dict[str, float]:
-    return {
-        "entailment": round(found.entailment, 4),
-        "neutral": round(found.neutral, 4),
-        "contradiction": round(found.contradiction, 4),
-    }
-
-
-def _amount(n: int) -> str:
-    return "1 passage" if n == 1 else f"{n} passages"
-
-
 @dataclass(frozen=True)
-class FactCheck(FactCheckOptions):
+class FactCheck(Metric):
     """Do passages found for an answer support it, contradict it, or leave it open?
 
     Trust_FC of Zheng et al. 2024 (sections 2.2 and A.5.2): a statement that the answer is correct
@@ -355,6 +112,37 @@ class FactCheck(FactCheckOptions):
         )
     }
 
+    k: int = 10
+    by: By = "entailer"
+    threshold: float = 0.5
+    rule: Rule = "support"
+    statement: str | None = None
+    hypothesis: str | None = None
+    prompt: str | None = None
+    max_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        check_least(self, k=1, max_tokens=1)
+        check_choices(self, by=By, rule=Rule)
+        if not 0 < self.threshold <= 1:
+            raise UsageError("threshold: expected a number above 0 and up to 1")
+        _ = self.statement_template, self.hypothesis_template, self.judge_prompt  # may be faulty
+
+    @cached_property
+    def statement_template(self) -> Prompt:
+        """The template of the statement by which passages are searched."""
+        return shipped(__package__, "statement", self.statement)
+
+    @cached_property
+    def hypothesis_template(self) -> Prompt:
+        """The template of what a passage is to entail."""
+        return shipped(__package__, "hypothesis", self.hypothesis)
+
+    @cached_property
+    def judge_prompt(self) -> Prompt:
+        """The template around passages, question and answer."""
+        return shipped(__package__, "factcheck", self.prompt)
+
     def needs(self) -> Sequence[Need]:
         """Who judges, and a retriever where the samples' own documents are not to serve."""
         judge = Need("entail") if self.by == "entailer" else Need("chat", "judge")
@@ -405,7 +193,7 @@ class FactCheck(FactCheckOptions):
             verdict=found.verdict,
             reason=found.reason,
             parts={"assessable": 1.0, **found.parts},
-            evidence=found.rows,
+            evidence=found.facts.to_json(),
         )
 
     @property
@@ -415,8 +203,180 @@ class FactCheck(FactCheckOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where the evidence contradicts an answer."""
-        return problem_in(assessment)
+        if assessment.verdict == "contradict":
+            return "the evidence contradicts the answer"
+        if assessment.error is None and assessment.score is None:
+            return "there is no evidence to check the answer against"
+        return None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the statement and the passages with what each says of it."""
-        return view_of(sample, assessment)
+        return View(data=Facts.read(assessment.evidence, len(sample.documents or ())))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an answer is checked against.
+
+    retrieved: the passages were searched for with ``statement``, and are not the sample's own.
+    """
+
+    question: str
+    answer: str
+    statement: str
+    passages: Sequence[Document]
+    retrieved: bool
+
+    @property
+    def shown(self) -> list[Passage]:
+        """The passages as they stand in the evidence, not judged yet."""
+        return [
+            Passage(number, one.id, one.title, one.text, own=not self.retrieved)
+            for number, one in enumerate(self.passages, 1)
+        ]
+
+    @property
+    def blocks(self) -> list[str]:
+        """The passages as they are put to a judge, each under its title if it has one."""
+        texts = (one.text if one.excerpt is None else one.excerpt for one in self.passages)
+        return [
+            f"Title: {one.title}\n{text}" if one.title else text
+            for one, text in zip(self.passages, texts, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The verdict on an answer, why, and what it is made of."""
+
+    verdict: Verdict
+    reason: str
+    parts: Mapping[str, float]
+    facts: Facts
+
+
+async def evidence_for(
+    options: FactCheck, sample: Sample, answer: str, models: Models
+) -> Evidence | None:
+    """Return what ``answer`` is checked against; ``None`` where there is nothing.
+
+    A retriever is asked for the best passages. Where the run has none, the sample's own documents
+    are taken.
+
+    Raises:
+        BackendError: the retriever failed.
+    """
+    question = sample.question
+    statement = options.statement_template.filled(question=question, answer=answer)
+    if models.names("retriever"):
+        found = await models.search(statement, options.k)
+        passages = [Document(one.id, one.text, one.title) for one in found]
+        return Evidence(question, answer, statement, passages, True)
+    documents = sample.documents or ()
+    if all(document.blank for document in documents):
+        return None
+    return Evidence(question, answer, statement, documents, False)
+
+
+async def checked(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
+    """Return the verdict on an answer.
+
+    Raises:
+        UnparsedError: the judge named no verdict.
+        BackendError: it could not be asked.
+    """
+    if not evidence.passages:
+        words = "the corpus has no passage with a word of the question or the answer"
+        found = Facts(evidence.statement, retrieved=evidence.retrieved)
+        return Checked("neutral", words, {"passages": 0.0, "unparsed": 0.0}, found)
+    if options.by == "model":
+        return await _by_model(options, evidence, models)
+    return await _by_entailer(options, evidence, models)
+
+
+async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
+    """Judge each passage by itself.
+
+    A passage whose judgement named no verdict is noted. It fails the answer, unless another one
+    supports or contradicts it: that an answer is left open is only known if all are judged.
+    """
+    hypothesis = options.hypothesis_template.filled(
+        question=evidence.question, answer=evidence.answer
+    )
+    blocks = evidence.blocks
+
+    async def judged_block(place: int) -> Entailment:
+        if evidence.passages[place].blank:
+            return Entailment(0.0, 1.0, 0.0)
+        return await models.entail(blocks[place], hypothesis)
+
+    replies = await asyncio.gather(
+        *map(judged_block, range(len(evidence.passages))), return_exceptions=True
+    )
+    judged: dict[int, Entailment] = {}
+    unparsed: dict[int, UnparsedError] = {}
+    for place, reply in enumerate(replies):
+        if isinstance(reply, UnparsedError):
+            unparsed[place] = reply
+        elif isinstance(reply, BaseException):
+            raise reply
+        else:
+            judged[place] = reply
+    places, rows = list(judged), list(judged.values())
+    verdict, index = decided(rows, options.threshold, options.rule)
+    decisive = None if index is None else places[index]
+    if unparsed and verdict == "neutral":
+        raise next(iter(unparsed.values()))
+    reason = "no passage supports or contradicts the answer"
+    if index is not None and decisive is not None:
+        row = rows[index]
+        value = row.entailment if verdict == "support" else row.contradiction
+        reason = f"passage {decisive + 1} {_WORDS[verdict]} ({value:.2f})"
+    if unparsed:
+        reason += f"; {amount(len(unparsed), 'passage')} could not be judged"
+    parts = {
+        "passages": float(len(replies)),
+        "unparsed": float(len(unparsed)),
+        "entailment": max(row.entailment for row in rows),
+        "contradiction": max(row.contradiction for row in rows),
+    }
+    passages = [
+        replace(
+            passage,
+            **(judged[place]._asdict() if place in judged else {"error": str(unparsed[place])}),
+            decides=verdict if place == decisive else "",
+        )
+        for place, passage in enumerate(evidence.shown)
+    ]
+    facts = Facts(evidence.statement, hypothesis, evidence.retrieved, passages=passages)
+    return Checked(verdict, reason, parts, facts)
+
+
+async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
+    """Show a model all passages at once."""
+    prompt = options.judge_prompt
+    text = prompt.filled(
+        passages=evidence.blocks, question=evidence.question, answer=evidence.answer
+    )
+    how: dict[str, Any] = {"role": "judge", "max_tokens": options.max_tokens, "stand_in": "NEITHER"}
+    reply = await models.chat(text, **how, prompt=prompt.name)
+    found = verdict_in(reply.text)
+    if found is None:
+        turns = repair_turns(text, reply.text, REPAIR)
+        again = await models.chat(turns, **how, prompt=REPAIR_PROMPT)
+        if found := verdict_in(again.text):
+            reply = again
+    said = " ".join(reply.text.split())
+    said = said if len(said) <= SHOWN else said[:SHOWN] + "..."
+    if found is None:
+        words = "the judge's reply names none of supports, contradicts and neither"
+        raise UnparsedError(f"{words}: {said!r}")
+    facts = Facts(
+        evidence.statement,
+        retrieved=evidence.retrieved,
+        reply=reply.text,
+        verdict=found.verdict,
+        passages=evidence.shown,
+    )
+    parts = {"passages": float(len(evidence.passages)), "unparsed": 0.0}
+    return Checked(found.verdict, f"the judge says: {said}", parts, facts)

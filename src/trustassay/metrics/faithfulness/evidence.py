@@ -11,7 +11,7 @@ from typing import Any
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import Judged, Mark, PassageNote, Tie, View
+from trustassay.views import Judged, Mark, PassageNote, Tie, View, as_data, number_in, text_in
 
 _MARKS = {
     "supported": Mark("good", "✓", "supported"),
@@ -63,10 +63,8 @@ class Trace:
                     statements.append(_statement(item, len(statements) + 1, documents))
                 case {"kind": "refusal", "text": str(text)}:
                     refusal = text
-                case Mapping():
-                    rest.append(item)
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         return cls(statements, refusal, rest)
 
 
@@ -124,14 +122,14 @@ def _reason(one: Statement) -> str:
 
 
 def _mark(item: Mapping[str, Any], verdict: str) -> Mark:
-    support = _number(item, "entailment")
+    support = number_in(item, "entailment")
     if verdict == "supported" and item.get("borderline") is True and support is not None:
         return Mark("fair", "≈", f"borderline ({support:.2f})")
     return _MARKS.get(verdict, _NOT_JUDGED)
 
 
 def _statement(item: Mapping[str, Any], number: int, documents: int) -> Statement:
-    verdict = _text(item, "verdict")
+    verdict = text_in(item, "verdict")
     raw = item.get("passages")
     numbers = raw if isinstance(raw, list | tuple) else ()
     return Statement(
@@ -139,24 +137,14 @@ def _statement(item: Mapping[str, Any], number: int, documents: int) -> Statemen
         item["text"],
         verdict,
         _mark(item, verdict),
-        _text(item, "hypothesis"),
-        _text(item, "why"),
+        text_in(item, "hypothesis"),
+        text_in(item, "why"),
         [
             one
             for one in numbers
             if isinstance(one, int) and not isinstance(one, bool) and 1 <= one <= documents
         ],
-        _text(item, "quote"),
-        _number(item, "entailment"),
-        _number(item, "contradiction"),
+        text_in(item, "quote"),
+        number_in(item, "entailment"),
+        number_in(item, "contradiction"),
     )
-
-
-def _text(item: Mapping[str, Any], name: str) -> str:
-    value = item.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _number(item: Mapping[str, Any], name: str) -> float | None:
-    value = item.get(name)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

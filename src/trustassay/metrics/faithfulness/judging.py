@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import as_file, files
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from trustassay.capabilities import Entailment
-from trustassay.errors import UnknownNameError, UsageError, did_you_mean
+from trustassay.errors import UsageError, check_choices, check_least
+from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric
 from trustassay.metrics.faithfulness.claims import Claim
 from trustassay.metrics.faithfulness.maths import (
@@ -25,10 +25,9 @@ from trustassay.metrics.faithfulness.maths import (
 )
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document
 from trustassay.texts import TextWork
-from trustassay.together import all_of
 from trustassay.words import content_words
 
 Claims = Literal["sentences", "model"]
@@ -50,16 +49,13 @@ class FaithfulnessOptions(Metric):
     max_tokens: int = 1024
 
     def __post_init__(self) -> None:
-        for option in ("passages", "max_tokens"):
-            if getattr(self, option) < 1:
-                raise UsageError(f"{option}: expected 1 or more")
+        check_least(self, passages=1, max_tokens=1)
+        check_choices(self, claims=Claims)
         for option in ("threshold", "contradiction"):
             if not 0 < getattr(self, option) <= 1:
                 raise UsageError(f"{option}: expected a number above 0 and up to 1")
         if not 0 <= self.near <= 1:
             raise UsageError("near: expected a number from 0 to 1")
-        if self.claims not in get_args(Claims):
-            raise UnknownNameError(did_you_mean("claims", self.claims, get_args(Claims)))
         _ = self.split, self.refuses, self.claims_prompt  # may be unknown, or faulty
 
     @cached_property
@@ -75,10 +71,7 @@ class FaithfulnessOptions(Metric):
     @cached_property
     def claims_prompt(self) -> Prompt:
         """The template by which a model is asked for an answer's claims."""
-        if self.prompt is not None:
-            return Prompt.read(self.prompt)
-        with as_file(files(__package__) / "prompts" / "claims.jinja") as own:
-            return Prompt.read(own)
+        return shipped(__package__, "claims", self.prompt)
 
 
 LONGEST = 400

@@ -8,18 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from trustassay.errors import AssessmentError
+from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total, directions
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
 from trustassay.metrics.faithfulness.evidence import problem_in, view_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Judged, Judging
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
-from trustassay.sample import Problem, Sample, is_blank
+from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
-from trustassay.together import all_of
 from trustassay.views import View
-
-__all__ = ["Faithfulness"]
 
 NO_PASSAGES = "brought no passages: there is nothing to judge the answer by"
 
@@ -124,10 +121,7 @@ class Faithfulness(FaithfulnessOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Judge every sentence; each stands in the evidence with the passage that decides."""
-        sample = context.sample
-        response = sample.response or ""
-        if is_blank(response):
-            raise AssessmentError("the response is blank", "empty")
+        sample, response = context.sample, context.response()
         work = TextWork.on(sample)
         if refusal := await work(refusal_of, response, self.refuses, self.split):
             row = {"kind": "refusal", "text": refusal, "detector": self.refusal}

@@ -9,23 +9,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trustassay.metric import Assessment
-from trustassay.views import View
-
-DISAGREES = 0.2
-"""Weighted similarity below which the references do not agree with the answer."""
+from trustassay.views import as_data, number_in
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One reference; numbers that are not there are ``None``."""
+    """One reference; numbers that are not there are ``None``.
+
+    penalty: its mean likeness to its answers to so many other questions, the ``neighbours``.
+    """
 
     name: str
     answer: str
     similarity: float | None
     expertise: float | None
     weight: float | None
-    penalty: float | None
+    penalty: float | None = None
+    neighbours: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row of the evidence."""
+        row: dict[str, Any] = {
+            "reference": self.name,
+            "answer": self.answer,
+            "similarity": self.similarity,
+            "expertise": self.expertise,
+            "weight": self.weight,
+        }
+        if self.penalty is not None:
+            row |= {"penalty": self.penalty, "neighbours": self.neighbours}
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,15 @@ class Weighed:
     absent: Sequence[tuple[str, str]] = ()
     neighbours: Sequence[tuple[str, float | None]] = ()
     rest: Sequence[Mapping[str, Any]] = ()
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the evidence as it is stored."""
+        return [
+            *([{"form": self.form, "weights": self.weights}] if self.form else []),
+            *(row.to_json() for row in self.rows),
+            *({"absent": name, "why": why} for name, why in self.absent),
+            *({"neighbour": question, "likeness": n} for question, n in self.neighbours),
+        ]
 
     @classmethod
     def read(cls, evidence: Iterable[Any]) -> Weighed:
@@ -52,19 +74,17 @@ class Weighed:
                 case {"form": str(form), "weights": str(weights)}:
                     pass
                 case {"reference": str(name), "answer": str(answer)}:
-                    numbers = (
-                        _number(item, key)
+                    similarity, expertise, weight, penalty = (
+                        number_in(item, key)
                         for key in ("similarity", "expertise", "weight", "penalty")
                     )
-                    rows.append(Row(name, answer, *numbers))
+                    rows.append(Row(name, answer, similarity, expertise, weight, penalty))
                 case {"absent": str(name), "why": str(why)}:
                     absent.append((name, why))
                 case {"neighbour": str(question)}:
-                    neighbours.append((question, _number(item, "likeness")))
-                case Mapping():
-                    rest.append(item)
+                    neighbours.append((question, number_in(item, "likeness")))
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         rows.sort(key=lambda row: -(row.weight or 0.0))
         return cls(form, weights, rows, absent, neighbours, rest)
 
@@ -72,25 +92,3 @@ class Weighed:
     def penalised(self) -> bool:
         """Whether any reference has a penalty."""
         return any(row.penalty is not None for row in self.rows)
-
-
-def _number(item: Mapping[str, Any], key: str) -> float | None:
-    value = item.get(key)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def problem_in(assessment: Assessment) -> str | None:
-    """Return what is wrong with an answer, in one sentence: the references say something else."""
-    if assessment.score is None:
-        return None
-    agreement, penalty = (assessment.parts.get(name) for name in ("agreement", "penalty"))
-    if agreement is None:
-        return None
-    if penalty is not None and agreement <= penalty:
-        return "the references say as much of it of other questions"
-    return "the references say something else" if agreement < DISAGREES else None
-
-
-def view_of(assessment: Assessment) -> View:
-    """Return what the report needs to know of the references."""
-    return View(data=Weighed.read(assessment.evidence))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Pool, Summary, directions
 from trustassay.metrics.fewl import maths
-from trustassay.metrics.fewl.evidence import DISAGREES, problem_in, view_of
+from trustassay.metrics.fewl.evidence import Row, Weighed
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.pool import Neighbour, QuestionPool, pack, prepared, unpack
 from trustassay.metrics.fewl.references import Absent, Reference, blank, counted, says_same
@@ -26,13 +27,15 @@ from trustassay.summaries import summarised
 from trustassay.views import View
 
 CHANCE = 50.0
-_HELD_AGAINST = {
+DISAGREES = 0.2
+"""Weighted similarity below which the references do not agree with the answer."""
+_COMPARED = {
     "auroc": "score",
     "auroc_no_penalty": "no_penalty",
     "auroc_agreement": "agreement",
     "auroc_length": "brevity",
 }
-"""What is held against the label, by the figure."""
+"""What is compared with the label, by the figure."""
 _MEANS = {
     "mean": Mean(),
     "no_penalty": Mean("no_penalty"),
@@ -73,49 +76,30 @@ def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:
     Those that need labels take answers with a label of 0 or less for wrong and all others for
     right, and have intervals over units.
     """
-    columns = {name: array("d") for name in ("unit", "label", *_HELD_AGAINST.values())}
-    found = summarised(_MEANS, _noting(assessments, columns), metric.score_range)
+    columns = {name: array("d") for name in ("unit", "label", *_COMPARED.values())}
+    found = summarised(metric.statistics, _noting(assessments, columns), metric.score_range)
     labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
-    for key, of in _HELD_AGAINST.items():
-        found.support[key] = len(labels)
+    independent = int((units < 0).sum()) + len(np.unique(units[units >= 0]))
+    why = "all labels say the same" if len(labels) else "no scored sample has a label"
+    for key, of in _COMPARED.items():
         scores = np.array(columns[of])
         value = auroc(scores, labels)
         if value is None:
-            found.values[key] = None
-            found.not_applicable[key] = (
-                "all labels say the same" if len(labels) else "no scored sample has a label"
-            )
+            found.put(key, None, len(labels), why=why)
             continue
-        found.values[key] = 100 * value
-        if (independent := int((units < 0).sum()) + len(np.unique(units[units >= 0]))) < len(units):
-            found.units[key] = independent
         interval = auroc_interval(scores, labels, units)
-        if isinstance(interval, str):
-            found.without_interval[key] = interval
-        else:
-            found.intervals[key] = (100 * interval[0], 100 * interval[1])
-    found.support["chance"] = len(labels)
+        if not isinstance(interval, str):
+            interval = (100 * interval[0], 100 * interval[1])
+        found.put(key, 100 * value, len(labels), interval, units=independent)
     known = found.values["auroc"] is not None
-    found.values["chance"] = CHANCE if known else None
-    if not known:
-        found.not_applicable["chance"] = found.not_applicable["auroc"]
-    return Summary(
-        {key: found.values[key] for key in FIGURES},
-        found.n,
-        found.failed,
-        found.intervals,
-        found.support,
-        found.not_applicable,
-        metric.settings(),
-        found.without_interval,
-        units=found.units,
-    )
+    found.put("chance", CHANCE if known else None, len(labels), why=why)
+    return Summary.of(found, metric.settings(), FIGURES)
 
 
 def _noting(
     assessments: Collection[Assessment], columns: Mapping[str, array[float]]
 ) -> Iterator[Assessment]:
-    """Pass assessments on, and note what is held against labels."""
+    """Pass assessments on, and note what is compared with labels."""
     for one in assessments:
         if one.error is None and one.score is not None and "label" in one.parts:
             numbers = {**one.parts, "score": one.score}
@@ -249,7 +233,7 @@ class Fewl(FewlOptions):
 
     def _not_assessable(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
         reason = "no reference answered: " + "; ".join(f"{a.shown} {a.why}" for a in absent)
-        evidence = [_absence(one) for one in absent]
+        evidence = Weighed(absent=absent).to_json()
         return Assessment(sample.id, self.name, None, reason=reason, evidence=evidence)
 
     async def _expertise(
@@ -306,24 +290,27 @@ class Fewl(FewlOptions):
             )
         if sample.label is not None:
             parts["label"] = sample.label
-        evidence = [
-            _presence(one, *numbers)
-            for one, *numbers in zip(
-                present, agreement, expertise, weights.tolist(), likeness, strict=True
+        columns = zip(present, agreement, expertise, weights.tolist(), likeness, strict=True)
+        rows = [
+            Row(
+                one.shown,
+                one.text,
+                near,
+                knows,
+                weight,
+                float(np.mean(elsewhere)) if elsewhere else None,
+                len(elsewhere),
             )
+            for one, near, knows, weight, elsewhere in columns
         ]
+        nearest = [(one.question, one.similarity) for one in neighbours]
         return Assessment(
             sample.id,
             self.name,
             score,
             reason=self._reason(present, absent, has_penalty | ~counting, neighbours),
             parts=parts,
-            evidence=[
-                {"form": self.form, "weights": self.weighting},
-                *evidence,
-                *map(_absence, absent),
-                *({"neighbour": n.question, "likeness": n.similarity} for n in neighbours),
-            ],
+            evidence=Weighed(self.form, self.weighting, rows, absent, nearest).to_json(),
         )
 
     def _weights(self, expertise: Any) -> tuple[Any, Any]:
@@ -358,7 +345,7 @@ class Fewl(FewlOptions):
         return "; ".join(words)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
-        """Return the mean beside what it is to be held against."""
+        """Return the mean beside what it is to be compared with."""
         return summarise(self, assessments)
 
     @property
@@ -371,11 +358,16 @@ class Fewl(FewlOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where references agree with anything rather than with the answer."""
-        return problem_in(assessment)
+        parts = assessment.parts
+        if assessment.score is None or "agreement" not in parts:
+            return None
+        if parts["agreement"] <= parts.get("penalty", -math.inf):
+            return "the references say as much of it of other questions"
+        return "the references say something else" if parts["agreement"] < DISAGREES else None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the references beside what they make of the answer."""
-        return view_of(assessment)
+        return View(data=Weighed.read(assessment.evidence))
 
 
 @dataclass(frozen=True)
@@ -433,23 +425,3 @@ class _Comparing:
         return await asyncio.gather(
             *(self.models.compare(text, other, question) for other in references)
         )
-
-
-def _presence(
-    one: Reference, agreement: float, expertise: float, weight: float, likeness: Sequence[float]
-) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "reference": one.shown,
-        "answer": one.text,
-        "similarity": agreement,
-        "expertise": expertise,
-        "weight": weight,
-    }
-    if likeness:
-        row["penalty"] = float(np.mean(likeness))
-        row["neighbours"] = len(likeness)
-    return row
-
-
-def _absence(one: Absent) -> dict[str, Any]:
-    return {"absent": one.shown, "why": one.why}

@@ -6,17 +6,16 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Literal, Self
 
-from trustassay.errors import UsageError
+from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.metric import Inventory, Metric, Need
-from trustassay.metrics.fewl.maths import DIVERGENCES, FORMS, Divergence, Form
-
-__all__ = ["Declined", "FewlOptions", "Penalty", "Weights"]
+from trustassay.metrics.fewl.maths import Divergence, Form
 
 Weights = Literal["auto", "ours", "uniform", "ideal", "single-best", "agreement"]
 Penalty = Literal["nearest", "random", "none"]
 Declined = Literal["auto", "count", "drop"]
+Expertise = Literal["similarity", "ask"]
 LARGEST = 1.1
 """A similarity beyond this is outside the range of the score: 1 says the same."""
 
@@ -60,23 +59,12 @@ class FewlOptions(Metric):
     pairs: int = 25
     answers: int = 1
     declined: Declined = "auto"
-    expertise: Literal["similarity", "ask"] = "similarity"
+    expertise: Expertise = "similarity"
 
     def __post_init__(self) -> None:
-        for option, known in (
-            ("form", FORMS),
-            ("divergence", DIVERGENCES),
-            ("weights", get_args(Weights)),
-            ("penalty", get_args(Penalty)),
-            ("declined", get_args(Declined)),
-            ("expertise", ("similarity", "ask")),
-        ):
-            value = getattr(self, option)
-            if value not in known:
-                raise UsageError(f"{option}: expected {', '.join(known)}, got {value!r}")
-        for option, least in (("neighbours", 0), ("pairs", 0), ("answers", 1)):
-            if getattr(self, option) < least:
-                raise UsageError(f"{option}: expected {least} or more, got {getattr(self, option)}")
+        check_choices(self, form=Form, divergence=Divergence, weights=Weights, penalty=Penalty)
+        check_choices(self, declined=Declined, expertise=Expertise)
+        check_least(self, neighbours=0, pairs=0, answers=1)
         if not 0 < self.temperature < math.inf:
             raise UsageError(f"temperature: expected more than 0, got {self.temperature}")
         if not -1 <= self.max_similarity <= 1:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib.resources import as_file, files
 from typing import NamedTuple
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metrics.grounding.refusal import refuses_outright
-from trustassay.prompts import Prompt
+from trustassay.prompts import shipped
 from trustassay.prose import Prose, plain
 from trustassay.sample import Sample, is_blank
 
@@ -124,14 +123,15 @@ async def says_same(
             f"expertise=ask: {reference.name!r} is no model of this run; expected it as a "
             f"reference ({reference.name}=URI), or expertise=similarity"
         )
+    prompt = shipped(__package__, "same-answer")
     replies = await asyncio.gather(
         *(
             models.chat(
-                _prompt().filled(question=question, answer=reference.text, statement=statement),
+                prompt.filled(question=question, answer=reference.text, statement=statement),
                 role="references",
                 name=reference.name,
                 max_tokens=LONGEST,
-                prompt=_prompt().name,
+                prompt=prompt.name,
             )
             for statement in statements
         )
@@ -149,9 +149,3 @@ def yes_or_no(text: str) -> bool | None:
 @cache
 def _yes_or_no() -> Prose:
     return _YesOrNo({"yes": "yes", "no": "no"}, ("answer",))
-
-
-@cache
-def _prompt() -> Prompt:
-    with as_file(files("trustassay.metrics.fewl") / "prompts" / "same-answer.jinja") as path:
-        return Prompt.read(path)

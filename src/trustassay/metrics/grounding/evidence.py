@@ -12,7 +12,17 @@ from typing import Any
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import Judged, Mark, PassageNote, Tie, View
+from trustassay.views import (
+    Judged,
+    Mark,
+    PassageNote,
+    Tie,
+    View,
+    as_data,
+    number_in,
+    text_in,
+    truth_in,
+)
 
 Evidence = Mapping[str, Any]
 
@@ -128,11 +138,9 @@ class Trace:
                     flags = [bool(flag) for flag in flags]
                     coverage[document] = Coverage(document, flags, item.get("computed") is True)
                 case {"kind": "refusal", "text": str(text)}:
-                    refusals.append(Refusal(text, _text(item, "detector")))
-                case Mapping():
-                    rest.append(item)
+                    refusals.append(Refusal(text, text_in(item, "detector")))
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         return cls(sentences, golds, coverage, refusals, rest)
 
     @property
@@ -238,8 +246,8 @@ def _sentence(item: Evidence, number: int, documents: int) -> Sentence:
         number=number,
         text=item["text"],
         mark=_sentence_mark(item.get("supported"), citations),
-        entailment=_number(item, "entailment"),
-        why=_text(item, "why"),
+        entailment=number_in(item, "entailment"),
+        why=text_in(item, "why"),
         citations=citations,
     )
 
@@ -255,14 +263,14 @@ def _sentence_mark(supported: Any, citations: Sequence[Citation]) -> Mark:
 def _citation(item: Evidence, documents: int) -> Citation:
     raw = item.get("document")
     document = raw if isinstance(raw, int) and not isinstance(raw, bool) else 0
-    verdict = _text(item, "verdict") or "not judged"
+    verdict = text_in(item, "verdict") or "not judged"
     tone, symbol = VERDICT_MARKS.get(verdict, ("none", "○"))
     return Citation(
         document=document,
         exists=1 <= document <= documents,
         mark=Mark(tone, symbol, verdict),
-        entailment=_number(item, "entailment"),
-        why=_text(item, "why"),
+        entailment=number_in(item, "entailment"),
+        why=text_in(item, "why"),
     )
 
 
@@ -273,22 +281,7 @@ def _gold(item: Evidence) -> Gold:
         aliases=[one for one in aliases if isinstance(one, str) and one != item["text"]]
         if isinstance(aliases, list | tuple)
         else (),
-        correct=_truth(item, "correct"),
-        supported=_truth(item, "supported"),
-        entailment=_number(item, "entailment"),
+        correct=truth_in(item, "correct"),
+        supported=truth_in(item, "supported"),
+        entailment=number_in(item, "entailment"),
     )
-
-
-def _text(item: Evidence, name: str) -> str:
-    value = item.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _truth(item: Evidence, name: str) -> bool | None:
-    value = item.get(name)
-    return value if isinstance(value, bool) else None
-
-
-def _number(item: Evidence, name: str) -> float | None:
-    value = item.get(name)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

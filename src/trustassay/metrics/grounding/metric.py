@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trustassay.capabilities import Entailment
+from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.grounding import correctness as match
 from trustassay.metrics.grounding.citations import Citation, Judgement, cited, judged, rest_of
@@ -33,7 +34,6 @@ from trustassay.metrics.grounding.text import (
 )
 from trustassay.sample import Document, Problem, Sample
 from trustassay.texts import TextWork
-from trustassay.together import all_of
 from trustassay.views import View
 
 Coverage = Sequence[Sequence[int]]

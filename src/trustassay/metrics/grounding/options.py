@@ -9,11 +9,24 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 from trustassay.capabilities import Entailment
-from trustassay.errors import UnknownNameError, UsageError, did_you_mean
+from trustassay.errors import (
+    UnknownNameError,
+    UsageError,
+    check_choices,
+    check_least,
+    did_you_mean,
+)
 from trustassay.metric import Inventory, Metric
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.sample import Sample
+
+Correctness = Literal["auto", "em", "em5", "cm", "none"]
+Zero = Literal["invalid", "last"]
+Invalid = Literal["void", "imprecise"]
+Duplicates = Literal["once", "each"]
+Precision = Literal["paper", "alce"]
+Blank = Literal["zero", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +64,13 @@ class Rules:
     trailing: bool = True
     lines: bool = True
     asides: bool = True
-    zero: Literal["invalid", "last"] = "invalid"
-    invalid: Literal["void", "imprecise"] = "void"
-    duplicates: Literal["once", "each"] = "once"
-    precision: Literal["paper", "alce"] = "paper"
+    zero: Zero = "invalid"
+    invalid: Invalid = "void"
+    duplicates: Duplicates = "once"
+    precision: Precision = "paper"
     words: bool = True
     lists_split: bool = True
-    blank: Literal["zero", "skip"] = "zero"
+    blank: Blank = "zero"
     untitled: bool = True
     undefined_f1_zero: bool = False
 
@@ -85,9 +98,6 @@ PROFILES = {
 }
 
 
-Correctness = Literal["auto", "em", "em5", "cm", "none"]
-
-
 @dataclass(frozen=True)
 class GroundingOptions(Metric):
     """The options; :class:`~trustassay.metrics.grounding.Grounding` says what they mean."""
@@ -106,23 +116,20 @@ class GroundingOptions(Metric):
     trailing: bool | None = None
     lines: bool | None = None
     asides: bool | None = None
-    zero: Literal["invalid", "last"] | None = None
-    invalid: Literal["void", "imprecise"] | None = None
-    duplicates: Literal["once", "each"] | None = None
-    precision: Literal["paper", "alce"] | None = None
+    zero: Zero | None = None
+    invalid: Invalid | None = None
+    duplicates: Duplicates | None = None
+    precision: Precision | None = None
     words: bool | None = None
     lists_split: bool | None = None
-    blank: Literal["zero", "skip"] | None = None
+    blank: Blank | None = None
 
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
             raise UnknownNameError(did_you_mean("profile", self.profile, PROFILES))
-        for option, allowed in _CHOICES.items():
-            value = getattr(self, option)
-            if value is not None and value not in allowed:
-                raise UnknownNameError(did_you_mean(f"value of {option}", str(value), allowed))
-        if self.at_most_citations is not None and self.at_most_citations < 1:
-            raise UsageError("at_most_citations: expected 1 or more, or none")
+        check_choices(self, correctness=Correctness, zero=Zero, invalid=Invalid)
+        check_choices(self, duplicates=Duplicates, precision=Precision, blank=Blank)
+        check_least(self, at_most_citations=1)
         if not self.rules.lists and (self.trailing or self.lines):
             raise UsageError("trailing and lines need lists=yes: the paper's rules have neither")
         if not 0 < self.threshold < 1:
@@ -176,13 +183,3 @@ class GroundingOptions(Metric):
     def entails(self, judgement: Entailment) -> bool:
         """Whether a judgement counts as entailed."""
         return judgement.entailment >= self.threshold
-
-
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "correctness": ("auto", "em", "em5", "cm", "none"),
-    "zero": ("invalid", "last"),
-    "invalid": ("void", "imprecise"),
-    "duplicates": ("once", "each"),
-    "precision": ("paper", "alce"),
-    "blank": ("zero", "skip"),
-}

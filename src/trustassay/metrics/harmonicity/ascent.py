@@ -23,8 +23,10 @@ from trustassay.errors import (
     BackendError,
     UnknownNameError,
     UsageError,
+    check_least,
     did_you_mean,
 )
+from trustassay.event_loop import all_of
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
@@ -36,8 +38,6 @@ from trustassay.metrics.harmonicity.perturbations import (
     synonym_words,
 )
 from trustassay.statistics.resampling import generator
-
-__all__ = ["STEP_RULES", "Ascent", "Point", "best_seen", "climb"]
 
 StepRule = Literal["uphill", "extremum"]
 STEP_RULES: tuple[StepRule, ...] = get_args(StepRule)
@@ -99,9 +99,7 @@ class Ascent:
     range: int = LAST_CONTROL
 
     def __post_init__(self) -> None:
-        for name in ("steps", "candidates", "perturbations", "max_tokens"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name}: expected 1 or more")
+        check_least(self, steps=1, candidates=1, perturbations=1, max_tokens=1)
         if self.max_calls is not None and self.max_calls < self.price:
             raise UsageError(f"max_calls: one gamma needs {self.price} calls")
         if self.step_rule not in STEP_RULES:
@@ -243,11 +241,7 @@ async def _asked(prompts: list[str], models: Models, how: Ascent) -> list[str]:
         reply = await models.chat(text, temperature=how.temperature, max_tokens=how.max_tokens)
         return reply.text
 
-    found = await asyncio.gather(*map(asked, prompts), return_exceptions=True)
-    for answer in found:
-        if isinstance(answer, BaseException):
-            raise answer
-    return [answer for answer in found if isinstance(answer, str)]
+    return await all_of(map(asked, prompts))
 
 
 def _words(length: int) -> Callable[[str, np.random.Generator], str]:

@@ -7,15 +7,21 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources import as_file, files
 from typing import ClassVar, Literal
 
 import jinja2
 import numpy as np
 
 from trustassay.capabilities import Models, Reply
-from trustassay.errors import AssessmentError, CallError, UsageError
+from trustassay.errors import (
+    AssessmentError,
+    CallError,
+    UsageError,
+    check_choices,
+    check_least,
+)
 from trustassay.metric import Metric
+from trustassay.metrics.harmonicity.evidence import Answer
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
     MOST,
@@ -26,10 +32,11 @@ from trustassay.metrics.harmonicity.perturbations import (
     perturb,
     shown,
 )
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
 
+Original = Literal["ask", "response"]
 PAPER = 0.05
 """What the paper takes for its embedder (section 4)."""
 BOUNDS: Mapping[str, float] = {"embedded": 0.18, "openai:text-embedding-ada-002": PAPER}
@@ -79,7 +86,7 @@ class PerturbingOptions(Metric):
     perturbation: str | Callable[[str, np.random.Generator], str] = "control"
     length: int = MOST
     range: int = LAST_CONTROL
-    original: Literal["ask", "response"] = "ask"
+    original: Original = "ask"
     prompt: str | None = None
     temperature: float = 0.0
     max_tokens: int = 512
@@ -87,16 +94,8 @@ class PerturbingOptions(Metric):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for option, least in (
-            ("perturbations", 1),
-            ("max_tokens", 1),
-            ("temperature", 0),
-            ("seed", 0),
-        ):
-            if getattr(self, option) < least:
-                raise UsageError(f"{option}: expected {least} or more")
-        if self.original not in ("ask", "response"):
-            raise UsageError(f"original: expected ask or response, got {self.original!r}")
+        check_least(self, perturbations=1, max_tokens=1, temperature=0, seed=0)
+        check_choices(self, original=Original)
         if self.stable_below is not None and not 0 < self.stable_below < 1:
             raise UsageError("stable_below: expected a number between 0 and 1")
         _ = self.family, self.template  # an unknown name or a faulty file is to fail here
@@ -136,20 +135,6 @@ class PerturbingOptions(Metric):
     def template(self) -> Prompt | None:
         """The template around the question."""
         return None if self.prompt is None else Prompt.read(self.prompt)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer to a perturbed prompt; ``change`` shows how the prompt was changed.
-
-    ``seen`` is False where the endpoint counted no more tokens for the longer prompt: it may have
-    stripped what was added. ``cut`` at ``max_tokens``.
-    """
-
-    text: str
-    change: str = ""
-    seen: bool = True
-    cut: bool = False
 
 
 def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
@@ -255,7 +240,7 @@ class Asking:
 
     async def _paraphrased(self, n: int) -> list[str]:
         """Ask for ``n`` paraphrases; return those that are not blank and not the question."""
-        prompt, question = _paraphrase_prompt(), self.sample.question
+        prompt, question = shipped(__package__, "paraphrase"), self.sample.question
         numbers = range(self._paraphrases, self._paraphrases + n)
         self._paraphrases += n
         replies = await asyncio.gather(
@@ -320,9 +305,3 @@ class Asking:
 def is_cut(reply: Reply) -> bool:
     """Whether a reply ended because its tokens were used up."""
     return reply.finish == "length"
-
-
-def _paraphrase_prompt() -> Prompt:
-    home = files("trustassay.metrics.harmonicity")
-    with as_file(home / "prompts" / "paraphrase.jinja") as path:
-        return Prompt.read(path)

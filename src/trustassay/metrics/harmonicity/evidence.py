@@ -10,13 +10,35 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from trustassay.differences import Piece, compared
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import View
+from trustassay.views import Piece, View, as_data, word_differences
 
 _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
 """A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to a perturbed prompt; ``change`` shows how the prompt was changed.
+
+    ``seen`` is False where the endpoint counted no more tokens for the longer prompt: it may have
+    stripped what was added. ``cut`` at ``max_tokens``.
+    """
+
+    text: str
+    change: str = ""
+    seen: bool = True
+    cut: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row of the evidence."""
+        row: dict[str, Any] = {"answer": self.text}
+        if self.change:
+            row["change"] = self.change
+        if not self.seen:
+            row["unseen"] = True
+        return row | ({"cut": True} if self.cut else {})
 
 
 class Change(NamedTuple):
@@ -59,7 +81,7 @@ class Perturbed:
 
     @classmethod
     def read(cls, evidence: Iterable[Any], question: str = "") -> Perturbed:
-        """Sort the evidence; a whole changed prompt is held against ``question``."""
+        """Sort the evidence; a whole changed prompt is compared with ``question``."""
         original: str | None = None
         by_text: dict[str, Variant] = {}
         refused: list[str] = []
@@ -81,24 +103,15 @@ class Perturbed:
                     refused.append(change)
                 case {"empty": str(change)}:
                     empty.append(change)
-                case Mapping():
-                    rest.append(item)
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         same = by_text.pop(original.strip(), None) if original is not None else None
         for variant in by_text.values():
-            found = compared(original, variant.text) if original is not None else None
+            found = word_differences(original, variant.text) if original is not None else None
             variant.compared = found is not None
             variant.pieces = found or [Piece("same", variant.text)]
         variants = sorted(by_text.values(), key=lambda variant: -variant.times)
         return cls(original, same, variants, refused, empty, answers, rest)
-
-
-def problem_in(assessment: Assessment) -> str | None:
-    """Return a sentence if the answer changes too much."""
-    if assessment.verdict != "unstable":
-        return None
-    return "the answer changes when the prompt is perturbed without changing its meaning"
 
 
 def view_of(sample: Sample, assessment: Assessment) -> View:
@@ -115,4 +128,4 @@ def _whole(question: str, change: str) -> Sequence[Piece]:
     """Return a changed prompt in pieces; none where the change is a tail."""
     if _TAIL.fullmatch(change):
         return ()
-    return compared(question, change) or [Piece("same", change)]
+    return word_differences(question, change) or [Piece("same", change)]

@@ -12,17 +12,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trustassay.capabilities import Models, Vectors
-from trustassay.errors import AssessmentError, UsageError
+from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.asking import Answer, Asking, PerturbingOptions, recorded
-from trustassay.metrics.harmonicity.evidence import problem_in, view_of
+from trustassay.metrics.harmonicity.asking import Asking, PerturbingOptions, recorded
+from trustassay.metrics.harmonicity.evidence import Answer, view_of
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.resampling import generator
 from trustassay.views import View
-
-__all__ = ["Harmonicity", "Perturbing", "SemanticHarmonicity"]
 
 _COUNTS = directions(neither="perturbations refused empty cut unseen")
 
@@ -76,7 +74,9 @@ class Perturbing(PerturbingOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return a sentence if the answer changes."""
-        return problem_in(assessment)
+        if assessment.verdict != "unstable":
+            return None
+        return "the answer changes when the prompt is perturbed without changing its meaning"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the answers to perturbed prompts next to the original one."""
@@ -136,10 +136,7 @@ class Harmonicity(Perturbing):
         super().__post_init__()
         if self.precision is not None and not 0 < self.precision < 1:
             raise UsageError("precision: expected a number between 0 and 1, or none")
-        if self.first < 2:
-            raise UsageError("first: expected 2 or more")
-        if self.replicates < 1:
-            raise UsageError("replicates: expected 1 or more")
+        check_least(self, first=2, replicates=1)
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -302,15 +299,9 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
 
 
 def _evidence(original: str, answers: Sequence[Answer], asking: Asking) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [{"original": original}]
-    for answer in answers:
-        row: dict[str, Any] = {"answer": answer.text}
-        if answer.change:
-            row["change"] = answer.change
-        if not answer.seen:
-            row["unseen"] = True
-        if answer.cut:
-            row["cut"] = True
-        found.append(row)
-    found += [{"refused": change} for change in asking.refused]
-    return found + [{"empty": change} for change in asking.empty]
+    return [
+        {"original": original},
+        *(answer.to_json() for answer in answers),
+        *({"refused": change} for change in asking.refused),
+        *({"empty": change} for change in asking.empty),
+    ]

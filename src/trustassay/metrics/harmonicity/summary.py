@@ -19,10 +19,7 @@ from trustassay.statistics.intervals import (
     mean_interval,
     too_few_units,
 )
-from trustassay.summaries import Statistic, interval_of, units_of
-
-__all__ = ["FIGURES", "SEMANTIC_FIGURES", "Scores", "summarise"]
-
+from trustassay.summaries import Statistic, Summarised, interval_of, units_of
 
 Floats = NDArray[np.float64]
 
@@ -174,37 +171,17 @@ def summarise(
     metric: Metric, assessments: Collection[Assessment], figures: Mapping[str, Figure]
 ) -> Summary:
     """Return the figures over the scored samples, read once and in order."""
-    failed, found = _collect(assessments, figures)
-    values: dict[str, float | int | None] = {}
-    absent: dict[str, str] = {}
-    intervals: dict[str, Interval] = {}
-    without: dict[str, str] = {}
+    failed, scores = _collect(assessments, figures)
+    found = Summarised(n=len(assessments), failed=failed)
+    why = "no answer is stable" if scores.scores else "no sample was scored"
     for key in figures:
-        if not found.behind(key):
-            values[key] = None
-            absent[key] = "no answer is stable" if found.scores else "no sample was scored"
-        elif key in _TOTALS:
-            values[key] = round(found.value(key) * len(found.scores))
-        else:
-            values[key] = found.value(key)
-        if values[key] is None or key in _COUNTED:
-            continue
-        interval = found.interval(key)
-        if isinstance(interval, str):
-            without[key] = interval
-        else:
-            intervals[key] = interval
-    return Summary(
-        values=values,
-        n=len(assessments),
-        failed=failed,
-        intervals=intervals,
-        without_interval=without,
-        support={key: found.behind(key) for key in figures},
-        not_applicable=absent,
-        settings=metric.settings(),
-        units={key: n for key in figures if (n := found.units_behind(key)) < found.behind(key)},
-    )
+        n, value, interval = scores.behind(key), None, None
+        if n:
+            value = scores.value(key)
+            value = round(value * len(scores.scores)) if key in _TOTALS else value
+            interval = None if key in _COUNTED else scores.interval(key)
+        found.put(key, value, n, interval, units=scores.units_behind(key), why=why)
+    return Summary.of(found, metric.settings())
 
 
 def _collect(assessments: Collection[Assessment], figures: Iterable[str]) -> tuple[int, Scores]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from trustassay.views import as_data
+
 REASONS_SHOWN = 12
 """Different reasons of one judge that are listed."""
 FAULTS = {
@@ -66,10 +68,8 @@ class Votes:
                     "contradiction": int() | float(),
                 }:
                     golds.append(item)
-                case Mapping():
-                    rest.append(item)
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         return cls([_votes(name, own) for name, own in rows.items()], golds, rest)
 
 

@@ -136,8 +136,7 @@ class Judge(JudgeOptions):
     async def assess(self, context: Context) -> Assessment:
         """Ask for votes, and say what they amount to; every vote stands in the evidence."""
         sample, models = context.sample, context.models
-        if not sample.answered:
-            raise AssessmentError("the response is blank", "empty")
+        context.response()  # raises where it is blank
         if self.by == "entailer":
             return await by_entailer(self.name, sample, models, self.passes_from)
         asking = await self._asked(sample, models)

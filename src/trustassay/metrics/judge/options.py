@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 
-from trustassay.errors import UsageError
+from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.metric import Metric
 from trustassay.metrics.judge.maths import Aggregate
 from trustassay.metrics.judge.rubric import Rubric, read_rubric
 from trustassay.prompts import Prompt
 
-__all__ = ["ENTAILER_PASSES", "JudgeOptions", "Order"]
-
+By = Literal["model", "entailer"]
 Order = Literal["gold-first", "answer-first", "both"]
 
 ENTAILER_PASSES = 0.5
@@ -42,7 +41,7 @@ class JudgeOptions(Metric):
     """
 
     rubric: str = "truthfulness"
-    by: Literal["model", "entailer"] = "model"
+    by: By = "model"
     repeats: int = 1
     aggregate: Aggregate = "mean"
     threshold: float | None = None
@@ -55,19 +54,8 @@ class JudgeOptions(Metric):
     max_tokens: int = 300
 
     def __post_init__(self) -> None:
-        for option, known in (
-            ("by", ("model", "entailer")),
-            ("aggregate", get_args(Aggregate)),
-            ("order", get_args(Order)),
-        ):
-            if getattr(self, option) not in known:
-                value = getattr(self, option)
-                raise UsageError(f"{option}: expected {' or '.join(known)}, got {value!r}")
-        for option in ("repeats", "max_tokens"):
-            if getattr(self, option) < 1:
-                raise UsageError(f"{option}: expected 1 or more")
-        if self.temperature is not None and self.temperature < 0:
-            raise UsageError("temperature: expected 0 or more, or none")
+        check_choices(self, by=By, aggregate=Aggregate, order=Order)
+        check_least(self, repeats=1, max_tokens=1, temperature=0)
         scale = self.scale  # an unknown name or a faulty file is to fail here
         _ = self.template
         if self.by == "entailer":

@@ -26,9 +26,7 @@ from trustassay.statistics.intervals import (
     too_few_units,
     unit_mean,
 )
-from trustassay.summaries import summarised
-
-__all__ = ["ENTAILER_FIGURES", "figures_of", "severity_interval", "summarise"]
+from trustassay.summaries import Summarised, summarised
 
 Floats = NDArray[np.float64]
 Units = NDArray[np.int64]
@@ -160,30 +158,24 @@ def summarise(metric: JudgeOptions, assessments: Collection[Assessment]) -> Summ
             yield one
 
     figures = metric.figures
-    statistics = {key: figure.statistic for key, figure in figures.items() if figure.statistic}
-    found = summarised(statistics, read(), metric.score_range)
-    values: dict[str, float | int | None] = dict(found.values)
-    for key, statistic in statistics.items():
+    found = summarised(metric.statistics, read(), metric.score_range)
+    values = found.values
+    for key, statistic in metric.statistics.items():
         if isinstance(statistic, Total):
             values[key] = _whole(values[key], key, found)
-    extra = _Extra(
-        values, found.intervals, found.without_interval, found.support, found.not_applicable
-    )
     if metric.by == "model":
-        _compare(extra, metric, expected, np.array(expected_units, dtype=np.int64))
-        _compare_judges(extra, metric, panels, np.array(panel_units, dtype=np.int64))
+        _compare(found, metric, expected, np.array(expected_units, dtype=np.int64))
+        _compare_judges(found, metric, panels, np.array(panel_units, dtype=np.int64))
+    others = [key for key in values if key not in figures]
     return Summary(
-        {
-            key: values[key]
-            for key in [*(k for k in figures if k in values), *_others(values, figures)]
-        },
+        {key: values[key] for key in [k for k in figures if k in values] + others},
         found.n,
         found.failed,
-        extra.intervals,
-        extra.support,
-        {k: v for k, v in extra.undefined.items() if k in values and values[k] is None},
+        found.intervals,
+        found.support,
+        {k: v for k, v in found.not_applicable.items() if k in values and values[k] is None},
         metric.settings(),
-        extra.without,
+        found.without_interval,
         details={"levels": _upwards(metric), "answers": drawn} if drawn else {},
     )
 
@@ -209,55 +201,15 @@ def _drawn(metric: JudgeOptions, one: Assessment) -> list[Any]:
     return [one.id[:40], place("expected_place"), place("level_place"), votes]
 
 
-def _others(values: Mapping[str, object], figures: Mapping[str, Figure]) -> list[str]:
-    return [key for key in values if key not in figures]
-
-
-def _whole(value: float | int | None, key: str, found: object) -> int | None:
+def _whole(value: float | int | None, key: str, found: Summarised) -> int | None:
     """Return a total as a whole number; 0 of what nothing was noted of."""
     if value is not None:
         return round(value)
-    n, failed = getattr(found, "n", 0), getattr(found, "failed", 0)
-    return 0 if key.startswith("unreadable") and n > failed else None
-
-
-class _Extra:
-    """Figures beyond those that are declared with a statistic, and where they are written."""
-
-    def __init__(
-        self,
-        values: dict[str, float | int | None],
-        intervals: dict[str, tuple[float, float]],
-        without: dict[str, str],
-        support: dict[str, int],
-        undefined: Mapping[str, str],
-    ) -> None:
-        self.values, self.intervals, self.without, self.support = (
-            values,
-            intervals,
-            without,
-            support,
-        )
-        self.undefined = dict(undefined)
-
-    def put(
-        self,
-        key: str,
-        value: float | int | None,
-        n: int,
-        interval: tuple[float, float] | str | None = None,
-    ) -> None:
-        self.values[key], self.support[key] = value, n
-        if value is None:
-            self.undefined[key] = SAME
-        elif isinstance(interval, str):
-            self.without[key] = interval
-        elif interval is not None:
-            self.intervals[key] = interval
+    return 0 if key.startswith("unreadable") and found.n > found.failed else None
 
 
 def _compare(
-    extra: _Extra, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], units: Units
+    found: Summarised, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], units: Units
 ) -> None:
     """Add how the judged levels agree with the expected ones, where some were."""
     if not pairs:
@@ -266,12 +218,12 @@ def _compare(
     labels = list(scale.values)
     table = np.array(pairs, dtype=int)
     expected, judged = table[:, 0], table[:, 1]
-    extra.put("matched", int(np.sum(expected == judged)), n)
+    found.put("matched", int(np.sum(expected == judged)), n)
     order = np.array([scale.values[label] for label in labels])
     if scale.ordinal:
-        extra.put("higher", int(np.sum(order[judged] > order[expected])), n)
-        extra.put("lower", int(np.sum(order[judged] < order[expected])), n)
-    extra.put("agreement", percent_agreement(expected, judged), n)
+        found.put("higher", int(np.sum(order[judged] > order[expected])), n)
+        found.put("lower", int(np.sum(order[judged] < order[expected])), n)
+    found.put("agreement", percent_agreement(expected, judged), n, why=SAME)
     ranks = np.argsort(np.argsort(order, kind="stable")).astype(float)
     known = sorted(set(ranks.tolist()))
     weights: Weights = "quadratic" if scale.ordinal else "none"
@@ -281,11 +233,11 @@ def _compare(
 
     ratings = np.stack([ranks[expected], ranks[judged]])
     interval = item_interval(kappa, ratings, units, "interval" if scale.ordinal else "nominal")
-    extra.put("kappa", kappa(ratings, np.ones(n)), n, interval)
+    found.put("kappa", kappa(ratings, np.ones(n)), n, interval, why=SAME)
     for i, one in enumerate(labels):
         for j, other in enumerate(labels):
             if count := int(np.sum((expected == i) & (judged == j))):
-                extra.put(_cell(one, other), count, n)
+                found.put(_cell(one, other), count, n)
 
 
 def _panel(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
@@ -298,7 +250,7 @@ def _panel(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
 
 
 def _compare_judges(
-    extra: _Extra,
+    found: Summarised,
     metric: JudgeOptions,
     panels: Sequence[Mapping[str, tuple[float, float]]],
     units: Units,
@@ -315,7 +267,7 @@ def _compare_judges(
             ]
         )
         interval = severity_interval(lower, units[whole], metric.scale.range)
-        extra.put(f"severity {name}", float(lower.mean()), len(lower), interval)
+        found.put(f"severity {name}", float(lower.mean()), len(lower), interval)
     if len(names) < 2:
         return
     order = np.array(list(metric.scale.values.values()))
@@ -334,7 +286,7 @@ def _compare_judges(
     value = alpha(ratings, np.ones(len(panels)))
     two = (~np.isnan(ratings)).sum(axis=0) >= 2
     interval = item_interval(alpha, ratings[:, two], units[two], scale)
-    extra.put(f"alpha ({scale}, between judges)", value, len(panels), interval)
+    found.put(f"alpha ({scale}, between judges)", value, len(panels), interval, why=SAME)
 
 
 def severity_interval(

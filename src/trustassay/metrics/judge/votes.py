@@ -5,25 +5,24 @@ A vote is asked for, read, and asked for once more where it cannot be read.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from importlib.resources import as_file, files
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from trustassay.capabilities import Message, Models, Reply, TokenLogprob, repair_turns
 from trustassay.errors import CallError
+from trustassay.event_loop import all_of
 from trustassay.metrics.judge import maths
 from trustassay.metrics.judge.maths import expected_value
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.replies import read_reply
 from trustassay.metrics.judge.rubric import Rubric
-from trustassay.prompts import Prompt, fence
+from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Sample
 
 ALTERNATIVES = 20
@@ -116,24 +115,20 @@ class Asking:
             for judge in self.judges
             for order in self.orders
         ]
-        found = await asyncio.gather(*calls, return_exceptions=True)
-        for one in found:
-            if isinstance(one, BaseException):
-                raise one
-            self.votes.append(one)
+        self.votes += await all_of(calls)
 
     async def _vote(self, judge: str, order: str, number: int) -> Vote:
-        prompt = self._prompt(order)
+        prompt, name = self._prompt(order)
         told = Vote(judge, order, number, None)
-        first = await self._reply([Message("user", prompt.text)], prompt.name, told)
+        first = await self._reply([Message("user", prompt)], name, told)
         vote = self._read(told, first)
         if vote.label is not None:
             return vote
         problem = PROBLEMS[vote.fault or "none"]
         choices = self.options.scale.choices
-        repair = _shipped("repair")
+        repair = shipped(__package__, "repair")
         asked = repair.filled(problem=problem, rubric=self.options.scale, choices=choices)
-        turns = repair_turns(prompt.text, first.text if first else "", asked)
+        turns = repair_turns(prompt, first.text if first else "", asked)
         again = self._read(told, await self._reply(turns, f"judge-{repair.name}", told))
         if again.label is None:  # the first reply says more of what is wrong
             return replace(vote, tries=2)
@@ -181,19 +176,14 @@ class Asking:
         told = expected_value(logprobs, self.options.scale.values)
         return replace(vote, expected=told[0], told=told[1]) if told else vote
 
-    def _prompt(self, order: str) -> _Filled:
+    def _prompt(self, order: str) -> tuple[str, str]:
+        """Return the prompt, and its name and version in the stored call."""
         scale = self.options.scale
-        template = self.options.template or _shipped("judge")
+        template = self.options.template or shipped(__package__, "judge")
         name = template.name
         if self.options.template is None:
             name = f"{name}+{scale.name}/{scale.version}"
-        return _Filled(filled_prompt(scale, self.sample, order, template), name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Filled:
-    text: str
-    name: str
+        return filled_prompt(scale, self.sample, order, template), name
 
 
 def filled_prompt(
@@ -211,7 +201,7 @@ def filled_prompt(
         names.remove("answer")
         names.insert(names.index("gold"), "answer")
     texts = [shown[name] for name in names if name == "answer" or shown[name][1]]
-    return (template or _shipped("judge")).filled(
+    return (template or shipped(__package__, "judge")).filled(
         rubric=scale,
         texts=texts,
         choices=scale.choices,
@@ -274,12 +264,6 @@ def _schema(scale: Rubric) -> str:
             "additionalProperties": False,
         }
     )
-
-
-@cache
-def _shipped(name: str) -> Prompt:
-    with as_file(files(__package__) / "prompts" / f"{name}.jinja") as path:
-        return Prompt.read(path)
 
 
 FAULTS = ("none", "several", "outside", "empty")

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib.resources import as_file, files
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from trustassay.capabilities import Choice, Message, Models, repair_turns
-from trustassay.errors import AssessmentError, CallError, UsageError
+from trustassay.errors import AssessmentError, CallError, check_least
+from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary, directions
 from trustassay.metrics.pairwise import maths
 from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
-from trustassay.prompts import Prompt, fence
+from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
 from trustassay.summaries import units_of
-from trustassay.views import View
+from trustassay.views import View, as_data
 
 OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge repeats this in their place."""
@@ -65,16 +64,11 @@ class Asking:
             BackendError: a call failed; an empty reply is unreadable instead.
             PromptError: the template uses a name that does not exist.
         """
-        first, swapped = await asyncio.gather(
-            self._verdict(sample, "answer first", (answer, other), 0),
-            self._verdict(sample, "other first", (other, answer), 1),
-            return_exceptions=True,
+        first = self._verdict(sample, "answer first", (answer, other), 0)
+        first_done, swapped_done = await all_of(
+            [first, self._verdict(sample, "other first", (other, answer), 1)]
         )
-        for one in (first, swapped):
-            if isinstance(one, BaseException):
-                raise one
-        assert isinstance(first, Verdict) and isinstance(swapped, Verdict)
-        return first, swapped
+        return first_done, swapped_done
 
     async def _verdict(
         self, sample: Sample, order: str, texts: tuple[str, str], expected: int
@@ -90,7 +84,7 @@ class Asking:
         if found is not None and found.index is not None:
             return Verdict(order, CHOICES[found.index], found.reply)
         said = found.reply if found else ""
-        repair = shipped("repair")
+        repair = shipped(__package__, "repair")
         words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
         turns = repair_turns(prompt, said, words)
         again = await self._reply(turns, f"pairwise-{repair.name}", expected)
@@ -116,13 +110,6 @@ class Asking:
             if error.kind != "empty":
                 raise
             return None
-
-
-@cache
-def shipped(name: str) -> Prompt:
-    """Return a prompt of this package."""
-    with as_file(files(__package__) / "prompts" / f"{name}.jinja") as path:
-        return Prompt.read(path)
 
 
 _MEANINGS = {
@@ -163,10 +150,8 @@ class Compared:
                     preferred = "not sure" if choice == "C" else "unreadable"
                     preferred = _MEANINGS.get((order, choice or ""), preferred)
                     found.rows.append(Row(order, preferred, reply, item.get("repaired") is True))
-                case Mapping():
-                    rest.append(item)
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         found.rest = rest
         return found
 
@@ -311,16 +296,13 @@ class Pairwise(Metric):
     max_tokens: int = 300
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1:
-            raise UsageError(f"max_tokens: expected 1 or more, got {self.max_tokens}")
-        if self.temperature is not None and self.temperature < 0:
-            raise UsageError("temperature: expected 0 or more, or none")
+        check_least(self, max_tokens=1, temperature=0)
         _ = self.template  # a faulty file is to fail here
 
     @cached_property
     def template(self) -> Prompt:
         """The prompt that the judge is asked with."""
-        return shipped("pairwise") if self.prompt is None else Prompt.read(self.prompt)
+        return shipped(__package__, "pairwise", self.prompt)
 
     def needs(self) -> Sequence[Need]:
         """One judge."""

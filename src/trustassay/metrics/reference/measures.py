@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -24,7 +23,7 @@ from trustassay.metrics.grounding.text import normalise_squad
 from trustassay.metrics.reference import maths
 from trustassay.metrics.reference.maths import Aggregate
 from trustassay.metrics.reference.parts import PARTS, Family, Form
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document, Sample
 from trustassay.token_matching import greedy_match
 
@@ -390,8 +389,5 @@ def prompt_of(form: Form, folder: str | None) -> Prompt:
     Raises:
         PromptError, OSError: it cannot be read.
     """
-    name = f"gptscore-{form}.jinja"
-    if folder is not None:
-        return Prompt.read(Path(folder) / name)
-    with as_file(files("trustassay.metrics.reference") / "prompts" / name) as path:
-        return Prompt.read(path)
+    name = f"gptscore-{form}"
+    return shipped(__package__, name, None if folder is None else Path(folder) / f"{name}.jinja")

@@ -8,9 +8,16 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self
 
-from trustassay.errors import BackendError, UnknownNameError, UsageError, did_you_mean
+from trustassay.errors import (
+    BackendError,
+    UnknownNameError,
+    UsageError,
+    check_choices,
+    check_least,
+    did_you_mean,
+)
 from trustassay.metric import (
     Assessment,
     Context,
@@ -29,8 +36,6 @@ from trustassay.metrics.reference.parts import FORMS, LEXICAL, PARTS, Part, sele
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.views import View
-
-__all__ = ["Reference"]
 
 HEADLINE = "token_recall"
 """The part that agrees best with people where answers are sentences and gold answers phrases."""
@@ -74,18 +79,14 @@ class Reference(Metric):
     prompts: str | None = None
 
     def __post_init__(self) -> None:
-        for option, allowed in (("aggregate", Aggregate), ("recipe", Recipe)):
-            value = getattr(self, option)
-            if value not in get_args(allowed):
-                raise UnknownNameError(did_you_mean(f"value of {option}", value, get_args(allowed)))
+        check_choices(self, aggregate=Aggregate, recipe=Recipe)
+        check_least(self, passages=1)
         if self.score is not None and self.score not in PARTS:
             raise UnknownNameError(did_you_mean("part of reference", self.score, PARTS))
         if self.score in self.left_out:
             raise UsageError(f"score: {self.score} is left out (without={self.without})")
         if not self.chosen:
             raise UsageError("parts: none is left")
-        if self.passages < 1:
-            raise UsageError("passages: expected 1 or more")
         if self.prompts is not None:
             for form in FORMS:
                 prompt_of(form, self.prompts)

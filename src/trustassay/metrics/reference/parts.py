@@ -9,7 +9,7 @@ from typing import Any, Literal
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import Mark, View
+from trustassay.views import Mark, View, as_data
 
 Family = Literal[
     "tokens", "bleu", "rouge_l", "meteor", "chrf", "bertscore", "bartscore", "gptscore"
@@ -149,10 +149,8 @@ def view_of(sample: Sample, assessment: Assessment, part: Part) -> View:  # noqa
                 value = item.get(part.name)
                 number = float(value) if isinstance(value, int | float) else None
                 golds.append(Gold(text, number, _mark(number, part)))
-            case Mapping():
-                rest.append(item)
             case _:
-                rest.append({"value": item})
+                rest.append(as_data(item))
     golds.sort(key=lambda gold: -(gold.value if gold.value is not None else float("-inf")))
     return View(data=Golds(part.name, golds, rest), tells_golds=bool(golds))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Sample
-from trustassay.views import Mark, View
+from trustassay.views import Mark, as_data, text_in
 
 _MARKS = {
     "support": Mark("good", "✓", "the facts support it"),
@@ -82,19 +82,17 @@ class Claims:
                             text,
                             score if isinstance(score, int | float) else None,
                             item.get("weakest") is True,
-                            _text(item, "reason"),
+                            text_in(item, "reason"),
                             **parts,
                         )
                     )
-                case Mapping():
-                    rest.append(item)
                 case _:
-                    rest.append({"value": item})
+                    rest.append(as_data(item))
         return cls(shown, by_claim, rest)
 
 
 def problem_in(assessment: Assessment, *, by_claim: bool) -> str | None:
-    """Return what is held against an answer, or against its weakest claim, in one sentence."""
+    """Return what is wrong with an answer, or with its weakest claim, in one sentence."""
     if assessment.error is not None:
         return None
     if assessment.score is None:
@@ -113,14 +111,9 @@ def problem_in(assessment: Assessment, *, by_claim: bool) -> str | None:
     if not by_claim:
         return "; ".join(held)
     rows = [row for row in assessment.evidence if isinstance(row, Mapping) and row.get("weakest")]
-    text = _text(rows[0], "text") if rows else ""
+    text = text_in(rows[0], "text") if rows else ""
     text = text if len(text) <= SHOWN else text[:SHOWN] + "..."
     return f"weakest claim, {text!r}: {'; '.join(held)}"
-
-
-def view_of(metrics: Mapping[str, Metric], sample: Sample, assessment: Assessment) -> View:
-    """Return what the report needs to know of both parts."""
-    return View(data=Claims.read(metrics, sample, assessment.evidence))
 
 
 def _part(metric: Metric, sample: Sample, told: Any) -> Part:
@@ -136,11 +129,6 @@ def _part(metric: Metric, sample: Sample, told: Any) -> Part:
     return Part(
         metric.title,
         _MARKS.get(verdict, _ABSENT) if isinstance(verdict, str) else _ABSENT,
-        _text(told, "reason"),
+        text_in(told, "reason"),
         metric.view(sample, part).data,
     )
-
-
-def _text(item: Mapping[str, Any], name: str) -> str:
-    value = item.get(name)
-    return value if isinstance(value, str) else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +9,13 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, cast
 
 from trustassay.errors import AssessmentError, UsageError
+from trustassay.event_loop import all_of
 from trustassay.metric import (
     Assessment,
     Context,
     Direction,
     Figure,
     Mean,
-    Metric,
     Need,
     Pool,
     Share,
@@ -29,13 +28,11 @@ from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.maths import Rule
 from trustassay.metrics.grounding.sentences import splitter, statements
 from trustassay.metrics.trustscore import maths
-from trustassay.metrics.trustscore.evidence import problem_in, view_of
+from trustassay.metrics.trustscore.evidence import Claims, problem_in
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.verdicts import Verdict
 from trustassay.views import View
-
-__all__ = ["TrustScore"]
 
 _BOUNDS = ("lowest", "highest", "open")
 """Parts that the whole score has its own of."""
@@ -205,9 +202,8 @@ class TrustScore(ConsistencyOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Assess both parts of the answer, or of each of its claims."""
+        context.response()  # raises where it is blank
         sample = context.sample
-        if not sample.answered:
-            raise AssessmentError("the response is blank", "empty")
         answers = [sample]
         if self.claims:
             answers = await TextWork.on(sample)(self._claims, sample)
@@ -232,12 +228,8 @@ class TrustScore(ConsistencyOptions):
         work = [self.factcheck.judged(context, evidence)]
         if evidence is not None:
             work.append(self.consistency.assess(context))
-        found = await asyncio.gather(*work, return_exceptions=True)
-        for failure in found:
-            if isinstance(failure, BaseException):
-                raise failure  # only now, when nothing is under way any more
-        facts, kept = cast("list[Assessment | None]", [*found, None])[:2]
-        assert facts is not None
+        facts, *others = await all_of(work)
+        kept = others[0] if others else None
         row: dict[str, Any] = {
             "kind": "claim" if self.claims else "answer",
             "text": context.sample.response,
@@ -315,12 +307,8 @@ class TrustScore(ConsistencyOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return both parts, of the answer or of each claim."""
-        return view_of(self.parts_of_view, sample, assessment)
-
-    @property
-    def parts_of_view(self) -> Mapping[str, Metric]:
-        """The metrics that draw the parts."""
-        return {"factcheck": self.factcheck, "consistency": self.consistency}
+        parts = {"factcheck": self.factcheck, "consistency": self.consistency}
+        return View(data=Claims.read(parts, sample, assessment.evidence))
 
 
 def _told(part: Assessment) -> dict[str, Any]:

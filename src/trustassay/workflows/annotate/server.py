@@ -22,7 +22,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.files import is_full, whole
 from trustassay.workflows.annotate.pages import asset, list_page, page
 from trustassay.workflows.annotate.session import NotOfferedError, RaterState, Session

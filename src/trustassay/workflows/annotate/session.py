@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.data.journal import ACTION, BEGINNING, RUBRIC, SKIP, UNDO, Journal, read_journal
-from trustassay.data.reading import InputError
+from trustassay.data.records import InputError
 from trustassay.files import DiskFullError, is_full, named
 from trustassay.sample import clean
 from trustassay.workflows.annotate.project import Project, Scale, Step

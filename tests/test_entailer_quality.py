@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import trustassay
-from trustassay.measured import judge_told
+from trustassay.entailer_quality import entailer_quality
 
 DOCS = Path(__file__).parent.parent
 
@@ -13,24 +13,24 @@ DOCS = Path(__file__).parent.parent
 def test_the_figures_are_those_of_the_shipped_weights() -> None:
     """New weights have a new name: measure them and put the figures into ``measured.json``."""
     for name in ("embedded", "lexical"):
-        told = judge_told(trustassay.entailer(name).name, ["faithfulness"])
+        told = entailer_quality(trustassay.entailer(name).name, ["faithfulness"])
         assert told.sets, f"{told.name} has no figures in backends/weights/measured.json"
         assert (DOCS / told.page).exists()
 
 
 def test_the_sentence_names_the_best_the_worst_and_what_is_missed() -> None:
-    told = judge_told("embedded:3", ["faithfulness"])
+    told = entailer_quality("embedded:3", ["faithfulness"])
     assert told.sentence == (
         "The entailer embedded:3 agrees with people at an AUC of .91 on answers of dialogue models "
         "and .63 on claims about health (.5 is chance, 1 is perfect); on 300 hand-written minimal "
         "pairs hardly better than chance, AUC .551; it misses changed roles, swapped names, "
         "pronouns, reported speech, conditions and exceptions."
     )
-    assert judge_told("embedded:3", ["grounding"]).sets[0].auc == 0.92
+    assert entailer_quality("embedded:3", ["grounding"]).sets[0].auc == 0.92
 
 
 def test_the_figures_are_those_of_the_documentation() -> None:
-    told = judge_told(trustassay.entailer("embedded").name, ["grounding"])
+    told = entailer_quality(trustassay.entailer("embedded").name, ["grounding"])
     page = (DOCS / "docs/embedded-models.md").read_text(encoding="utf-8")
     for one in told.sets:
         row = next(line for line in page.splitlines() if line.startswith(f"| {one.set} |"))
@@ -44,7 +44,7 @@ def test_the_figures_are_those_of_the_documentation() -> None:
 
 def test_the_documentation_of_faithfulness_has_its_figures() -> None:
     page = (DOCS / "docs/figures/faithfulness.md").read_text(encoding="utf-8")
-    for one in judge_told(trustassay.entailer("embedded").name, ["faithfulness"]).sets:
+    for one in entailer_quality(trustassay.entailer("embedded").name, ["faithfulness"]).sets:
         row = next(line for line in page.splitlines() if line.startswith(f"| {one.set}"))
         assert f"{one.n:,}" in row
         low, high = (f"{end:.3f}".removeprefix("0") for end in one.interval)
@@ -52,7 +52,7 @@ def test_the_documentation_of_faithfulness_has_its_figures() -> None:
 
 
 def test_another_entailer_was_not_measured_here() -> None:
-    told = judge_told("hf:some/model", ["grounding"])
+    told = entailer_quality("hf:some/model", ["grounding"])
     assert not told.sets
     assert "not measured here" in told.sentence
     assert "trustassay entailers FILE --entailer URI" in told.sentence

@@ -1,27 +1,137 @@
-"""A file of answers, with a citation for each sentence that a document supports."""
+"""Post-hoc citation: the best supporting document of each sentence, written behind it."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
-from trustassay.capabilities import Models
+from trustassay.capabilities import Models, Passage
 from trustassay.errors import BackendError, UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.metrics.grounding import Grounding
+from trustassay.metrics.grounding.sentences import Splitter, statements
 from trustassay.metrics.grounding.text import citation_markers
+from trustassay.retrieval.bm25 import Bm25
 from trustassay.runs.assess import unread_by
 from trustassay.runs.intake import Source
-from trustassay.sample import Sample
-from trustassay.workflows.cite.placing import Uncited, uncited, with_citations
-from trustassay.workflows.cite.support import SUPPORTS, THRESHOLDS, Scores
+from trustassay.sample import Document, Sample
 from trustassay.workflows.resumable import FileOptions, FileWork, write_each
 
-__all__ = ["CiteOptions", "Cited", "cite", "cited_answer"]
+_END = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
+
+
+class Uncited(NamedTuple):
+    """A sentence ``text[start:end]`` without citations, and what it claims."""
+
+    start: int
+    end: int
+    hypothesis: str
+
+
+def uncited(text: str, split: Splitter) -> list[Uncited]:
+    """Return the sentences that cite nothing, as the grounding metric reads sentences.
+
+    One that ends like code, in ``=``, is left out: what is in brackets behind it is no citation.
+    """
+    markers = citation_markers(text)
+    found, position = [], 0
+    for statement in statements(text, split, trailing=True, lines=True):
+        # A statement is a part of the text but for white space, which reading may have changed.
+        words = r"\s*".join(map(re.escape, statement.text.split()))
+        match = re.compile(words).search(text, position)
+        if match is None:
+            continue
+        position = match.end()
+        start, end = match.span()
+        # A marker may reach over the end of a paragraph, where reading takes it for text.
+        if any(m.start < end and start < m.end for m in markers):
+            continue
+        reads_back = citation_markers(f"{text[start : _place(text, start, end)]} [1]")
+        if not statement.numbers and reads_back:
+            found.append(Uncited(start, end, statement.hypothesis))
+    return found
+
+
+def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
+    """Return the text with ``[n]`` before the final punctuation of each of the sentences.
+
+    ``numbers`` gives for sentences of :func:`uncited` the document to cite, counted from one.
+    Closing quotes and brackets after the punctuation stay after it. Apart from the citations the
+    text does not change.
+    """
+    pieces, position = [], 0
+    for sentence in sorted(numbers):
+        stop = _place(text, sentence.start, sentence.end)
+        pieces += [text[position:stop], f" [{numbers[sentence]}]"]
+        position = stop
+    return "".join([*pieces, text[position:]])
+
+
+def _place(text: str, start: int, end: int) -> int:
+    """Return where a citation of the sentence goes: before its final punctuation."""
+    sentence = text[start:end]
+    final = _END.search(sentence)
+    return start + len(sentence[: final and final.start()].rstrip())
+
+
+Scores = NDArray[np.float64]
+Support = Callable[[Sequence[Document], Sequence[str], Models], Awaitable[Scores]]
+"""Takes an answer's documents and sentences; returns scores, shape (sentences, documents)."""
+
+THRESHOLDS = {"entailment": 0.5, "embedding": 0.5, "bm25": 0.0}
+"""A document is cited if its score is at least this, and above 0."""
+
+
+def premise(document: Document) -> str:
+    """Return a passage as entailment reads it, in the default profile of the grounding metric."""
+    return f"Title: {document.title}\n{document.text}" if document.title else document.text
+
+
+async def by_entailment(
+    documents: Sequence[Document], sentences: Sequence[str], models: Models
+) -> Scores:
+    """Return the probabilities that the documents entail the sentences."""
+    premises = [premise(document) for document in documents]
+    replies = await asyncio.gather(*(models.entail(p, s) for s in sentences for p in premises))
+    shape = len(sentences), len(documents)
+    return np.array([reply.entailment for reply in replies], dtype=float).reshape(shape)
+
+
+async def by_embedding(
+    documents: Sequence[Document], sentences: Sequence[str], models: Models
+) -> Scores:
+    """Return the cosines of the vectors of sentences and documents."""
+    texts = [*sentences, *map(premise, documents)]
+    vectors = np.array(await asyncio.gather(*map(models.embed, texts)), dtype=float)
+    products: Scores = vectors[: len(sentences)] @ vectors[len(sentences) :].T
+    return products
+
+
+async def by_bm25(documents: Sequence[Document], sentences: Sequence[str], _: Models) -> Scores:
+    """Return BM25 scores among the answer's documents, 0 where they share no word."""
+    index = Bm25.of(Passage(str(i), d.text, d.title) for i, d in enumerate(documents))
+    scores = np.zeros((len(sentences), len(documents)))
+    for row, found in zip(scores, index.search(sentences, len(documents)), strict=True):
+        for passage in found:
+            row[int(passage.id)] = passage.score
+    return scores
+
+
+SUPPORTS: dict[str, Support] = {
+    "entailment": by_entailment,
+    "embedding": by_embedding,
+    "bm25": by_bm25,
+}
+
 
 _METRIC = Grounding()
 """Reads answers: checks them, finds their sentences and refusals."""

@@ -13,8 +13,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-__all__ = ["BETTER", "Agreement", "JudgeTold", "judge_told"]
-
 BETTER = "openai:gpt-4o-mini"
 """An entailer that reads all languages and more closely than the embedded one, at a low price."""
 
@@ -35,7 +33,7 @@ class Agreement(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JudgeTold:
+class EntailerQuality:
     """How sure the entailer of a run is.
 
     sets: what was measured, best first; empty for an entailer that was not measured here.
@@ -98,21 +96,23 @@ class JudgeTold:
         return f"{words}, {price} USD for {'this 1' if samples == 1 else f'these {samples:,}'}{of}."
 
 
-def judge_told(
+def entailer_quality(
     entailer: str,
     metrics: Collection[str],
     larger: Mapping[str, Any] | None = None,
     why: str = "",
-) -> JudgeTold:
+) -> EntailerQuality:
     """Return how sure an entailer is, by the name in ``run.json``, for a run of these metrics."""
     raw = _figures().get(entailer)
     if raw is None:
-        return JudgeTold(entailer, why=why)
+        return EntailerQuality(entailer, why=why)
     own = next((name for name in metrics if name in raw["sets"]), PAIRS)
     found = [_agreement(**one) for one in raw["sets"][own]]
     copies = _agreement("near copies", "hand-written minimal pairs", **raw["near_copies"])
     found.sort(key=lambda one: -one.auc)
-    return JudgeTold(entailer, larger, why, tuple(found), copies, tuple(raw["weak"]), raw["page"])
+    return EntailerQuality(
+        entailer, larger, why, tuple(found), copies, tuple(raw["weak"]), raw["page"]
+    )
 
 
 def _agreement(data: str, set: str, n: int, auc: float, interval: list[float]) -> Agreement:  # noqa: A002 - as in the file
