@@ -12,7 +12,6 @@ from typing import Protocol
 
 from markupsafe import Markup
 
-from trustassay.differences import Piece, compared
 from trustassay.show.charts import ticks
 from trustassay.show.page import write_template
 from trustassay.show.plots import LEFT, RIGHT, Scale, grid, label_at, whole_svg

@@ -12,11 +12,11 @@ from typing import ClassVar, NamedTuple
 
 from markupsafe import Markup
 
-from trustassay.differences import Piece, compared
 from trustassay.show.charts import interval_svg, ticks
 from trustassay.show.page import write_template
 from trustassay.show.plots import Plot
 from trustassay.show.text import number
+from trustassay.views import Piece, word_differences
 
 MEAN = Markup('<span class="sign mean"></span> ')
 """The sign of a mean in a drawing."""
@@ -147,7 +147,7 @@ class ChangedAnswer(NamedTuple):
     @property
     def pieces(self) -> list[Piece] | None:
         """The later response in pieces, with what it lacks of the earlier one."""
-        return compared(*self.responses)
+        return word_differences(*self.responses)
 
 
 @dataclass(frozen=True)
