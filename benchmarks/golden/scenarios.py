@@ -189,7 +189,7 @@ def jobs(commands: Sequence[str]) -> dict[str, Job]:
         "cite demo.jsonl --by bm25 --out b.jsonl",
         f"cite demo.jsonl {LEXICAL} --out c.jsonl --only-uncited",
         "cite small.jsonl --by embedding --out e.jsonl",
-        "distractors small.jsonl --json --seed 1 --pool --most 5",
+        "probe distractors small.jsonl --json --seed 1 --pool --most 5",
         "rubric check tone.yaml",
         "rubric check truthfulness",
         Step(
@@ -202,9 +202,9 @@ def jobs(commands: Sequence[str]) -> dict[str, Job]:
     found["answers/select"] = _job(
         "papers select icl answers.jsonl --out icl.jsonl --metric "
         "fewl:form=agreement,weights=uniform --similarity novel --run runs/icl --json",
-        f"attack 'What is red?' {CHAT} {VECTORS} --steps 4 --out runs/attack",
-        f"isotropy asked.jsonl {VECTORS} --json",
-        "dataset asked.jsonl --corpus passages --entailer lexical --out d.jsonl",
+        f"probe attack 'What is red?' {CHAT} {VECTORS} --steps 4 --out runs/attack",
+        f"probe isotropy asked.jsonl {VECTORS} --json",
+        "papers dataset asked.jsonl --corpus passages --entailer lexical --out d.jsonl",
         "completion bash",
         "demo --out runs/demo",
     )

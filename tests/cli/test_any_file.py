@@ -145,6 +145,6 @@ def test_standard_input_is_scored_and_scored_again(
 
 def test_standard_input_cannot_be_watched(cli: Cli) -> None:
     options = ("--metric", "faithfulness", "--threshold", "0.5", "--out", "w", *LEXICAL)
-    said = cli("watch", "-", *options)
+    said = cli("score", "-", "--follow", *options)
     assert said.status == 2
     assert "standard input cannot be watched; expected a file that grows" in said.err

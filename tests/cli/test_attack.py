@@ -43,7 +43,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def attack(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["attack", "Say it.", *ARGUMENTS, *arguments])
+    result = CliRunner().invoke(app, ["probe", "attack", "Say it.", *ARGUMENTS, *arguments])
     return result.exit_code, result.output
 
 
@@ -88,7 +88,7 @@ def test_the_search_of_the_authors_goes_on_from_the_extremum_and_tells_the_best(
     options = ["--step-rule", "extremum", "--perturbation", "codes", "--candidate", "ball"]
     options += ["--range", "4095", "--length", "1", "--steps", "6"]
     result = CliRunner().invoke(
-        app, ["attack", "Say it.", *ARGUMENTS, "--out", "one", *options, "--json"]
+        app, ["probe", "attack", "Say it.", *ARGUMENTS, "--out", "one", *options, "--json"]
     )
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -134,7 +134,7 @@ def test_options_that_cannot_be_are_told_in_one_line(here: Path) -> None:
 
 def test_a_budget_of_calls_and_json(here: Path) -> None:
     result = CliRunner().invoke(
-        app, ["attack", "Say it.", *ARGUMENTS, "--out", "one", "--calls", "9", "--json"]
+        app, ["probe", "attack", "Say it.", *ARGUMENTS, "--out", "one", "--calls", "9", "--json"]
     )
     assert result.exit_code == 0
     found = json.loads(result.stdout)
@@ -150,7 +150,7 @@ def test_a_budget_of_calls_and_json(here: Path) -> None:
 def asked(server: LlmServer, out: str, *arguments: str, model: str = "") -> dict[str, Any]:
     """Attack a server with small rounds and without a shared cache; return what it says."""
     small = ("--candidates", "2", "--perturbations", "3", "--out", out, "--json")
-    words = ["attack", "Say it.", "--model", model or uri(server), *small, *arguments]
+    words = ["probe", "attack", "Say it.", "--model", model or uri(server), *small, *arguments]
     if "--cache" not in arguments:
         words += ["--cache", "off"]
     result = CliRunner().invoke(app, words)
@@ -200,7 +200,15 @@ def test_no_more_requests_leave_than_the_budget_when_some_fail(
 
 def test_a_start_that_the_budget_does_not_reach(server: LlmServer, here: Path) -> None:
     server.change(share_500=1.0)
-    arguments = ["attack", "Say it.", "--model", uri(server, tries=20), "--perturbations", "3"]
+    arguments = [
+        "probe",
+        "attack",
+        "Say it.",
+        "--model",
+        uri(server, tries=20),
+        "--perturbations",
+        "3",
+    ]
     arguments += ["--out", "one", "--cache", "off", "--calls"]
     result = CliRunner().invoke(app, [*arguments, "5"])
     assert result.exit_code == 2
@@ -269,7 +277,9 @@ def test_killed_at_any_point_it_ends_with_the_files_of_an_unbroken_one(tmp_path:
     arguments += quick_embedder(tmp_path)
     environment = os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache")}
     with LlmServer(latency_ms=15) as one:
-        words = command("attack", "Say it.", "--model", uri(one, concurrency=2), *arguments)
+        words = command(
+            "probe", "attack", "Say it.", "--model", uri(one, concurrency=2), *arguments
+        )
         words += ["--cache", "off", "--out"]
 
         def run(out: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from trustassay.cli import commands
+from trustassay.cli.main import COMMANDS
 
 
 @pytest.fixture
@@ -13,15 +14,44 @@ def without_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "_added", dict)
 
 
-@pytest.mark.parametrize("earlier", ["experiment", "dataset", "select", "tune"])
-def test_earlier_names_work_and_say_the_new_one(cli: Cli, earlier: str) -> None:
+@pytest.mark.parametrize(("earlier", "new"), commands.RENAMED.items())
+def test_earlier_names_work_and_say_the_new_one(cli: Cli, earlier: str, new: str) -> None:
     said = cli(earlier, "--help")
     assert said.status == 0
     assert said.err.splitlines() == [
-        f"trustassay: {earlier} is now called papers {earlier}; the old name will go in the next "
-        "version"
+        f"trustassay: {earlier} is now called {new}; the old name will go in the next version"
     ]
-    assert said.out.startswith(f"Usage: trustassay papers {earlier} ")
+    assert said.out.startswith(f"Usage: trustassay {new.partition(' --')[0]} ")
+    assert f"  {earlier} " not in cli("--help").out
+
+
+def test_help_shows_every_command_in_a_group(cli: Cli) -> None:
+    shown = cli("--help").out
+    for title, names in COMMANDS.items():
+        section = shown.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
+        lines = [line.split()[0] for line in section.splitlines()]
+        assert set(names) <= set(lines), title
+        assert "..." not in section, title
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("a.jsonl --threshold 0.5", "--threshold: has an effect with --follow alone"),
+        ("a.jsonl --once", "--once: has an effect with --follow alone"),
+        ("a.jsonl --follow --threshold 1 --out x --style rag", "--style: has no effect with"),
+        ("a.jsonl --follow --threshold 1 --out x --limit 2", "--limit: has no effect with"),
+        ("a.jsonl b.jsonl --follow --threshold 1 --out x", "expected one file and one metric"),
+        ("a.jsonl --follow --threshold 1", "--follow: needs --out"),
+        ("a.jsonl --follow --out x", "--follow: needs --threshold"),
+    ],
+)
+def test_options_of_a_growing_file_and_of_a_whole_one_do_not_mix(
+    cli: Cli, line: str, says: str
+) -> None:
+    said = cli("score", *line.split())
+    assert said.status == 2
+    assert says in said.err
 
 
 @pytest.mark.parametrize("line", ["papers", "papers --help", "papers select icl x --out y"])

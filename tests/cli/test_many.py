@@ -84,10 +84,16 @@ def test_errors_are_for_people(cli: Cli, runs: Path) -> None:
     for arguments, words in (
         (("compare", "before", "nowhere"), "nowhere: holds no run"),
         (("compare", "before", "after", "--metric", "gamma"), "unknown metric of this run 'gamma'"),
-        (("isotropy", "nowhere.jsonl"), "nowhere.jsonl"),
-        (("isotropy", "q.jsonl", "--perturbation", "paraphrase"), "paraphrases need a model"),
-        (("isotropy", "q.jsonl", "--perturbation", "typos"), "did you mean typo"),
-        (("isotropy", "q.jsonl", "--perturbation", "typo", "--range", "99"), "applies to the pert"),
+        (("probe", "isotropy", "nowhere.jsonl"), "nowhere.jsonl"),
+        (
+            ("probe", "isotropy", "q.jsonl", "--perturbation", "paraphrase"),
+            "paraphrases need a model",
+        ),
+        (("probe", "isotropy", "q.jsonl", "--perturbation", "typos"), "did you mean typo"),
+        (
+            ("probe", "isotropy", "q.jsonl", "--perturbation", "typo", "--range", "99"),
+            "applies to the pert",
+        ),
     ):
         said = cli(*arguments)
         assert said.status == 2
@@ -98,8 +104,8 @@ def test_errors_are_for_people(cli: Cli, runs: Path) -> None:
 def test_isotropy_of_questions(cli: Cli, tmp_path: Path) -> None:
     rows = [{"question": f"Where does river number {i} begin and end?"} for i in range(12)]
     jsonl(tmp_path / "q.jsonl", rows)
-    said = cli("isotropy", "q.jsonl", "--perturbation", "typo", "--draw", "10", "--perturbations",
-               "4", "--json", "--out", "page.html")  # fmt: skip
+    said = cli("probe", "isotropy", "q.jsonl", "--perturbation", "typo", "--draw", "10",
+               "--perturbations", "4", "--json", "--out", "page.html")  # fmt: skip
     assert said.status == 0
     assert "10 texts, 4 perturbed versions of each" in said.err
     assert "the authors: .9824 ± .0005" in said.err
@@ -128,7 +134,7 @@ def test_by_default_each_perturbation_has_a_row_and_what_is_not_seen_is_told(
     monkeypatch.setattr(resolve, "embedder", lambda choice: EmbeddedEmbedder())
     rows = [{"question": f"What is the big road near city number {i}?"} for i in range(9)]
     jsonl(tmp_path / "q.jsonl", rows)
-    said = cli("isotropy", "q.jsonl", "--draw", "4", "--perturbations", "3", "--json",
+    said = cli("probe", "isotropy", "q.jsonl", "--draw", "4", "--perturbations", "3", "--json",
                "--out", "p.html")  # fmt: skip
     assert said.status == 0
     assert (
@@ -152,20 +158,20 @@ def test_a_perturbation_that_fits_no_question_is_told_beside_the_others(
     cli: Cli, tmp_path: Path
 ) -> None:
     jsonl(tmp_path / "q.jsonl", [{"question": f"{i} + {i}?"} for i in range(4)])
-    said = cli("isotropy", "q.jsonl", "--json")
+    said = cli("probe", "isotropy", "q.jsonl", "--json")
     assert said.status == 0
     assert "synonym: cannot be applied to any of the questions" in said.err
     names = [one["perturbation"] for one in json.loads(said.out)["families"]]
     assert names == ["control", "codes", "unicode", "whitespace"]
-    said = cli("isotropy", "q.jsonl", "--perturbation", "typo")
+    said = cli("probe", "isotropy", "q.jsonl", "--perturbation", "typo")
     assert (said.status, said.out) == (2, "")
     assert "cannot be applied to any text" in said.err
 
 
 def test_length_and_range_of_the_isotropy_command(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "q.jsonl", [{"question": f"Where is {i}?"} for i in range(4)])
-    said = cli("isotropy", "q.jsonl", "--perturbation", "codes", "--range", "4095", "--length", "1",
-               "--json")  # fmt: skip
+    said = cli("probe", "isotropy", "q.jsonl", "--perturbation", "codes", "--range", "4095",
+               "--length", "1", "--json")  # fmt: skip
     assert said.status == 0
     (codes,) = json.loads(said.out)["families"]
     assert codes["unchanged"]["value"] < 0.2  # the hashed words see every character but spaces
@@ -173,7 +179,9 @@ def test_length_and_range_of_the_isotropy_command(cli: Cli, tmp_path: Path) -> N
 
 def test_an_embedder_that_sees_nothing_is_told_of(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "q.jsonl", [{"question": f"Where is {i}?"} for i in range(4)])
-    said = cli("isotropy", "q.jsonl", "--perturbation", "whitespace", "--json", "--out", "p.html")
+    said = cli(
+        "probe", "isotropy", "q.jsonl", "--perturbation", "whitespace", "--json", "--out", "p.html"
+    )
     assert said.status == 0
     assert "the tokenizer of embedded drops such characters" in said.err
     assert json.loads(said.out)["families"][0]["displacements"] is None

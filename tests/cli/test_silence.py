@@ -93,8 +93,8 @@ def test_harmonicity_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> 
 def test_watch_tells_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> None:
     server.change(reply="text:")
     jsonl(tmp_path / "log.jsonl", [{"question": "Who?"}])
-    said = cli("watch", "log.jsonl", "--model", uri(server), "--threshold", "0.3", "--once",
-               "--out", "run")  # fmt: skip
+    said = cli("score", "log.jsonl", "--follow", "--model", uri(server), "--threshold", "0.3",
+               "--once", "--out", "run")  # fmt: skip
     assert said.status == 1
     assert "the reply is empty" in said.err
     assert "harmonicity: 1 of 1 answers was empty" in report(tmp_path / "run")
@@ -102,15 +102,16 @@ def test_watch_tells_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> 
 
 def test_attack_does_not_climb_on_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> None:
     server.change(reply="text:")
-    said = cli("attack", "Who?", "--model", uri(server), "--out", "attack")
+    said = cli("probe", "attack", "Who?", "--model", uri(server), "--out", "attack")
     assert said.status == 2
     assert "the reply is empty" in said.err
 
 
 def test_attack_counts_cut_replies(cli: Cli, tmp_path: Path, server: LlmServer) -> None:
     server.change(reply=f"text:{ANSWER}")
-    said = cli("attack", "Who?", "--model", uri(server), "--max-tokens", "2", "--steps", "1",
-               "--candidates", "1", "--perturbations", "2", "--out", "attack")  # fmt: skip
+    said = cli("probe", "attack", "Who?", "--model", uri(server), "--max-tokens", "2",
+               "--steps", "1", "--candidates", "1", "--perturbations", "2",
+               "--out", "attack")  # fmt: skip
     assert said.status == 0
     assert "6 of 6 replies were cut at max_tokens" in said.err
     page = (tmp_path / "attack" / "ascent.html").read_text(encoding="utf-8")
@@ -240,7 +241,7 @@ def test_a_reply_beyond_the_limit_is_a_failure_and_not_asked_for_again(
         ("score", "q.jsonl", "--metric", "grounding", *LEXICAL, "--out", "out"),
         ("score", "q.jsonl", "--metric", "harmonicity", "--out", "out"),
         ("generate", "q.jsonl", "--out", "out"),
-        ("watch", "q.jsonl", "--once", "--threshold", "0.5", "--out", "out"),
+        ("score", "q.jsonl", "--follow", "--once", "--threshold", "0.5", "--out", "out"),
     ],
     ids=["grounding", "harmonicity", "generate", "watch"],
 )
@@ -258,7 +259,7 @@ def test_without_a_key_nothing_is_started(
 
 def test_attack_and_an_embedder_need_their_keys(cli: Cli, tmp_path: Path) -> None:
     questions(tmp_path / "q.jsonl", 1)
-    said = cli("attack", "Who?", "--model", "openai:m", "--out", "out")
+    said = cli("probe", "attack", "Who?", "--model", "openai:m", "--out", "out")
     assert (said.status, "set OPENAI_API_KEY" in said.err) == (2, True)
     said = cli("score", "q.jsonl", "--metric", "harmonicity", "--embedder", "openai:e", "--out",
                "out", "--model", "openai:m@http://127.0.0.1:9/v1")  # fmt: skip

@@ -32,7 +32,7 @@ def append(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def watch(path: Path, out: Path, *arguments: str) -> tuple[int, str]:
-    words = ["watch", str(path), "--out", str(out), "--threshold", "0.3", *arguments]
+    words = ["score", str(path), "--follow", "--out", str(out), "--threshold", "0.3", *arguments]
     result = CliRunner().invoke(app, words)
     return result.exit_code, result.output
 
@@ -160,7 +160,16 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> N
 def test_ended_in_the_middle_and_started_again(tmp_path: Path, how: signal.Signals) -> None:
     path, out = tmp_path / "log.jsonl", tmp_path / "run"
     append(path, [record(i) for i in range(5)])
-    command = [sys.executable, "-m", "trustassay", "watch", str(path), "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "trustassay",
+        "score",
+        str(path),
+        "--follow",
+        "--out",
+        str(out),
+    ]
     with subprocess.Popen(
         [*command, "--threshold", "0.3"],
         stderr=subprocess.DEVNULL,
@@ -209,7 +218,16 @@ def test_interrupted_while_a_record_is_being_scored(tmp_path: Path) -> None:
         "    return 'so'\n"
     )
     append(path, [{"id": "q0", "question": "Fast?"}, {"id": "q1", "question": "Slow?"}])
-    command = [sys.executable, "-m", "trustassay", "watch", str(path), "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "trustassay",
+        "score",
+        str(path),
+        "--follow",
+        "--out",
+        str(out),
+    ]
     options = ["--threshold", "0.3", "--model", "python:slowly:answer"]
     with subprocess.Popen(
         [*command, *options],
@@ -275,7 +293,16 @@ def test_records_without_ids_are_not_scored_again_after_a_cut(tmp_path: Path) ->
 def test_lines_of_a_file_that_is_about_to_be_replaced_are_read(tmp_path: Path) -> None:
     path, out = tmp_path / "log.jsonl", tmp_path / "run"
     append(path, [record(0)])
-    command = [sys.executable, "-m", "trustassay", "watch", str(path), "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "trustassay",
+        "score",
+        str(path),
+        "--follow",
+        "--out",
+        str(out),
+    ]
     with subprocess.Popen(
         [*command, "--threshold", "0.3", "--idle", "2"],
         stderr=subprocess.DEVNULL,

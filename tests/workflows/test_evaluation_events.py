@@ -279,17 +279,26 @@ def test_watch_sends_an_event_for_each_answer_once(sent: Any, tmp_path: Path) ->
         for i in range(3)
     ]
     source = jsonl(tmp_path / "log.jsonl", rows)
-    words = ["watch", str(source), "--out", str(tmp_path / "run"), "--threshold", "0.3", "--once"]
+    words = [
+        "score",
+        str(source),
+        "--follow",
+        "--out",
+        str(tmp_path / "run"),
+        "--threshold",
+        "0.3",
+        "--once",
+    ]
     for more in (["--opentelemetry"], ["--opentelemetry-explanations"]):
         assert CliRunner().invoke(app, [*words, *more]).exit_code == 0
     found = events(sent)
     assert [e["trustassay.sample.id"] for e in found] == ["q0", "q1", "q2"]
     assert {e["gen_ai.evaluation.name"] for e in found} == {"harmonicity"}
     assert not any("gen_ai.evaluation.explanation" in e for e in found)
-    words[3] = str(tmp_path / "other")
+    words[4] = str(tmp_path / "other")
     assert CliRunner().invoke(app, [*words, "--opentelemetry-explanations"]).exit_code == 0
     assert all(e["gen_ai.evaluation.explanation"] for e in events(sent)[3:])
-    words[3] = str(tmp_path / "third")
+    words[4] = str(tmp_path / "third")
     assert CliRunner().invoke(app, words).exit_code == 0
     assert len(events(sent)) == 6
 
@@ -299,7 +308,7 @@ def test_watch_without_a_provider_begins_nothing(
 ) -> None:
     monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER", None)
     source = jsonl(tmp_path / "log.jsonl", [record(1)])
-    words = ["watch", str(source), "--out", str(tmp_path / "run"), "--threshold", "0.3"]
+    words = ["score", str(source), "--follow", "--out", str(tmp_path / "run"), "--threshold", "0.3"]
     result = CliRunner().invoke(app, [*words, "--metric", "grounding", "--once", "--opentelemetry"])
     assert result.exit_code == 2
     assert "opentelemetry-instrument" in result.output

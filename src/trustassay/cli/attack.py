@@ -1,4 +1,4 @@
-"""``trustassay attack``."""
+"""``trustassay probe attack``."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def attack(  # noqa: PLR0913 - one argument an option
     answers, 10 of which are already known.
 
     \b
-    trustassay attack "Who sailed around Africa first?" \\
+    trustassay probe attack "Who sailed around Africa first?" \\
         --model openai:gpt-4o-mini --out attacks/one
-    trustassay attack "Answer politely: ..." --model hf:MODEL --descend \\
+    trustassay probe attack "Answer politely: ..." --model hf:MODEL --descend \\
         --out attacks/calm
-    trustassay attack "Name the 9 quarks." --model hf:MODEL --out attacks/paper \\
+    trustassay probe attack "Name the 9 quarks." --model hf:MODEL --out attacks/paper \\
         --step-rule extremum --candidate ball --candidates 10 \\
         --perturbation codes --range 4095
-    trustassay attack "Who built it?" --model hf:MODEL --candidate words \\
+    trustassay probe attack "Who built it?" --model hf:MODEL --candidate words \\
         --length 1 --out attacks/w
     """
     with errors_for_people():

@@ -14,7 +14,13 @@ from trustassay.show.terminal import complain
 ENTRY_POINTS = "trustassay.commands"
 """The group of entry points by which a package adds a command: a :class:`typer.Typer`."""
 PAPERS = "papers"
+OTHERS = "More"
+"""The group of commands that name none."""
 RENAMED = {
+    "attack": "probe attack",
+    "distractors": "probe distractors",
+    "isotropy": "probe isotropy",
+    "watch": "score --follow",
     "dataset": "papers dataset",
     "experiment": "papers experiment",
     "select": "papers select",
@@ -29,6 +35,21 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names for ``--help`` and completion."""
         return [*super().list_commands(ctx), *sorted({PAPERS, *_added()})]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands of ``--help`` in their groups, in the order of the first of each."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        names = self.list_commands(ctx)
+        width = max(map(len, names))
+        for name in names:
+            command = self.get_command(ctx, name)
+            title = getattr(command, "rich_help_panel", None)
+            title = title if isinstance(title, str) else OTHERS
+            text = command.get_short_help_str(formatter.width - width - 6)
+            groups.setdefault(title, []).append((name.ljust(width), text))
+        for title, rows in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command; what other packages add is imported here."""

@@ -1,4 +1,4 @@
-"""``trustassay distractors``."""
+"""``trustassay probe distractors``."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def distractors(  # noqa: PLR0913 - one argument an option
     With --out a stopped command goes on where it was.
 
     \b
-    trustassay distractors answers.jsonl --limit 5
-    trustassay distractors answers.jsonl --out distractors.jsonl --pool
-    trustassay distractors answers.jsonl --source embedding:vectors.bin,pos --json
-    trustassay distractors answers.jsonl --source dbpedia,embedding,pos \\
+    trustassay probe distractors answers.jsonl --limit 5
+    trustassay probe distractors answers.jsonl --out distractors.jsonl --pool
+    trustassay probe distractors answers.jsonl --source embedding:vectors.bin,pos --json
+    trustassay probe distractors answers.jsonl --source dbpedia,embedding,pos \\
         --linker spotlight
     """
     with errors_for_people():

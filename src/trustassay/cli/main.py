@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from trustassay.cli import (
     agree,
     annotate,
-    attack,
     calibrate,
     cite,
     compare,
     completion,
     demo,
-    distractors,
     entailers,
     gate,
     generate,
-    isotropy,
     label,
     mcp,
     merge,
     models,
+    probe,
     rank,
     report,
     rescore,
@@ -34,9 +32,8 @@ from trustassay.cli import (
     serve,
     shard,
     study,
-    watch,
 )
-from trustassay.cli.commands import Commands
+from trustassay.cli.commands import OTHERS, Commands
 from trustassay.cli.internal import internal_error
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable
@@ -54,39 +51,54 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("score")(score.score)
-app.command("plan")(score.plan)
-app.command("generate")(generate.generate)
-app.command("cite")(cite.cite)
-app.command("distractors")(distractors.distractors)
-app.command("rescore")(rescore.rescore)
-app.command("shard")(shard.shard)
-app.command("merge")(merge.merge)
-app.command("report")(report.report)
-app.command("compare")(compare.compare)
-app.command("gate")(gate.gate)
-app.command("annotate")(annotate.annotate)
-app.command("agree")(agree.agree)
-app.command("study")(study.study)
-app.command("label")(label.label)
-app.command("calibrate")(calibrate.calibrate)
-app.add_typer(rubric.app, name="rubric")
-app.command("rank")(rank.rank)
-app.command("isotropy")(isotropy.isotropy)
-app.command("attack")(attack.attack)
-app.command("watch")(watch.watch)
-app.command("serve")(serve.serve)
-app.command("mcp")(mcp.mcp)
-app.command("models")(models.models)
-app.command("entailers")(entailers.entailers)
-app.command("demo")(demo.demo)
-app.command("completion")(completion.completion)
-
+COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
+    "Scores": {
+        "score": (score.score, "Score files of answers; with --follow, as they arrive."),
+        "report": (report.report, "Write the report of a run again, or one page of several runs."),
+        "gate": (gate.gate, "Pass or fail a run, for continuous integration."),
+        "compare": (compare.compare, "Compare two runs; with --judge, any two files of answers."),
+        "rank": (rank.rank, "Rank models by their mean score over the same questions."),
+        "rescore": (rescore.rescore, "Score the samples of a run with other settings."),
+        "demo": (demo.demo, "Score the bundled example."),
+    },
+    "Before a run": {
+        "generate": (generate.generate, "Answer a file of questions with a model."),
+        "plan": (score.plan, "Show the calls, tokens, money and time that a run would need."),
+        "models": (models.models, "List the backends that work here, or try one."),
+        "cite": (cite.cite, "Put citations into answers that have documents but cite none."),
+    },
+    "People": {
+        "annotate": (annotate.annotate, "Let people rate answers in the browser."),
+        "label": (label.label, "Choose the answers that people should rate next."),
+        "study": (study.study, "Say how far each score of a run agrees with labels."),
+        "calibrate": (calibrate.calibrate, "Turn scores into probabilities of being right."),
+        "agree": (agree.agree, "Say how far raters agree."),
+        "rubric": (rubric.app, "Look at the rubrics of the metric judge."),
+        "entailers": (entailers.entailers, "Measure entailers on your own labelled pairs."),
+    },
+    "For other programs": {
+        "serve": (serve.serve, "Score answers over HTTP."),
+        "mcp": (mcp.mcp, "Serve a tool that checks answers to an MCP client."),
+    },
+    "Several machines": {
+        "shard": (shard.shard, "Divide an input into shards."),
+        "merge": (merge.merge, "Put the runs of all shards together."),
+    },
+    OTHERS: {
+        "probe": (probe.app, "Attack prompts, check perturbations, show distractors."),
+        "completion": (completion.completion, "Print a script for completion at the Tab key."),
+    },
+}
+"""By group: each command's function, or its own commands, and its line in ``--help``."""
 ANSWERING_AT_ONCE = {"annotate", "serve", "mcp", "models", "entailers", "completion"}
 """Commands whose lines are their result, so that there is nothing to leave out."""
-for one in app.registered_commands:
-    if one.name not in ANSWERING_AT_ONCE and one.callback:
-        one.callback = quietable(one.callback)
+for title, commands in COMMANDS.items():
+    for name, (run, line) in commands.items():
+        if isinstance(run, typer.Typer):
+            app.add_typer(run, name=name, short_help=line, rich_help_panel=title)
+        else:
+            function = run if name in ANSWERING_AT_ONCE else quietable(run)
+            app.command(name, short_help=line, rich_help_panel=title)(function)
 
 
 def _version(wanted: bool) -> None:
@@ -103,9 +115,9 @@ def options(
     ] = False,
 ) -> None:
     """Exit status: 0 all scored; 1 finished, but some samples failed, or stopped by a full disk;
-    2 bad input or arguments, nothing was started; 3 watch: too many answers beyond the threshold;
-    4 gate: undecided or untestable (its 1: failed); 70 internal error; 130 interrupted, run the
-    same command again to continue."""
+    2 bad input or arguments, nothing was started; 3 score --follow: too many answers beyond the
+    threshold; 4 gate: undecided or untestable (its 1: failed); 70 internal error; 130 interrupted,
+    run the same command again to continue."""
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "OldConcurrency",
     "Records",
     "Spending",
+    "given",
     "quietable",
     "renamed",
     "with_options",
@@ -278,6 +279,22 @@ class Cluster:
         if found and not self.engine.startswith("ray"):
             raise UsageError(f"--{min(found)} needs --engine ray")
         return {"engine": self.engine, **found}
+
+
+def given(*groups: Any, **others: Any) -> list[str]:
+    """Return the flags of options that have another value than the default of their group.
+
+    ``others`` are options outside of groups, by the names of their flags; true ones count.
+    """
+    flags = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
+    for group in groups:
+        hints = get_type_hints(type(group), include_extras=True)
+        for parameter in _of_group(type(group)):
+            if getattr(group, parameter.name) != parameter.default:
+                (option,) = hints[parameter.name].__metadata__
+                named = [one for one in option.param_decls or () if one.startswith("--")]
+                flags.append(named[0] if named else f"--{parameter.name.replace('_', '-')}")
+    return flags
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,9 @@
-"""``trustassay score`` and ``trustassay plan``."""
+"""``trustassay score``, of files and of one that grows, and ``trustassay plan``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -16,10 +18,16 @@ from trustassay.cli.options import (
     Cluster,
     Records,
     Spending,
+    given,
     with_options,
 )
 from trustassay.cli.results import show, show_plan
+from trustassay.errors import UsageError
+from trustassay.show.terminal import one_line, say
 from trustassay.texts import LONGEST_ANSWER
+
+ALARM = 3
+"""Exit status if too many answers were beyond the threshold."""
 
 Pool = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads it
@@ -29,6 +37,124 @@ Pool = Annotated[
         show_default=False,
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Following:
+    """How a growing file is scored; all but the first need ``--follow``."""
+
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Score one growing file, JSON Lines, as its answers arrive; needs --out and "
+            "--threshold. Metric: one, by default harmonicity:perturbations=3. The same command "
+            "goes on after the last record read.",
+        ),
+    ] = False
+    threshold: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="With --follow: scores beyond this, on the worse side, count; with a per cent "
+            "sign, of the range of the metric's scores.",
+            metavar="SCORE[%]",
+            show_default=False,
+        ),
+    ] = None
+    share: Annotated[
+        float,
+        typer.Option(
+            help="With --follow: end with status 3 if more than this share of the last answers "
+            "count."
+        ),
+    ] = 0.2
+    window: Annotated[
+        int,
+        typer.Option(
+            help="With --follow: number of last answers to look at.", min=1, max=common.MOST
+        ),
+    ] = 50
+    idle: Annotated[
+        Optional[float],  # noqa: UP045 - typer reads it
+        typer.Option(
+            help="With --follow: end after this many seconds without a new record.",
+            show_default=False,
+        ),
+    ] = None
+    once: Annotated[
+        bool,
+        typer.Option(
+            "--once", help="With --follow: end after the records that are in the file now."
+        ),
+    ] = False
+    opentelemetry: Annotated[
+        bool,
+        typer.Option(
+            "--opentelemetry",
+            help="With --follow: send each score as an event to OpenTelemetry, as it is "
+            "configured by opentelemetry-instrument (see docs/opentelemetry.md).",
+        ),
+    ] = False
+    explanations: Annotated[
+        bool,
+        typer.Option(
+            "--opentelemetry-explanations",
+            help="As --opentelemetry, with the reason of each score, which may quote the answer.",
+        ),
+    ] = False
+
+    def watch(
+        self,
+        sources: Sequence[Path],
+        metric: Sequence[str],
+        out: Path | None,
+        settings: dict[str, Any],
+        backends: Backends,
+    ) -> None:
+        """Score the file until the options say that it ends; ``settings`` are other options.
+
+        Raises:
+            UsageError: there are several files or metrics, or no folder or threshold.
+        """
+        if len(sources) > 1 or len(metric) > 1:
+            raise UsageError("--follow: expected one file and one metric")
+        if out is None or self.threshold is None:
+            lacking = "--out" if out is None else "--threshold"
+            raise UsageError(f"--follow: needs {lacking}")
+        from trustassay import api
+        from trustassay.show.text import amount
+        from trustassay.workflows.watch import WatchOptions
+
+        options = WatchOptions(
+            self.threshold,
+            self.share,
+            self.window,
+            self.idle,
+            self.once,
+            opentelemetry="explanations" if self.explanations else self.opentelemetry,
+            **settings,
+        )
+        found = api.watch(
+            sources[0],
+            metric=metric[0] if metric else "harmonicity:perturbations=3",
+            out=out,
+            options=options,
+            tell=lambda text: say(one_line(text)),
+            **backends.named(),
+        )
+        say(
+            f"{amount(found.scored, 'answer')} scored, {found.beyond:,} beyond {self.threshold}, "
+            f"{found.failed:,} failed, {amount(found.faulty, 'faulty record')}"
+        )
+        if found.scoreless:
+            say(f"{amount(found.scoreless, 'answer')} cannot have a score; the report says why")
+        say(f"run:    {out}")
+        if found.alarm is not None:
+            share = f"{100 * found.alarm:.0f} % of the last {self.window} answers"
+            say(f"{share} are beyond {self.threshold}")
+            raise typer.Exit(ALARM)
+        if found.failed:
+            raise typer.Exit(1)
 
 
 @with_options
@@ -55,6 +181,7 @@ def score(  # noqa: PLR0913 - one argument an option
     spending: Spending,
     calibrator: common.CalibratorFile = None,
     cluster: Cluster,
+    following: Following,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Show the calls that would be made; make none (see plan)."),
@@ -65,6 +192,9 @@ def score(  # noqa: PLR0913 - one argument an option
     ] = False,
 ) -> None:
     """Score files of answers; the report and all results go into the run's folder.
+
+    With --follow a growing file is scored as its answers arrive. It ends with status 3 when more
+    than --share of the last --window answers are beyond --threshold, with 0 by --once or --idle.
 
     Without --metric: grounding where most answers cite their documents; else faithfulness, and
     grounding of those that cite; for gold answers without documents judge:by=entailer. Questions
@@ -88,10 +218,36 @@ def score(  # noqa: PLR0913 - one argument an option
     trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
     trustassay score answers.jsonl --engine ray --workers 4 \\
         --store /mnt/shared/store
+    trustassay score log.jsonl --follow --metric grounding --threshold 0.5 \\
+        --share 0.1 --out runs/live
+    opentelemetry-instrument -- trustassay score log.jsonl --follow \\
+        --threshold 0.3 --out runs/live --opentelemetry
     """
     with errors_for_people():
+        if following.follow:
+            without: dict[str, Any] = {
+                "unit": unit,
+                "pool": pool,
+                "calibrator": calibrator,
+                "dry_run": dry_run,
+            }
+            without |= {"limit": records.limit, "skip_bad": records.skip_bad}
+            without |= {"json": as_json, "open": open_report}
+            if flags := given(answers, cluster, **without):
+                raise UsageError(f"{flags[0]}: has no effect with --follow")
+            followed = {
+                "fields": common.pairs(records.field, "--field"),
+                "seed": seed,
+                "samples_at_once": at_once.read(),
+                "calls": spending.read(),
+                "longest_answer": longest_answer,
+            }
+            following.watch(sources, metric, out, followed, backends)
+            return
+        if flags := given(following):
+            raise UsageError(f"{flags[0]}: has an effect with --follow alone")
         from trustassay import api
-        from trustassay.runs.folder import default_folder
+        from trustassay.runs.intake import default_folder
 
         source = common.source_of(sources)
         answering, read, named = answers.read(), records.read(), backends.named()

@@ -14,7 +14,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Repeat what papers did: experiments, data sets, and choosing data to learn from.
+    """Repeat experiments of papers, and make their data sets.
 
     \b
     trustassay papers dataset questions.jsonl --corpus texts/ --out data.jsonl
