@@ -10,19 +10,14 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from trustassay.backends import resolve
-from trustassay.calls.backends import MODEL
-from trustassay.calls.client import has_replies, shared_file
+from trustassay.calls.client import shared_file
 from trustassay.calls.prices import Prices
-from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
 from trustassay.data.reading import Files
 from trustassay.errors import (
-    BackendError,
-    CallError,
     RunFolderError,
     UnknownNameError,
     UsageError,
@@ -39,163 +34,34 @@ from trustassay.keywords import (
     check_keywords,
     shows_keywords,
 )
-from trustassay.metric import Metric, Summary
+from trustassay.metric import Metric
 from trustassay.progress import tell
 from trustassay.registry import metric_from_text, recorded_class
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.counts import UNIT
-from trustassay.runs.execute import RunOutcome, execute
+from trustassay.runs.execute import execute
+from trustassay.runs.finished import Run
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions, Source, row_index, run_options
-from trustassay.runs.lines import StoredAssessments
-from trustassay.runs.looks import Looks, WorstAnswer, looks_of, short
-from trustassay.runs.needs import ROLES, asked_words, backend_words, settle
+from trustassay.runs.needs import backend_words, settle
 from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as rehearsed
 from trustassay.runs.prepare import POOL
-from trustassay.runs.probabilities import CALIBRATED
-from trustassay.runs.report import judge_of, write_report
+from trustassay.runs.recorded import recorded_backends
 from trustassay.runs.results import apply_calibrator
 from trustassay.runs.shards import Shards, merge_runs, split
 from trustassay.runs.tasks import Steps, run_in_thread
-from trustassay.show.notebook import MetricShown, RunShown, WorstShown, as_html, as_text
-from trustassay.workflows.choose_metric import Chosen, choose_metric, naming, some_unanswered
 from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
 from trustassay.workflows.scorer import OpenScorer, Scorer, open_scorer
 from trustassay.workflows.watch import Watched, WatchOptions
 from trustassay.workflows.watch import watch as follow_file
 
 if TYPE_CHECKING:
-    import pandas
+    from trustassay.workflows.choose_metric import Chosen
 
 __all__ = ["Run", "ascore", "merge", "plan", "rescore", "score", "scorer", "shard", "watch"]
 
 Metrics = Metric | str | Sequence[Metric | str]
-
-
-class Run:
-    """A finished run; everything is read from its folder when it is used."""
-
-    def __init__(self, folder: RunFolder, outcome: RunOutcome, index: Any = None) -> None:
-        """``index`` is that of a data frame's rows that were scored."""
-        self._folder = folder
-        self._index = index
-        self.outcome = outcome
-        self.metrics = tuple(outcome.metrics)
-
-    @property
-    def path(self) -> Path:
-        """The run's folder; without ``out`` it is temporary, and is removed when this object and
-        its assessments are no longer referenced.
-        """
-        return self._folder.path
-
-    @cached_property
-    def summary_file(self) -> dict[str, Any]:
-        """The content of ``summary.json``."""
-        return self._folder.read_summary() or {"metrics": {}}
-
-    @cached_property
-    def summaries(self) -> Mapping[str, Summary]:
-        """The summary of each metric, with intervals and the samples behind each figure."""
-        return {k: Summary(**v) for k, v in self.summary_file["metrics"].items()}
-
-    @property
-    def summary(self) -> Mapping[str, Mapping[str, float | int | None]]:
-        """The figures of each metric: ``run.summary["grounding"]["trust_score"]``."""
-        return {name: summary.values for name, summary in self.summaries.items()}
-
-    @property
-    def assessments(self) -> StoredAssessments:
-        """The assessments in input order, a sequence that is read from disk."""
-        return self._folder.assessments()
-
-    @property
-    def calibrated(self) -> Mapping[str, Any] | None:
-        """What the calibrator found, ``None`` without one: how many answers it accepts, and whether
-        the run is like the one that it was made from. ``to_pandas`` has each answer's probability.
-        """
-        return self.summary_file.get(CALIBRATED)
-
-    def looks(self, most: int = 5) -> Looks:
-        """Return how many answers need a look, and the worst ``most`` of them."""
-        return looks_of(self._folder, self.metrics, most)
-
-    def worst(self, n: int = 5) -> list[WorstAnswer]:
-        """Return the ``n`` answers that need a look most, the worst first, each with its reason.
-
-        An answer needs a look if a metric says so by its line, or if it could not be scored; those
-        come last. Of a metric without a line the worst scores come first.
-        """
-        return list(self.looks(n).worst)
-
-    def __repr__(self) -> str:
-        """The sentence on the answers that need a look, the headline figures, and the folder."""
-        return as_text(self._shown(0))
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the same as a table, the scores as a picture, the worst answers.
-
-        Every text of the samples is escaped.
-        """
-        return as_html(self._shown(5))
-
-    def _shown(self, worst: int) -> RunShown:
-        found = self.looks(worst)
-        settings = self._folder.read_run()
-        judge = judge_of(settings, self.summary_file) if settings else None
-        return RunShown(
-            str(self.path),
-            found.sentence(),
-            [
-                MetricShown(
-                    metric,
-                    self.summaries[metric.name],
-                    found.verdicts[metric.name],
-                    found.scores[metric.name],
-                )
-                for metric in self.metrics
-            ],
-            [WorstShown(a.id, short(a.question, 240), a.verdict, a.reason) for a in found.worst],
-            judge.note if judge else "",
-        )
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return the assessments as a table: ``id``, ``question``, ``response``, what was found.
-
-        That of a pandas frame has the frame's index, unless more than 1,000 rows were skipped.
-
-        Raises:
-            ImportError: pandas is not installed; the message says how to install it.
-        """
-        try:
-            import pandas
-        except ImportError as error:
-            words = (
-                "to_pandas needs pandas, which is not installed: pip install 'trustassay[pandas]'"
-            )
-            raise ImportError(words) from error
-        import arro3.io
-
-        table = arro3.io.read_parquet(self._folder.parquet_path).read_all()
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
-        places: dict[str, int] = {}
-        texts: dict[str, list[Any]] = {"question": [], "response": []}
-        for place, record in enumerate(self._folder.sample_records()):
-            places[record["id"]] = place
-            for name, found in texts.items():
-                found.append(record.get(name))
-        rows = [places[one] for one in columns["id"]]
-        shown = {name: [found[row] for row in rows] for name, found in texts.items()}
-        frame = pandas.DataFrame({"id": columns.pop("id"), **shown, **columns})
-        return frame if self._index is None else frame.set_axis(self._index.take(rows))
-
-    def report(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Write the report page, to ``path`` or into the run's folder, and return where it is."""
-        write_report(self._folder, self.metrics)
-        if path is None:
-            return self._folder.report_path
-        return Path(shutil.copyfile(self._folder.report_path, path))
 
 
 @shows_keywords(ScoreOptions)
@@ -218,7 +84,11 @@ async def ascore(
         settings.calls_from,
         shared_file(settings.calls.cache),
     )
-    unanswered = "model" in named and some_unanswered(samples, settings.fields)
+    unanswered = False
+    if "model" in named:
+        from trustassay.workflows.choose_metric import some_unanswered
+
+        unanswered = some_unanswered(samples, settings.fields)
     backends = await settle(chosen, named, stores=stores, unanswered=unanswered)
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
@@ -399,11 +269,15 @@ def default_metrics(
     Raises:
         InputError: the file cannot be read.
     """
+    from trustassay.workflows.choose_metric import choose_metric
+
     found = choose_metric(Files.of(samples), fields, retrieves=retrieves)
     return found.metrics, found.why
 
 
 def _default(samples: Source, named: Mapping[str, Any], options: Mapping[str, Any]) -> Chosen:
+    from trustassay.workflows.choose_metric import choose_metric, naming
+
     retrieves = named.get("retriever") is not None
     found = choose_metric(samples, options.get("fields"), retrieves=retrieves)
     if options.get("progress"):
@@ -533,7 +407,7 @@ def rescore(
     if given.get(UNIT) is None:
         given[UNIT] = settings.get(UNIT)
     given |= given.pop("backends", {})
-    recorded = _recorded(settings["backends"], chosen, old.calls_path, given)
+    recorded = recorded_backends(settings["backends"], chosen, old.calls_path, given)
     return score(
         old.samples_path, metrics=chosen, out=out, calls_from=old.calls_path, **(recorded | given)
     )
@@ -598,105 +472,6 @@ def merge(
     if found.repeated and progress:
         tell(f"{found.repeated:,} calls were made and paid for by more than one shard")
     return Run(found.folder, found.outcome)
-
-
-def _recorded(
-    backends: Mapping[str, Any], metrics: Sequence[Metric], calls: Path, given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the backends of a run that the metrics need, and the model, but for those given."""
-    wanted = {MODEL, *asked_words(metrics)} - set(given)
-    found: dict[str, Any] = {}
-    for word, name in backends.items():
-        key = word.replace(" ", "_")
-        if key not in wanted:
-            continue
-        if key in ROLES:
-            several = isinstance(name, Mapping)
-            found[key] = {k: _chat(v) for k, v in name.items()} if several else _chat(name)
-        elif key == "entailer":
-            found[key] = _entailer(name, calls)
-        elif isinstance(name, Mapping):  # the sources of distractors, by name
-            found[key] = {k: _source(v) for k, v in name.items()}
-        else:
-            found[key] = name
-    return found
-
-
-def _source(name: str) -> Any:
-    """Return the source of distractors of a name, or, where its name does not say how to have it
-    back (a file's mark, a version), one that only bears the name.
-    """
-    try:
-        return resolve.substitute_source(name)
-    except (UnknownNameError, BackendError) as error:
-        return _AbsentSource(name, str(error))
-
-
-class _AbsentSource:
-    """A source of distractors of which only what it found is here."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        self.name, self._reason = name, reason
-
-    def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:  # noqa: ARG002
-        """Refuse; raises :class:`BackendError`."""
-        words = f"the run's {self.name} cannot be used here ({self._reason}); give --distractors"
-        raise BackendError(words)
-
-
-def _chat(name: str) -> resolve.ChatChoice:
-    """Return the chat model of a name. If it cannot be loaded here, return one that has only the
-    name, under which its earlier replies are stored.
-    """
-    try:
-        return resolve.chat(name)
-    except (UnknownNameError, BackendError) as error:
-        return _Absent(name, str(error))
-
-
-class _Absent:
-    """A chat model of which only the stored replies are available."""
-
-    def __init__(self, name: str, reason: str, option: str = "--model") -> None:
-        self.name, self._reason, self._option = name, reason, option
-
-    async def reply(self, request: ChatRequest) -> Reply:  # noqa: ARG002
-        """Refuse; raises :class:`CallError`."""
-        words = f"the run's model {self.name} cannot be used here ({self._reason})"
-        raise CallError(f"{words}; give {self._option}", "closed")
-
-
-def _entailer(name: str, calls: Path) -> Any:
-    """Return the entailer of a name. If it cannot be loaded here, return one that has only the
-    name, under which its earlier replies are stored in the file of calls.
-
-    Raises:
-        UnknownNameError, BackendError: it cannot be loaded, and nothing of it is stored.
-    """
-    from trustassay.backends.chat_entailer import ChatEntailer, judging_of
-
-    try:
-        return resolve.entailer(name)
-    except (UnknownNameError, BackendError) as error:
-        own, judging = judging_of(name.removeprefix("chat:"))
-        if has_replies(calls, own, "chat"):
-            scheme = "chat:" if name.startswith("chat:") else ""
-            return ChatEntailer(_Absent(own, str(error), "--entailer"), judging, scheme)
-        if has_replies(calls, name, "entailment"):
-            return _AbsentEntailer(name, str(error))
-        raise
-
-
-class _AbsentEntailer:
-    """An entailer of which only the stored probabilities are available."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        self.name, self._reason = name, reason
-
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:  # noqa: ARG002
-        """Refuse; raises :class:`BackendError`."""
-        words = f"the run's {self.name} cannot be used here ({self._reason}); give --entailer"
-        raise BackendError(words)
 
 
 def _built(metrics: Metrics) -> list[Metric]:

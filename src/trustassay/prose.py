@@ -15,9 +15,6 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
-__all__ = ["CITED", "CONDITION", "ELSEWHERE", "LONGEST", "OFF", "THIS", "Prose", "Value"]
-__all__ += ["numbered", "plain"]
-
 LONGEST = 50_000
 """Characters of a reply, beyond which it is not read: no reply that was asked for is so long."""
 MOST = 20

@@ -8,8 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Overlap", "greedy_match", "harmonic_mean"]
-
 
 class Overlap(NamedTuple):
     """Precision (of the answer), recall (of the gold answer) and their harmonic mean."""

@@ -12,8 +12,6 @@ from typing import Literal, NamedTuple, get_args
 
 from trustassay.prose import CITED, CONDITION
 
-__all__ = ["REPAIR", "REPAIR_PROMPT", "VERDICTS", "Found", "Verdict", "verdict_in"]
-
 Verdict = Literal["support", "neutral", "contradict"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """In the order of the probabilities of an entailment."""

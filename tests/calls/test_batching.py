@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support import YES, Pair, Recorder
 from trustassay.calls.backends import Backends
 from trustassay.calls.batching import CHARACTERS_PER_TOKEN, Policy, batches
-from trustassay.calls.client import Asking, Client
+from trustassay.calls.client import CallOptions, Client
 from trustassay.calls.models import SampleModels
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import BatchLimits, Entailment, Probabilities
@@ -29,7 +29,9 @@ def ask(
     """Ask for the pairs of each round at once, one round after another."""
 
     async def work() -> list[list[Entailment | BaseException]]:
-        gatherers = Client(Backends.of(entail=entailer), Asking(store, policy=policy or Policy()))
+        gatherers = Client(
+            Backends.of(entail=entailer), CallOptions(policy=policy or Policy()), own=store
+        )
         models = SampleModels(gatherers)
         try:
             return [
@@ -157,7 +159,7 @@ def test_requests_of_many_samples_meet_in_one_batch() -> None:
         await models.entail(f"second {i}", "x")
 
     async def work() -> None:
-        gatherers = Client(Backends.of(entail=recorder), Asking())
+        gatherers = Client(Backends.of(entail=recorder))
         await asyncio.gather(*(sample(SampleModels(gatherers), i) for i in range(50)))
         await gatherers.close()
 
@@ -174,7 +176,7 @@ def test_a_batch_waits_for_samples_that_are_about_to_ask() -> None:
         await models.entail(f"{i}", "x")
 
     async def work() -> None:
-        gatherers = Client(Backends.of(entail=recorder), Asking())
+        gatherers = Client(Backends.of(entail=recorder))
         await asyncio.gather(*(sample(SampleModels(gatherers), i) for i in range(5)))
         await gatherers.close()
 
@@ -210,7 +212,7 @@ def test_the_event_loop_goes_on_while_a_model_works() -> None:
         async def tick() -> None:
             ticked.set()
 
-        gatherers = Client(Backends.of(entail=Recorder(judge)), Asking())
+        gatherers = Client(Backends.of(entail=Recorder(judge)))
         await SampleModels(gatherers).entail("a", "b")
         await gatherers.close()
         return ticked.is_set(), bool(seen)
@@ -296,7 +298,7 @@ def test_who_gives_up_waiting_takes_no_one_along() -> None:
     recorder = Recorder()
 
     async def work() -> tuple[Entailment, bool]:
-        gatherers = Client(Backends.of(entail=recorder), Asking())
+        gatherers = Client(Backends.of(entail=recorder))
         models = SampleModels(gatherers)
         impatient = asyncio.ensure_future(models.entail("a", "b"))
         patient = asyncio.ensure_future(models.entail("a", "b"))
@@ -311,7 +313,7 @@ def test_who_gives_up_waiting_takes_no_one_along() -> None:
 
 def test_without_an_entailer_a_metric_is_told_so() -> None:
     async def work() -> None:
-        gatherers = Client(Backends(), Asking())
+        gatherers = Client(Backends())
         with pytest.raises(BackendError, match="no entailer"):
             await SampleModels(gatherers).entail("a", "b")
         await gatherers.close()

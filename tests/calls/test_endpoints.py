@@ -6,13 +6,14 @@ import asyncio
 import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import trustassay
 from trustassay.calls.backends import Backends
 from trustassay.calls.budget import Budget, BudgetReachedError, RequestCounter
-from trustassay.calls.client import Asking, Client
+from trustassay.calls.client import CallOptions, Client
 from trustassay.calls.models import SampleModels
 from trustassay.calls.prices import Prices
 from trustassay.calls.store import CallStore
@@ -52,8 +53,10 @@ class Model:
         return Reply(text, "stop", 5, 7)
 
 
-async def replies(models: dict[str, Model], prompts: list[str], asking: Asking) -> list[object]:
-    gatherers = Client(Backends.of(chat=models), asking)
+async def replies(
+    models: dict[str, Model], prompts: list[str], *given: Any, **stores: Any
+) -> list[object]:
+    gatherers = Client(Backends.of(chat=models), *given, **stores)
     try:
         sample = SampleModels(gatherers)
         futures = [sample.chat(text, role=role) for text in prompts for role in models]
@@ -66,7 +69,7 @@ def test_models_of_one_address_share_its_limiter() -> None:
     one = Model()
     other = Model("openai:other@http://h/v1", at_once=one.at_once)
     prompts = [str(i) for i in range(40)]
-    found = asyncio.run(replies({"model": one, "judge": other}, prompts, Asking()))
+    found = asyncio.run(replies({"model": one, "judge": other}, prompts))
     assert len(found) == 80
     assert one.at_once == [0, 3]
     assert sorted(one.asked) == sorted(other.asked) == sorted(prompts)
@@ -75,13 +78,13 @@ def test_models_of_one_address_share_its_limiter() -> None:
 def test_two_kinds_of_limits_for_one_address_are_refused() -> None:
     other = Model("openai:other@http://h/v1", limits=EndpointLimits(concurrency=9))
     with pytest.raises(BackendError, match="two different sets of limits"):
-        asyncio.run(replies({"model": Model(), "judge": other}, [], Asking()))
+        asyncio.run(replies({"model": Model(), "judge": other}, []))
 
 
 def test_a_reply_that_cannot_be_kept_fails_alone(tmp_path: Path) -> None:
     store = CallStore(tmp_path / "calls.sqlite")
     prompts = ["one", "huge count", "two", "no text", "no reply", "broken", "three"]
-    found = asyncio.run(replies({"model": Model()}, prompts, Asking(own=store)))
+    found = asyncio.run(replies({"model": Model()}, prompts, own=store))
     kinds = [type(reply).__name__ for reply in found]
     good, bad = "Reply", "BackendError"
     assert kinds == [good, bad, good, bad, bad, bad, good]
@@ -94,7 +97,7 @@ def test_a_reply_that_cannot_be_kept_fails_alone(tmp_path: Path) -> None:
 def test_a_closed_model_is_asked_no_more_also_not_by_what_was_queued() -> None:
     closed, other = Model(), Model("openai:other@http://h/v1", may_close=False)
     prompts = ["closed", *(f"a longer prompt, {i}" for i in range(100))]
-    found = asyncio.run(replies({"model": closed, "judge": other}, prompts, Asking()))
+    found = asyncio.run(replies({"model": closed, "judge": other}, prompts))
     assert len(closed.asked) <= 6
     assert len(other.asked) == 101  # another model of the address may well be open
     assert sum(isinstance(reply, CallError) for reply in found) > 90
@@ -103,7 +106,7 @@ def test_a_closed_model_is_asked_no_more_also_not_by_what_was_queued() -> None:
 def test_equal_requests_are_one_call_and_give_up_alone() -> None:
     async def work() -> None:
         model = Model()
-        gatherers = Client(Backends.of(chat={"model": model}), Asking())
+        gatherers = Client(Backends.of(chat={"model": model}))
         sample = SampleModels(gatherers)
         first, second = sample.chat("same"), sample.chat("same")
         await asyncio.sleep(0)
@@ -123,7 +126,7 @@ def test_equal_requests_are_one_call_and_give_up_alone() -> None:
 
 def test_what_was_replied_before_the_end_is_stored(tmp_path: Path) -> None:
     async def work(store: CallStore) -> None:
-        gatherers = Client(Backends.of(chat={"model": Model()}), Asking(own=store))
+        gatherers = Client(Backends.of(chat={"model": Model()}), own=store)
         sample = SampleModels(gatherers)
         futures = [sample.chat(str(i)) for i in range(50)]
         await futures[4]
@@ -142,7 +145,7 @@ def test_the_ledger_never_pays_more_than_one_reply_was_misjudged_by() -> None:
     model = Model()
     budget = Budget(400, "tokens")
     found = asyncio.run(
-        replies({"model": model}, [str(i) for i in range(100)], Asking(budget=budget))
+        replies({"model": model}, [str(i) for i in range(100)], CallOptions(budget=budget))
     )
     answered = sum(isinstance(reply, Reply) for reply in found)
     assert answered == len(model.asked)
@@ -185,8 +188,8 @@ def test_a_budget_learns_what_prompts_take_from_the_replies() -> None:
     model = Dense()
 
     async def work() -> list[object]:
-        asking = Asking(budget=Budget(10_000, "tokens"))
-        gatherers = Client(Backends.of(chat={"model": model}), asking)
+        options = CallOptions(budget=Budget(10_000, "tokens"))
+        gatherers = Client(Backends.of(chat={"model": model}), options)
         models = SampleModels(gatherers)
         found: list[object] = []
         try:
@@ -224,7 +227,7 @@ def test_a_request_that_may_not_leave_is_no_try(tmp_path: Path) -> None:
     async def asked() -> tuple[list[object], int]:
         own = CallStore(tmp_path / "calls.sqlite")
         counter = RequestCounter(own, tmp_path / "failures.jsonl", most=2)
-        gatherers = Client(Backends.of(chat={"model": Model()}), Asking(own, counter=counter))
+        gatherers = Client(Backends.of(chat={"model": Model()}), own=own, counter=counter)
         models = SampleModels(gatherers)
         try:
             work = (models.chat(text) for text in "abc")

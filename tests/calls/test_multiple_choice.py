@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import Asking, Client
+from trustassay.calls.client import Client
 from trustassay.calls.models import SampleModels
 from trustassay.calls.multiple_choice import letter_of
 from trustassay.capabilities import ChatRequest, Choice, Message, Reply, TokenLogprob
@@ -24,7 +24,7 @@ OPTIONS = ("Paris", "Rome", "Oslo")
 
 def chosen(model: Any, options: Sequence[str] = OPTIONS, by: Any = "auto") -> Choice:
     async def work() -> Choice:
-        gatherers = Client(Backends.of(chat={"model": model}), Asking())
+        gatherers = Client(Backends.of(chat={"model": model}))
         try:
             return await SampleModels(gatherers).choose(PROMPT, options, by=by)
         finally:

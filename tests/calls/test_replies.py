@@ -17,7 +17,7 @@ from trustassay.backends.replay import ReplayChat
 from trustassay.calls.backends import Backends
 from trustassay.calls.budget import Budget, RequestCounter
 from trustassay.calls.cache_key import chat_parts, request_key
-from trustassay.calls.client import Asking, Client
+from trustassay.calls.client import CallOptions, Client
 from trustassay.calls.models import SampleModels
 from trustassay.calls.prices import Prices
 from trustassay.calls.replies import empty_reply, reply_from_json, reply_to_json
@@ -62,13 +62,17 @@ class Local:
 
 
 def asked(
-    model: Any, own: Path | None = None, n: int = 1, *, may_be_empty: bool = False, **asking: Any
+    model: Any, own: Path | None = None, n: int = 1, *, may_be_empty: bool = False, **given: Any
 ) -> list[Any]:
     """Return the replies to ``n`` prompts, and the errors; calls are stored in ``own``."""
 
     async def work() -> list[Any]:
         store = CallStore(own) if own else None
-        gatherers = Client(Backends.of(chat={"model": model}), Asking(store, **asking))
+        stores = {name: given[name] for name in ("shared", "counter") if name in given}
+        options = {name: value for name, value in given.items() if name not in stores}
+        gatherers = Client(
+            Backends.of(chat={"model": model}), CallOptions(**options), own=store, **stores
+        )
         models = SampleModels(gatherers)
         found: list[Any] = []
         try:

@@ -14,7 +14,7 @@ from tests.support import lines as read_lines
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import Asking, Client
+from trustassay.calls.client import Client
 from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Reply
 from trustassay.runs.fill import FilledSample, Outcome, Responses, StageModels, fill_samples, filled
@@ -28,7 +28,7 @@ Work = Callable[[Client], Coroutine[Any, Any, Any]]
 
 
 async def with_model(function: Function, work: Work) -> Any:
-    gatherers = Client(Backends.of(chat={"model": resolve.chat(function)}), Asking())
+    gatherers = Client(Backends.of(chat={"model": resolve.chat(function)}))
     try:
         return await work(gatherers)
     finally:

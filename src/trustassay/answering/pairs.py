@@ -18,8 +18,6 @@ from trustassay.errors import UsageError
 from trustassay.prompts import Prompt
 from trustassay.sample import Sample
 
-__all__ = ["AnswerPairs", "Pairing", "pairs_in"]
-
 _ITEM = re.compile(
     r"^[\s*_#>-]*(?P<number>\d{1,4})\s*[.):]?[\s*_]*"
     r"(?P<kind>(?:non[- ]?wrong|corrected|correct|right)|(?:wrong|incorrect))"

@@ -15,8 +15,6 @@ from trustassay.backends.endpoint_chat import EndpointChat, counted, split_syste
 from trustassay.backends.http import Address, HttpEndpoint
 from trustassay.capabilities import ChatRequest, Message, Reply
 
-__all__ = ["AnthropicChat", "anthropic_address"]
-
 BASE = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 MAX_TOKENS = 1024

@@ -37,14 +37,6 @@ from trustassay.errors import BackendError, CallError, UnknownNameError, Unparse
 from trustassay.prompts import Prompt, PromptError
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
 
-__all__ = [
-    "ChatEntailer",
-    "Judging",
-    "entailment_by_tokens",
-    "entailment_prompt",
-    "judging_of",
-]
-
 Ask = Callable[[ChatRequest], Awaitable[Reply]]
 
 ALTERNATIVES = 20

@@ -16,8 +16,6 @@ from trustassay.backends.http import Address, HttpEndpoint, RefusalError
 from trustassay.capabilities import ChatRequest, Message, Reply
 from trustassay.errors import CallError
 
-__all__ = ["EndpointChat", "counted", "parameter_refused", "split_system"]
-
 _REFUSES = re.compile(
     r"unsupported|unknown|unrecogni[sz]ed|unexpected|forbidden|deprecated|only the default|"
     r"not? (be )?(longer )?(support|permit|allow|accept|implement|available|enabled)|"

@@ -17,8 +17,6 @@ from trustassay.backends.http import Address, HttpEndpoint
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError
 
-__all__ = ["GeminiChat", "gemini_address"]
-
 BASE = "https://generativelanguage.googleapis.com"
 COLLECTIONS = ("models", "tunedModels")
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}

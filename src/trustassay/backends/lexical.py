@@ -17,8 +17,6 @@ import numpy as np
 from trustassay.capabilities import BatchLimits, Probabilities
 from trustassay.words import content_words, is_negation, plain_words
 
-__all__ = ["LexicalEntailer", "Overlap", "overlap"]
-
 STEEPNESS = 7.3
 HALFWAY = 0.63
 MISSING_NUMBER = 1.4

@@ -24,8 +24,6 @@ from trustassay.backends.http import Address, HttpEndpoint
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, TokenLogprob, Vectors
 from trustassay.errors import CallError
 
-__all__ = ["BlockingEmbedder", "OpenAIChat", "OpenAIEmbedder", "openai_address"]
-
 BASE = "https://api.openai.com/v1"
 VECTOR_BYTES = 256_000
 """What the vector of one text may take in a reply, whatever the limit for replies is."""

@@ -27,8 +27,6 @@ from trustassay.backends.chat_text import plain, says_nothing, shortened
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError, did_you_mean
 
-__all__ = ["ReplayChat"]
-
 _HEADER = b"SQLite format 3\0"
 _PARAMETERS = ("temperature", "max_tokens", "seed", "stop", "n", "logprobs")
 _LINE = ("prompt", "messages", "reply", "repeat")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +28,27 @@ from trustassay.words import content_words, plain_words
 
 Pairs = Sequence[tuple[str, str]]
 Scores = NDArray[np.float64]
+V = TypeVar("V")
 REMEMBERED = 16_384
 """Vectors that a cosine similarity keeps; 25 MB of the embedded embedder's."""
-READ_LATELY = 1024
+REMEMBERED_TOKENS = 1024
 """Texts whose tokens' vectors BERTScore keeps; 60 MB of texts of 20 tokens by a base model."""
+
+
+def _read(
+    texts: Iterable[str],
+    remembered: OrderedDict[str, V],
+    read: Callable[[list[str]], Iterable[V]],
+    most: int,
+) -> dict[str, V]:
+    """Return what was read of each text; the latest ``most`` are remembered."""
+    values = {text: remembered.pop(text) for text in texts if text in remembered}
+    if new := [text for text in texts if text not in values]:
+        values |= zip(new, read(new), strict=True)
+    remembered.update(values)
+    while len(remembered) > most:
+        remembered.popitem(last=False)
+    return values
 
 
 class CosineSimilarity:
@@ -51,13 +69,7 @@ class CosineSimilarity:
         if not pairs:
             return np.zeros(0)
         texts = dict.fromkeys(text for pair in pairs for text in pair)
-        known = [text for text in texts if text in self._remembered]
-        vectors = {text: self._remembered.pop(text) for text in known}
-        if new := [text for text in texts if text not in vectors]:
-            vectors |= zip(new, self._embedder.vectors(new), strict=True)
-        self._remembered.update(vectors)  # as the latest
-        while len(self._remembered) > REMEMBERED:
-            self._remembered.popitem(last=False)
+        vectors = _read(texts, self._remembered, self._embedder.vectors, REMEMBERED)
         firsts, seconds = (np.stack([vectors[pair[side]] for pair in pairs]) for side in (0, 1))
         return _cosines(firsts, seconds)
 
@@ -99,24 +111,20 @@ class BertScoreSimilarity:
 
     A text is read with a space before it, as by the metric ``reference``: models with byte-level
     tokenizers learnt to read a word so. A text without tokens has 0. The vectors of the latest
-    :data:`READ_LATELY` texts are kept.
+    :data:`REMEMBERED_TOKENS` texts are kept.
     """
 
     def __init__(self, embedder: TokenEmbedder) -> None:
         self._embedder = embedder
-        self._read_lately: OrderedDict[str, TokenVectors] = OrderedDict()
+        self._remembered: OrderedDict[str, TokenVectors] = OrderedDict()
         self.name = f"bertscore:{embedder.name}"
         self.limits: BatchLimits = getattr(embedder, "limits", BatchLimits())
 
     def scores(self, pairs: Pairs) -> Scores:
         """Return shape (n,) for n (text, reference); each different text is read once."""
-        texts = dict.fromkeys(f" {text.strip()}" for pair in pairs for text in pair)
-        found = {text: self._read_lately.pop(text) for text in texts if text in self._read_lately}
-        if new := [text for text in texts if text not in found and text.strip()]:
-            found |= zip(new, self._embedder.token_vectors(new), strict=True)
-        self._read_lately.update(found)  # as the latest
-        while len(self._read_lately) > READ_LATELY:
-            self._read_lately.popitem(last=False)
+        read = (f" {text.strip()}" for pair in pairs for text in pair)
+        texts = [text for text in dict.fromkeys(read) if text.strip()]
+        found = _read(texts, self._remembered, self._embedder.token_vectors, REMEMBERED_TOKENS)
         return np.array([self._score(*(found.get(f" {t.strip()}") for t in p)) for p in pairs])
 
     def _score(self, one: TokenVectors | None, other: TokenVectors | None) -> float:

@@ -21,8 +21,6 @@ from typing import Any
 
 from trustassay.errors import BackendError
 
-__all__ = ["import_onnxruntime", "import_ray", "import_training", "quiet_hub"]
-
 ONNXRUNTIME = "ORT_DISABLE_TELEMETRY"
 RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
 RAY_LOCAL = {

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from trustassay.calls.kinds import capability
 from trustassay.capabilities import ChatModel
 
-__all__ = ["Backends", "Place", "any_shared", "is_remote", "is_shared", "paid_names"]
-
 MODEL = "model"
 """The role of the chat model under assessment."""
 REMOTE_METHODS = ("avectors", "asubstitutes", "alink")

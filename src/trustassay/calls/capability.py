@@ -17,8 +17,6 @@ from trustassay.calls.endpoints import Endpoints
 from trustassay.calls.store import Calls
 from trustassay.errors import BackendError
 
-__all__ = ["Capability", "Remote", "Shared", "Through", "numbers"]
-
 Item = TypeVar("Item")
 Reply = TypeVar("Reply")
 Remote = Callable[[list[Any]], Awaitable[tuple[Sequence[Any], float]]]

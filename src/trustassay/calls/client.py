@@ -1,4 +1,4 @@
-"""Checks for missing keys: a service's own address answers nothing without a key."""
+"""The calls of a run: their options, one batcher for each backend, and checks before they begin."""
 
 from __future__ import annotations
 
@@ -54,19 +54,27 @@ def has_replies(path: Path | None, name: str, capability: str | None = None) -> 
         store.close(alone=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """What the gatherers of a run share: where calls are kept, and what they may cost."""
+@dataclass(frozen=True)
+class CallOptions:
+    """How models are called.
 
-    own: CallStore | None = None
-    shared: CallStore | None = None
-    policy: Policy = field(default_factory=Policy)
+    cache: folder of the file of calls that runs share; ``None`` for no such file.
+    prices: what models cost. budget: the maximum to spend.
+    policy: the optimisations in use.
+    calls_at_once: calls to one endpoint in progress at once, instead of what its backend says.
+    again_after_s: an endpoint that was given up is asked again after so long; ``None``: never.
+    open_shared: opens the file that runs share, in its folder. sharing: how the limits of endpoints
+        are kept together with other processes.
+    """
+
+    cache: Path | None = field(default_factory=default_cache)
     prices: Prices = field(default_factory=Prices)
     budget: Budget | None = None
-    concurrency: int | None = None
+    policy: Policy = field(default_factory=Policy)
+    calls_at_once: int | None = None
     again_after_s: float | None = None
+    open_shared: Callable[[Path], CallStore] = open_cache
     sharing: Sharing | None = None
-    counter: RequestCounter | None = None
 
 
 GRACE_S = 1.0
@@ -74,27 +82,36 @@ GRACE_S = 1.0
 
 
 class Client:
-    """Finds the gatherer for a request, and makes it when it is first needed.
+    """Finds the batcher for a request, and makes it when it is first needed.
 
     Made and used inside one event loop; models of several roles that are the same model have one
-    gatherer, so that equal requests are asked once.
+    batcher, so that equal requests are asked once. ``own`` is the run's file of calls, ``shared``
+    the one that runs share; neither is opened or closed here.
     """
 
-    def __init__(self, backends: Backends, asking: Asking) -> None:
-        self.backends = backends
-        self.endpoints = Endpoints(asking.concurrency, asking.again_after_s, asking.sharing)
-        self.counter = asking.counter
-        spent = asking.own.usage("chat") if asking.own else {}
-        self.ledger = BudgetLedger(asking.budget, asking.prices, spent, paid_names(backends))
-        self._asking = asking
-        self._marks = Marks(asking.shared.path) if asking.shared else None
+    def __init__(
+        self,
+        backends: Backends,
+        options: CallOptions | None = None,
+        *,
+        own: CallStore | None = None,
+        shared: CallStore | None = None,
+        counter: RequestCounter | None = None,
+    ) -> None:
+        options = options or CallOptions()
+        self.backends, self.counter = backends, counter
+        self.endpoints = Endpoints(options.calls_at_once, options.again_after_s, options.sharing)
+        spent = own.usage("chat") if own else {}
+        self.ledger = BudgetLedger(options.budget, options.prices, spent, paid_names(backends))
+        self._own, self._shared, self._policy = own, shared, options.policy
+        self._marks = Marks(shared.path) if shared else None
         self._callers: list[Caller] = []
         self._made: dict[tuple[str, str], Batcher[Any, Any]] = {}
         for place, backend in backends.held.items():
-            self.gatherer(place.capability, backend)
+            self.batcher(place.capability, backend)
 
     def find(self, name: str, role: str = "", which: str = "") -> Batcher[Any, Any]:
-        """Return the gatherer of a capability; ``which`` says which model of a role.
+        """Return the batcher of a capability; ``which`` says which model of a role.
 
         Raises:
             BackendError: the run has no such backend, or it cannot serve the capability.
@@ -102,10 +119,10 @@ class Client:
         backend = self.backends.held.get(place_of(name, role, which))
         if backend is None:
             raise BackendError(self._missing(name, role, which))
-        return self.gatherer(name, backend)
+        return self.batcher(name, backend)
 
-    def gatherer(self, name: str, backend: Any) -> Batcher[Any, Any]:
-        """Return the one gatherer of a capability and a backend."""
+    def batcher(self, name: str, backend: Any) -> Batcher[Any, Any]:
+        """Return the one batcher of a capability and a backend."""
         made = self._made.get((name, backend.name))
         if made is None:
             made = self._made[name, backend.name] = self._make(name, backend)
@@ -124,10 +141,9 @@ class Client:
 
     def calls_of(self, backend: Any) -> Calls:
         """Return where the calls of a backend are kept."""
-        asking = self._asking
-        if asking.shared and self._marks and is_shared(backend):
-            return MarkedCalls(asking.own, asking.shared, self._marks)
-        return Calls(asking.own)
+        if self._shared and self._marks and is_shared(backend):
+            return MarkedCalls(self._own, self._shared, self._marks)
+        return Calls(self._own)
 
     async def close(self) -> None:
         """Stop all, and close the connections.
@@ -168,7 +184,7 @@ class Client:
             found.codec,
             limits=limits,
             store=self.calls_of(backend) if getattr(backend, "stored", True) else None,
-            policy=self._asking.policy,
+            policy=self._policy,
             remote=remote is not None,
         )
 
@@ -177,7 +193,7 @@ class Client:
         through = found.through(backend)
         if through is None:
             return None
-        behind = self.gatherer(through.capability, through.backend)
+        behind = self.batcher(through.capability, through.backend)
 
         async def by_another(items: list[Any]) -> tuple[list[Any], float]:
             replies = [await through.answer(item, behind.ask) for item in items]
@@ -202,29 +218,6 @@ class Client:
 def check_budget(backends: Backends, prices: Prices, budget: Budget | None) -> None:
     """Raise :class:`BackendError` where a budget cannot be kept, before anything is begun."""
     BudgetLedger(budget, prices, {}, paid_names(backends))
-
-
-@dataclass(frozen=True)
-class CallOptions:
-    """How models are called.
-
-    cache: folder of the file of calls that runs share; ``None`` for no such file.
-    prices: what models cost. budget: the maximum to spend.
-    policy: the optimisations in use.
-    calls_at_once: calls to one endpoint in progress at once, instead of what its backend says.
-    again_after_s: an endpoint that was given up is asked again after so long; ``None``: never.
-    open_shared: opens the file that runs share, in its folder. sharing: how the limits of endpoints
-        are kept together with other processes.
-    """
-
-    cache: Path | None = field(default_factory=default_cache)
-    prices: Prices = field(default_factory=Prices)
-    budget: Budget | None = None
-    policy: Policy = field(default_factory=Policy)
-    calls_at_once: int | None = None
-    again_after_s: float | None = None
-    open_shared: Callable[[Path], CallStore] = open_cache
-    sharing: Sharing | None = None
 
 
 @asynccontextmanager
@@ -254,19 +247,7 @@ async def open_calls(
         if options.cache is not None and any_shared(backends):
             shared = options.open_shared(options.cache)
             stack.callback(shared.close, alone=False)
-        gatherers = Client(
-            backends,
-            Asking(
-                store,
-                shared,
-                options.policy,
-                options.prices,
-                options.budget,
-                options.calls_at_once,
-                options.again_after_s,
-                options.sharing,
-                count(store) if count and store else None,
-            ),
-        )
-        stack.push_async_callback(gatherers.close)
-        yield gatherers
+        counter = count(store) if count and store else None
+        client = Client(backends, options, own=store, shared=shared, counter=counter)
+        stack.push_async_callback(client.close)
+        yield client

@@ -20,19 +20,6 @@ from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, Vectors
 from trustassay.errors import BackendError, CallError
 
-__all__ = [
-    "AsyncEmbedder",
-    "Caller",
-    "ChatCaller",
-    "EmbeddingCaller",
-    "Endpoints",
-    "LookupCaller",
-    "calls_at_once",
-    "held_back",
-    "limits_of",
-    "samples_at_once",
-]
-
 T = TypeVar("T")
 EMPTY_TRIES = 2
 """Tries for a reply that is empty by chance; one that was cut before it began is no such case."""

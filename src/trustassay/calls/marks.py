@@ -21,8 +21,6 @@ from typing import Any, Generic, TypeVar
 
 from trustassay.calls.store import LOOKUP, Calls, CallStore, Claimed, StoredCall
 
-__all__ = ["Elsewhere", "MarkedCalls", "Marks"]
-
 MARK_S = 8.0
 """How long a mark lasts if it is not renewed."""
 RENEW_EVERY_S = 2.0

@@ -1,4 +1,4 @@
-"""What a metric holds while it assesses one sample: the facade over the gatherers."""
+"""What a metric holds while it assesses one sample: the facade over the client."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from trustassay.calls.kinds import capabilities, capability, chat_request, reads
 from trustassay.calls.multiple_choice import choose
 from trustassay.capabilities import ChatRequest, Choice, Likelihood, LikelihoodModel, Message, Reply
 
-__all__ = ["SampleModels"]
-
 
 class SampleModels:
     """The models as one sample's assessment sees them; counts what it asks for.
@@ -23,8 +21,8 @@ class SampleModels:
     :class:`~trustassay.capabilities.Models` says of those of this package.
     """
 
-    def __init__(self, gatherers: Client) -> None:
-        self._gatherers = gatherers
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self.calls: Counter[str] = Counter()
         self.usage: dict[str, Counter[str]] = {}
 
@@ -36,15 +34,15 @@ class SampleModels:
 
     def uncounted(self) -> SampleModels:
         """Return the same models for what does not count for this sample."""
-        return SampleModels(self._gatherers)
+        return SampleModels(self._client)
 
     def names(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role, or of a capability's backends."""
-        return self._gatherers.backends.named(role)
+        return self._client.backends.named(role)
 
     def languages(self, name: str) -> tuple[str, ...]:
         """Return the languages that the backend of a capability reads; empty if any."""
-        found = getattr(self._gatherers.backends.find(name), "languages", ())
+        found = getattr(self._client.backends.find(name), "languages", ())
         return tuple(found) if isinstance(found, tuple | list) else ()
 
     def chat(
@@ -64,13 +62,13 @@ class SampleModels:
     ) -> asyncio.Future[Reply]:
         """Ask a chat model with a request that is made already."""
         future: asyncio.Future[Reply] = self.ask("chat", request, role, name)
-        backend = self._gatherers.find("chat", role, name).backend
+        backend = self._client.find("chat", role, name).backend
         future.add_done_callback(partial(self._count, backend))
         return future
 
     def compare(self, text: str, reference: str, question: str = "") -> Awaitable[float]:
         """Ask for the similarity of a text and a reference, to a question that both answer."""
-        reads = reads_question(self._gatherers.backends.find("compare"))
+        reads = reads_question(self._client.backends.find("compare"))
         pair = (text, reference)
         return self.ask("compare", (*pair, question) if reads else pair)
 
@@ -106,15 +104,15 @@ class SampleModels:
         **parameters: Any,
     ) -> Awaitable[Choice]:
         """Ask which of several options follows a prompt that shows them as A, B, C, ..."""
-        backend = self._gatherers.backends.find("chat", role, name)
+        backend = self._client.backends.find("chat", role, name)
         likely = isinstance(backend, LikelihoodModel)
         return choose(self, text, options, likely, by=by, role=role, name=name, **parameters)
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
         """Ask for one thing by the name of its capability."""
-        gatherer = self._gatherers.find(name, role, which)
+        batcher = self._client.find(name, role, which)
         self.calls[capability(name).stored_as] += 1
-        return gatherer.ask(item)
+        return batcher.ask(item)
 
     def _count(self, backend: str, future: asyncio.Future[Reply]) -> None:
         if future.cancelled() or future.exception():

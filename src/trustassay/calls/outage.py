@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from trustassay.errors import CallError
 
-__all__ = ["Call", "Outage"]
-
 IN_A_ROW = 5
 """Failures without a reply between them that open an outage; and calls that must have failed in
 it before an endpoint counts as gone."""

@@ -21,18 +21,6 @@ from trustassay.capabilities import ChatRequest, LocalChatModel, Reply, TokenLog
 from trustassay.errors import CallError
 from trustassay.sample import clean, is_blank
 
-__all__ = [
-    "CHAT_CODEC",
-    "Keep",
-    "allowed",
-    "checked_replies",
-    "cleaned",
-    "empty_reply",
-    "keeper",
-    "reply_from_json",
-    "reply_to_json",
-]
-
 Keep = Callable[[ChatRequest, Reply, float], None]
 """Stores an empty reply to a request, and the seconds that it took."""
 
@@ -145,7 +133,7 @@ def checked_replies(
         began = time.perf_counter()
         replies = model.replies(requests)
         if len(replies) != len(requests):
-            return replies  # told by the gatherer
+            return replies  # the batcher raises for that
         seconds = (time.perf_counter() - began) / len(requests)
         found: list[Reply | CallError] = []
         for request, reply in zip(requests, replies, strict=True):

@@ -35,19 +35,6 @@ from typing import Any, NamedTuple
 from trustassay.errors import BackendError
 from trustassay.files import DiskFullError, has_no_room
 
-__all__ = [
-    "CallStore",
-    "CallStoreError",
-    "CallTaken",
-    "Calls",
-    "Claimed",
-    "StoredCall",
-    "Usage",
-    "copy_calls",
-    "default_cache",
-    "open_cache",
-]
-
 VERSION = 3
 UNDER_WAY = """
 CREATE TABLE under_way (

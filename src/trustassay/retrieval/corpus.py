@@ -21,8 +21,6 @@ from trustassay.data.source_files import opened
 from trustassay.data.tables import LARGEST_CELL, SAVE_AS_UTF8
 from trustassay.sample import Problem, clean
 
-__all__ = ["KNOWN_CORPORA", "TEXT_WORDS", "corpus_mark", "corpus_size", "cut", "read_corpus"]
-
 KNOWN_CORPORA = (
     "a folder of .txt, .md, .jsonl, .csv, .tsv or .parquet files, or one such file "
     "(text files also with .gz)"

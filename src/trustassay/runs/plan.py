@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from trustassay.calls.backends import Backends, is_remote
-from trustassay.calls.client import Asking, Client
+from trustassay.calls.client import CallOptions, Client
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.models import SampleModels
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore
@@ -66,7 +66,7 @@ async def plan(
         metrics = resolved(metrics, intake.inventory, backends.names())
         calls = Calls(_opened(stack, out), _opened_cache(stack, options.calls.cache))
         # The gatherers are not started on anything: they only know how requests are keyed.
-        gatherers = Client(backends, Asking(policy=options.calls.policy))
+        gatherers = Client(backends, CallOptions(policy=options.calls.policy))
         stack.push_async_callback(gatherers.close)
         rehearsal = _Rehearsal(gatherers, calls, options)
         filled = RunFolder(folder.path / "filled")
@@ -181,7 +181,7 @@ class _Rehearsal:
 
         The backend answers itself.
         """
-        found, gatherer = capability(name), self._gatherers.gatherer(name, backend)
+        found, gatherer = capability(name), self._gatherers.batcher(name, backend)
         part, stored = self._counted(metric, found.stored_as, gatherer, item)
         if stored is not None:
             return stored, True

@@ -13,23 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "LETTERS",
-    "NONE",
-    "Check",
-    "Triple",
-    "bounds",
-    "counts",
-    "decided",
-    "most_checks",
-    "most_replaced",
-    "places",
-    "position_bias",
-    "share_consistent",
-    "triples",
-    "trust_bc",
-]
-
 LETTERS = "ABCDE"
 """The letters of the options; the last one is "none of the above"."""
 NONE = LETTERS.index("E")

@@ -8,8 +8,6 @@ from typing import Literal, NamedTuple
 from trustassay.capabilities import Entailment
 from trustassay.verdicts import Verdict
 
-__all__ = ["SCORES", "Decision", "Rule", "decided"]
-
 Rule = Literal["support", "stronger"]
 
 SCORES: Mapping[Verdict, float] = {"support": 1.0, "neutral": 0.5, "contradict": 0.0}

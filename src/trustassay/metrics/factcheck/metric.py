@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -27,7 +27,7 @@ from trustassay.metric import (
     Total,
     directions,
 )
-from trustassay.metrics.factcheck.evidence import Facts
+from trustassay.metrics.factcheck.evidence import Facts, Passage
 from trustassay.metrics.factcheck.maths import SCORES, Rule, decided
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.metrics.grounding.text import without_citations
@@ -193,7 +193,7 @@ class FactCheck(Metric):
             verdict=found.verdict,
             reason=found.reason,
             parts={"assessable": 1.0, **found.parts},
-            evidence=found.rows,
+            evidence=found.facts.to_json(),
         )
 
     @property
@@ -228,6 +228,14 @@ class Evidence:
     retrieved: bool
 
     @property
+    def shown(self) -> list[Passage]:
+        """The passages as they stand in the evidence, not judged yet."""
+        return [
+            Passage(number, one.id, one.title, one.text, own=not self.retrieved)
+            for number, one in enumerate(self.passages, 1)
+        ]
+
+    @property
     def blocks(self) -> list[str]:
         """The passages as they are put to a judge, each under its title if it has one."""
         texts = (one.text if one.excerpt is None else one.excerpt for one in self.passages)
@@ -244,7 +252,7 @@ class Checked:
     verdict: Verdict
     reason: str
     parts: Mapping[str, float]
-    rows: Sequence[Mapping[str, Any]]
+    facts: Facts
 
 
 async def evidence_for(
@@ -279,8 +287,8 @@ async def checked(options: FactCheck, evidence: Evidence, models: Models) -> Che
     """
     if not evidence.passages:
         words = "the corpus has no passage with a word of the question or the answer"
-        row = _statement_row(evidence)
-        return Checked("neutral", words, {"passages": 0.0, "unparsed": 0.0}, [row])
+        found = Facts(evidence.statement, retrieved=evidence.retrieved)
+        return Checked("neutral", words, {"passages": 0.0, "unparsed": 0.0}, found)
     if options.by == "model":
         return await _by_model(options, evidence, models)
     return await _by_entailer(options, evidence, models)
@@ -332,24 +340,16 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -
         "entailment": max(row.entailment for row in rows),
         "contradiction": max(row.contradiction for row in rows),
     }
-    return Checked(
-        verdict,
-        reason,
-        parts,
-        [
-            _statement_row(evidence, hypothesis=hypothesis),
-            *(
-                _passage_row(evidence, place)
-                | (
-                    {"error": str(unparsed[place])}
-                    if place in unparsed
-                    else _probabilities(judged[place])
-                )
-                | ({"decides": verdict} if place == decisive else {})
-                for place in range(len(replies))
-            ),
-        ],
-    )
+    passages = [
+        replace(
+            passage,
+            **(judged[place]._asdict() if place in judged else {"error": str(unparsed[place])}),
+            decides=verdict if place == decisive else "",
+        )
+        for place, passage in enumerate(evidence.shown)
+    ]
+    facts = Facts(evidence.statement, hypothesis, evidence.retrieved, passages=passages)
+    return Checked(verdict, reason, parts, facts)
 
 
 async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
@@ -371,36 +371,12 @@ async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> C
     if found is None:
         words = "the judge's reply names none of supports, contradicts and neither"
         raise UnparsedError(f"{words}: {said!r}")
-    rows = [
-        _statement_row(evidence),
-        {"kind": "reply", "text": reply.text, "verdict": found.verdict},
-        *(_passage_row(evidence, place) for place in range(len(evidence.passages))),
-    ]
+    facts = Facts(
+        evidence.statement,
+        retrieved=evidence.retrieved,
+        reply=reply.text,
+        verdict=found.verdict,
+        passages=evidence.shown,
+    )
     parts = {"passages": float(len(evidence.passages)), "unparsed": 0.0}
-    return Checked(found.verdict, f"the judge says: {said}", parts, rows)
-
-
-def _statement_row(evidence: Evidence, **others: Any) -> dict[str, Any]:
-    return {
-        "kind": "statement",
-        "text": evidence.statement,
-        "retrieved": evidence.retrieved,
-        **others,
-    }
-
-
-def _passage_row(evidence: Evidence, place: int) -> dict[str, Any]:
-    """Return what stands of a passage; the text of the sample's own is in the sample."""
-    passage = evidence.passages[place]
-    row: dict[str, Any] = {"kind": "passage", "number": place + 1, "id": passage.id}
-    if evidence.retrieved:
-        row |= {"title": passage.title, "text": passage.text}
-    return row
-
-
-def _probabilities(found: Entailment) -> dict[str, float]:
-    return {
-        "entailment": round(found.entailment, 4),
-        "neutral": round(found.neutral, 4),
-        "contradiction": round(found.contradiction, 4),
-    }
+    return Checked(found.verdict, f"the judge says: {said}", parts, facts)

@@ -7,9 +7,6 @@ from typing import Literal, TypeAlias
 
 from trustassay.capabilities import Entailment
 
-__all__ = ["OF_ANSWERS", "Verdict", "contradicting", "is_borderline", "standing", "supporting"]
-__all__ += ["worst"]
-
 Verdict: TypeAlias = Literal["supported", "not found", "contradicted", "no claim"]
 OF_ANSWERS = ("supported", "not found", "contradicted", "no claim", "refused")
 """Verdicts on whole answers."""

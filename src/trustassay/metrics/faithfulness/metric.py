@@ -18,8 +18,6 @@ from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.views import View
 
-__all__ = ["Faithfulness"]
-
 NO_PASSAGES = "brought no passages: there is nothing to judge the answer by"
 
 

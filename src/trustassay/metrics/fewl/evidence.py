@@ -14,14 +14,31 @@ from trustassay.views import as_data, number_in
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One reference; numbers that are not there are ``None``."""
+    """One reference; numbers that are not there are ``None``.
+
+    penalty: its mean likeness to its answers to so many other questions, the ``neighbours``.
+    """
 
     name: str
     answer: str
     similarity: float | None
     expertise: float | None
     weight: float | None
-    penalty: float | None
+    penalty: float | None = None
+    neighbours: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row of the evidence."""
+        row: dict[str, Any] = {
+            "reference": self.name,
+            "answer": self.answer,
+            "similarity": self.similarity,
+            "expertise": self.expertise,
+            "weight": self.weight,
+        }
+        if self.penalty is not None:
+            row |= {"penalty": self.penalty, "neighbours": self.neighbours}
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +51,15 @@ class Weighed:
     absent: Sequence[tuple[str, str]] = ()
     neighbours: Sequence[tuple[str, float | None]] = ()
     rest: Sequence[Mapping[str, Any]] = ()
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the evidence as it is stored."""
+        return [
+            *([{"form": self.form, "weights": self.weights}] if self.form else []),
+            *(row.to_json() for row in self.rows),
+            *({"absent": name, "why": why} for name, why in self.absent),
+            *({"neighbour": question, "likeness": n} for question, n in self.neighbours),
+        ]
 
     @classmethod
     def read(cls, evidence: Iterable[Any]) -> Weighed:
@@ -48,11 +74,11 @@ class Weighed:
                 case {"form": str(form), "weights": str(weights)}:
                     pass
                 case {"reference": str(name), "answer": str(answer)}:
-                    numbers = (
+                    similarity, expertise, weight, penalty = (
                         number_in(item, key)
                         for key in ("similarity", "expertise", "weight", "penalty")
                     )
-                    rows.append(Row(name, answer, *numbers))
+                    rows.append(Row(name, answer, similarity, expertise, weight, penalty))
                 case {"absent": str(name), "why": str(why)}:
                     absent.append((name, why))
                 case {"neighbour": str(question)}:

@@ -13,22 +13,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "DIVERGENCES",
-    "FORMS",
-    "Divergence",
-    "Form",
-    "abilities",
-    "ability_weights",
-    "best_alone",
-    "expertise",
-    "penalised",
-    "score",
-    "softmax_weights",
-    "truth",
-    "uniform_weights",
-]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Divergence = Literal["tv", "js", "kl"]

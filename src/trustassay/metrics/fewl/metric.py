@@ -16,7 +16,7 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Pool, Summary, directions
 from trustassay.metrics.fewl import maths
-from trustassay.metrics.fewl.evidence import Weighed
+from trustassay.metrics.fewl.evidence import Row, Weighed
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.pool import Neighbour, QuestionPool, pack, prepared, unpack
 from trustassay.metrics.fewl.references import Absent, Reference, blank, counted, says_same
@@ -233,7 +233,7 @@ class Fewl(FewlOptions):
 
     def _not_assessable(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
         reason = "no reference answered: " + "; ".join(f"{a.shown} {a.why}" for a in absent)
-        evidence = [_absence(one) for one in absent]
+        evidence = Weighed(absent=absent).to_json()
         return Assessment(sample.id, self.name, None, reason=reason, evidence=evidence)
 
     async def _expertise(
@@ -290,24 +290,27 @@ class Fewl(FewlOptions):
             )
         if sample.label is not None:
             parts["label"] = sample.label
-        evidence = [
-            _presence(one, *numbers)
-            for one, *numbers in zip(
-                present, agreement, expertise, weights.tolist(), likeness, strict=True
+        columns = zip(present, agreement, expertise, weights.tolist(), likeness, strict=True)
+        rows = [
+            Row(
+                one.shown,
+                one.text,
+                near,
+                knows,
+                weight,
+                float(np.mean(elsewhere)) if elsewhere else None,
+                len(elsewhere),
             )
+            for one, near, knows, weight, elsewhere in columns
         ]
+        nearest = [(one.question, one.similarity) for one in neighbours]
         return Assessment(
             sample.id,
             self.name,
             score,
             reason=self._reason(present, absent, has_penalty | ~counting, neighbours),
             parts=parts,
-            evidence=[
-                {"form": self.form, "weights": self.weighting},
-                *evidence,
-                *map(_absence, absent),
-                *({"neighbour": n.question, "likeness": n.similarity} for n in neighbours),
-            ],
+            evidence=Weighed(self.form, self.weighting, rows, absent, nearest).to_json(),
         )
 
     def _weights(self, expertise: Any) -> tuple[Any, Any]:
@@ -422,23 +425,3 @@ class _Comparing:
         return await asyncio.gather(
             *(self.models.compare(text, other, question) for other in references)
         )
-
-
-def _presence(
-    one: Reference, agreement: float, expertise: float, weight: float, likeness: Sequence[float]
-) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "reference": one.shown,
-        "answer": one.text,
-        "similarity": agreement,
-        "expertise": expertise,
-        "weight": weight,
-    }
-    if likeness:
-        row["penalty"] = float(np.mean(likeness))
-        row["neighbours"] = len(likeness)
-    return row
-
-
-def _absence(one: Absent) -> dict[str, Any]:
-    return {"absent": one.shown, "why": one.why}

@@ -12,8 +12,6 @@ from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.metric import Inventory, Metric, Need
 from trustassay.metrics.fewl.maths import Divergence, Form
 
-__all__ = ["Declined", "FewlOptions", "Penalty", "Weights"]
-
 Weights = Literal["auto", "ours", "uniform", "ideal", "single-best", "agreement"]
 Penalty = Literal["nearest", "random", "none"]
 Declined = Literal["auto", "count", "drop"]

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 from trustassay.metrics.grounding.options import Rules
 
-__all__ = ["Citation", "Judgement", "cited", "covers_the_same", "judged", "rest_of"]
-
 WHY = {
     "supports alone": "this passage alone entails the statement",
     "needed": "the other cited passages do not entail the statement without it",

@@ -17,15 +17,6 @@ from trustassay.metrics.grounding.text import (
     without_citations_as_in_paper,
 )
 
-__all__ = [
-    "ListMatch",
-    "exact_hits",
-    "list_match",
-    "mentions",
-    "predictions",
-    "wrong_in_documents",
-]
-
 Golds = Sequence[Sequence[str]]
 
 

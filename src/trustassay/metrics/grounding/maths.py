@@ -192,24 +192,19 @@ def f1(precision: Array, recall: Array) -> Array:
     return ratio(2 * precision * recall, precision + recall)
 
 
-def harmonic_mean(first: Array, second: Array) -> Array:
-    """Return the harmonic mean, 0 where either is 0, NaN where either is undefined."""
-    return f1(first, second)
-
-
 COMPOSITES: dict[str, tuple[tuple[str, ...], Callable[..., Array]]] = {
     "reject_f1": (("reject_prec", "reject_rec"), f1),
     "answerable_f1": (("answerable_prec", "answerable_rec"), f1),
     "macro_avg": (("reject_rec", "answerable_rec"), lambda a, b: (a + b) / 2),
     "macro_f1": (("reject_f1", "answerable_f1"), lambda a, b: (a + b) / 2),
-    "calib_str_em_f1": (("calib_answered_str_em", "calib_answerable_str_em"), harmonic_mean),
+    "calib_str_em_f1": (("calib_answered_str_em", "calib_answerable_str_em"), f1),
     "calib_claims_nli_f1": (
         ("calib_answered_claims_nli", "calib_answerable_claims_nli"),
-        harmonic_mean,
+        f1,
     ),
     "calib_qampari_em_f1": (
         ("calib_answered_qampari_f1_top5", "calib_answerable_qampari_f1_top5"),
-        harmonic_mean,
+        f1,
     ),
     "regular_citation_f1": (("regular_citation_prec", "regular_citation_rec"), f1),
     "answered_citation_f1": (("answered_citation_prec", "answered_citation_rec"), f1),

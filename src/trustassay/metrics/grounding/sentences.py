@@ -19,17 +19,6 @@ from trustassay.metrics.grounding.text import (
     without_references,
 )
 
-__all__ = [
-    "SPLITTERS",
-    "Splitter",
-    "Statement",
-    "claims_nothing",
-    "splitter",
-    "statement",
-    "statement_as_in_paper",
-    "statements",
-]
-
 Splitter = Callable[[str], list[str]]
 """Takes a text and returns its sentences in order, each a part of the text."""
 

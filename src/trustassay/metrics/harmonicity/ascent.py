@@ -39,8 +39,6 @@ from trustassay.metrics.harmonicity.perturbations import (
 )
 from trustassay.statistics.resampling import generator
 
-__all__ = ["STEP_RULES", "Ascent", "Point", "best_seen", "climb"]
-
 StepRule = Literal["uphill", "extremum"]
 STEP_RULES: tuple[StepRule, ...] = get_args(StepRule)
 

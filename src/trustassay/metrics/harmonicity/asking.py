@@ -21,6 +21,7 @@ from trustassay.errors import (
     check_least,
 )
 from trustassay.metric import Metric
+from trustassay.metrics.harmonicity.evidence import Answer
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
     MOST,
@@ -134,20 +135,6 @@ class PerturbingOptions(Metric):
     def template(self) -> Prompt | None:
         """The template around the question."""
         return None if self.prompt is None else Prompt.read(self.prompt)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer to a perturbed prompt; ``change`` shows how the prompt was changed.
-
-    ``seen`` is False where the endpoint counted no more tokens for the longer prompt: it may have
-    stripped what was added. ``cut`` at ``max_tokens``.
-    """
-
-    text: str
-    change: str = ""
-    seen: bool = True
-    cut: bool = False
 
 
 def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:

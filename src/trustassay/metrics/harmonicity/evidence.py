@@ -18,6 +18,29 @@ _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
 """A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to a perturbed prompt; ``change`` shows how the prompt was changed.
+
+    ``seen`` is False where the endpoint counted no more tokens for the longer prompt: it may have
+    stripped what was added. ``cut`` at ``max_tokens``.
+    """
+
+    text: str
+    change: str = ""
+    seen: bool = True
+    cut: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row of the evidence."""
+        row: dict[str, Any] = {"answer": self.text}
+        if self.change:
+            row["change"] = self.change
+        if not self.seen:
+            row["unseen"] = True
+        return row | ({"cut": True} if self.cut else {})
+
+
 class Change(NamedTuple):
     """How a prompt was changed: a tail of a few characters, or the whole prompt in pieces.
 
@@ -58,7 +81,7 @@ class Perturbed:
 
     @classmethod
     def read(cls, evidence: Iterable[Any], question: str = "") -> Perturbed:
-        """Sort the evidence; a whole changed prompt is held against ``question``."""
+        """Sort the evidence; a whole changed prompt is compared with ``question``."""
         original: str | None = None
         by_text: dict[str, Variant] = {}
         refused: list[str] = []

@@ -14,15 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from trustassay.statistics.resampling import percentile_interval
 
-__all__ = [
-    "Angles",
-    "angles",
-    "gamma_interval",
-    "gamma_length",
-    "pairwise_distance",
-    "resampled_gammas",
-]
-
 Floats = NDArray[np.float64]
 
 BLOCK = 2**18

@@ -15,14 +15,12 @@ from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.asking import Answer, Asking, PerturbingOptions, recorded
-from trustassay.metrics.harmonicity.evidence import view_of
+from trustassay.metrics.harmonicity.asking import Asking, PerturbingOptions, recorded
+from trustassay.metrics.harmonicity.evidence import Answer, view_of
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.resampling import generator
 from trustassay.views import View
-
-__all__ = ["Harmonicity", "Perturbing", "SemanticHarmonicity"]
 
 _COUNTS = directions(neither="perturbations refused empty cut unseen")
 
@@ -301,15 +299,9 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
 
 
 def _evidence(original: str, answers: Sequence[Answer], asking: Asking) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [{"original": original}]
-    for answer in answers:
-        row: dict[str, Any] = {"answer": answer.text}
-        if answer.change:
-            row["change"] = answer.change
-        if not answer.seen:
-            row["unseen"] = True
-        if answer.cut:
-            row["cut"] = True
-        found.append(row)
-    found += [{"refused": change} for change in asking.refused]
-    return found + [{"empty": change} for change in asking.empty]
+    return [
+        {"original": original},
+        *(answer.to_json() for answer in answers),
+        *({"refused": change} for change in asking.refused),
+        *({"empty": change} for change in asking.empty),
+    ]

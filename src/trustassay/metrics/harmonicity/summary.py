@@ -21,9 +21,6 @@ from trustassay.statistics.intervals import (
 )
 from trustassay.summaries import Statistic, Summarised, interval_of, units_of
 
-__all__ = ["FIGURES", "SEMANTIC_FIGURES", "Scores", "summarise"]
-
-
 Floats = NDArray[np.float64]
 
 CHUNK = 4096

@@ -11,19 +11,6 @@ import numpy as np
 
 from trustassay.statistics.intervals import binomial_interval
 
-__all__ = [
-    "FEWEST_VOTES",
-    "Aggregate",
-    "Outcome",
-    "Passing",
-    "expected_value",
-    "flip_rate",
-    "majority",
-    "outcome",
-    "settled",
-    "spread",
-]
-
 Aggregate = Literal["mean", "median", "majority", "expected"]
 Outcome = Literal["passes", "fails", "undecided"]
 

@@ -12,8 +12,6 @@ from trustassay.metrics.judge.maths import Aggregate
 from trustassay.metrics.judge.rubric import Rubric, read_rubric
 from trustassay.prompts import Prompt
 
-__all__ = ["ENTAILER_PASSES", "JudgeOptions", "Order"]
-
 By = Literal["model", "entailer"]
 Order = Literal["gold-first", "answer-first", "both"]
 

@@ -16,8 +16,6 @@ from typing import Any
 
 from trustassay.errors import UsageError, did_you_mean
 
-__all__ = ["SHIPPED", "Level", "Rubric", "RubricError", "read_rubric"]
-
 SHIPPED = ("truthfulness", "informativeness", "verdict", "answer", "code", "categories")
 """The names of the rubrics that come with this package."""
 SHOWABLE = ("question", "gold", "answer", "documents")

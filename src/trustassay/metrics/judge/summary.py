@@ -28,8 +28,6 @@ from trustassay.statistics.intervals import (
 )
 from trustassay.summaries import Summarised, summarised
 
-__all__ = ["ENTAILER_FIGURES", "figures_of", "severity_interval", "summarise"]
-
 Floats = NDArray[np.float64]
 Units = NDArray[np.int64]
 MOST_DRAWN = 60

@@ -118,9 +118,9 @@ class Asking:
         self.votes += await all_of(calls)
 
     async def _vote(self, judge: str, order: str, number: int) -> Vote:
-        prompt = self._prompt(order)
+        prompt, name = self._prompt(order)
         told = Vote(judge, order, number, None)
-        first = await self._reply([Message("user", prompt.text)], prompt.name, told)
+        first = await self._reply([Message("user", prompt)], name, told)
         vote = self._read(told, first)
         if vote.label is not None:
             return vote
@@ -128,7 +128,7 @@ class Asking:
         choices = self.options.scale.choices
         repair = shipped(__package__, "repair")
         asked = repair.filled(problem=problem, rubric=self.options.scale, choices=choices)
-        turns = repair_turns(prompt.text, first.text if first else "", asked)
+        turns = repair_turns(prompt, first.text if first else "", asked)
         again = self._read(told, await self._reply(turns, f"judge-{repair.name}", told))
         if again.label is None:  # the first reply says more of what is wrong
             return replace(vote, tries=2)
@@ -176,19 +176,14 @@ class Asking:
         told = expected_value(logprobs, self.options.scale.values)
         return replace(vote, expected=told[0], told=told[1]) if told else vote
 
-    def _prompt(self, order: str) -> _Filled:
+    def _prompt(self, order: str) -> tuple[str, str]:
+        """Return the prompt, and its name and version in the stored call."""
         scale = self.options.scale
         template = self.options.template or shipped(__package__, "judge")
         name = template.name
         if self.options.template is None:
             name = f"{name}+{scale.name}/{scale.version}"
-        return _Filled(filled_prompt(scale, self.sample, order, template), name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Filled:
-    text: str
-    name: str
+        return filled_prompt(scale, self.sample, order, template), name
 
 
 def filled_prompt(

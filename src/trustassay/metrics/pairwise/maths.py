@@ -15,8 +15,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["CHOICES", "OUTCOMES", "RATES", "Outcome", "counted", "outcome", "outcomes", "rate"]
-
 Floats = NDArray[np.float64]
 Outcome = Literal["win", "loss", "unsure", "inconsistent", "unreadable"]
 CHOICES: tuple[str | None, ...] = ("A", "B", "C", None)

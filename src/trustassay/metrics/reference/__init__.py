@@ -1,4 +1,4 @@
-"""Reference: an answer held against gold answers, by the measures that the field knows."""
+"""Reference: an answer compared with gold answers, by the measures that the field knows."""
 
 from trustassay.metrics.reference.metric import Reference
 

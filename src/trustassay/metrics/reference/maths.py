@@ -12,15 +12,6 @@ from typing import Literal
 
 from trustassay.token_matching import Overlap, harmonic_mean
 
-__all__ = [
-    "Aggregate",
-    "aggregated",
-    "contains",
-    "mean_log_probability",
-    "novel",
-    "token_overlap",
-]
-
 Aggregate = Literal["best", "first", "mean"]
 
 

@@ -37,8 +37,6 @@ from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.views import View
 
-__all__ = ["Reference"]
-
 HEADLINE = "token_recall"
 """The part that agrees best with people where answers are sentences and gold answers phrases."""
 AUTO = "auto"

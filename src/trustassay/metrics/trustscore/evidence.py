@@ -92,7 +92,7 @@ class Claims:
 
 
 def problem_in(assessment: Assessment, *, by_claim: bool) -> str | None:
-    """Return what is held against an answer, or against its weakest claim, in one sentence."""
+    """Return what is wrong with an answer, or with its weakest claim, in one sentence."""
     if assessment.error is not None:
         return None
     if assessment.score is None:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from trustassay.verdicts import Verdict
 
-__all__ = ["TABLE", "bounds", "mean", "trust_ov", "weakest"]
-
 TABLE: Mapping[tuple[Verdict, bool], float] = {
     ("support", True): 1.0,
     ("support", False): 0.8,

@@ -34,8 +34,6 @@ from trustassay.texts import TextWork
 from trustassay.verdicts import Verdict
 from trustassay.views import View
 
-__all__ = ["TrustScore"]
-
 _BOUNDS = ("lowest", "highest", "open")
 """Parts that the whole score has its own of."""
 _KEPT = {True: "consistent", False: "inconsistent"}
