@@ -6,23 +6,14 @@ import dataclasses
 import os
 import shutil
 import tempfile
-import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from trustassay.calls.client import shared_file
-from trustassay.calls.prices import Prices
 from trustassay.data.reading import Files
-from trustassay.errors import (
-    RunFolderError,
-    UnknownNameError,
-    UsageError,
-    did_you_mean,
-)
+from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.keywords import (
     CLUSTER,
@@ -37,27 +28,19 @@ from trustassay.keywords import (
 from trustassay.metric import Metric
 from trustassay.progress import tell
 from trustassay.registry import metric_from_text, recorded_class
-from trustassay.runs.calibrator import Calibrator, read_calibrator
-from trustassay.runs.counts import UNIT
-from trustassay.runs.execute import execute
 from trustassay.runs.finished import Run
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import RunOptions, Source, row_index, run_options
-from trustassay.runs.needs import backend_words, settle
-from trustassay.runs.plan import Plan
-from trustassay.runs.plan import plan as rehearsed
-from trustassay.runs.prepare import POOL
-from trustassay.runs.recorded import recorded_backends
-from trustassay.runs.results import apply_calibrator
-from trustassay.runs.shards import Shards, merge_runs, split
-from trustassay.runs.tasks import Steps, run_in_thread
-from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
-from trustassay.workflows.scorer import OpenScorer, Scorer, open_scorer
-from trustassay.workflows.watch import Watched, WatchOptions
-from trustassay.workflows.watch import watch as follow_file
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what a door needs is loaded when it is used
+    from trustassay.calls.prices import Prices
+    from trustassay.runs.calibrator import Calibrator
+    from trustassay.runs.intake import Source
+    from trustassay.runs.plan import Plan
+    from trustassay.runs.shards import Shards
     from trustassay.workflows.choose_metric import Chosen
+    from trustassay.workflows.evaluation_events import EventsChoice
+    from trustassay.workflows.scorer import OpenScorer, Scorer
+    from trustassay.workflows.watch import Watched, WatchOptions
 
 __all__ = ["Run", "ascore", "merge", "plan", "rescore", "score", "scorer", "shard", "watch"]
 
@@ -73,6 +56,13 @@ async def ascore(
     **options: Unpack[ScoreOptions],
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
+    from trustassay.calls.client import shared_file
+    from trustassay.runs.execute import execute
+    from trustassay.runs.intake import row_index, run_options
+    from trustassay.runs.needs import settle
+    from trustassay.runs.results import apply_calibrator
+    from trustassay.runs.tasks import Steps, run_in_thread
+
     chosen, samples, named, others = _read(samples, metrics, options)
     calibrator = _calibrator(others)
     settings = run_options(**({"report": out is not None} | others))
@@ -96,7 +86,13 @@ async def ascore(
         outcome = await execute(samples, chosen, backends, folder, settings)
         if calibrator:
             await run_in_thread(
-                partial(_calibrate, folder, calibrator, chosen, report, settings.progress)
+                lambda stop: apply_calibrator(
+                    folder,
+                    calibrator,
+                    chosen,
+                    report=report,
+                    steps=Steps(shown=settings.progress, stop=stop),
+                )
             )
     except BaseException:
         if out is None:
@@ -110,19 +106,10 @@ async def ascore(
 
 def _calibrator(others: dict[str, Any]) -> Calibrator | None:
     """Take the calibrator out of the options."""
+    from trustassay.runs.calibrator import read_calibrator
+
     path = others.pop("calibrator", None)
     return None if path is None else read_calibrator(Path(path))
-
-
-def _calibrate(
-    folder: RunFolder,
-    calibrator: Calibrator,
-    chosen: Sequence[Metric],
-    report: bool,
-    shown: bool | None,
-    stop: threading.Event,
-) -> None:
-    apply_calibrator(folder, calibrator, chosen, report=report, steps=Steps(shown=shown, stop=stop))
 
 
 def _read(
@@ -146,6 +133,8 @@ def _split(
     options: Mapping[str, Any], chosen: Sequence[Metric]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the backends that were named, and the other options; refuse wrong names."""
+    from trustassay.runs.needs import backend_words
+
     words = set(backend_words())
     check_keywords(options, ScoreOptions, {*words, "metrics", "out"}, chosen)
     named = {name: value for name, value in options.items() if name in words}
@@ -166,6 +155,9 @@ def plan(
     Raises:
         As :func:`score`.
     """
+    from trustassay.runs.intake import run_options
+    from trustassay.runs.needs import settle
+    from trustassay.runs.plan import plan as rehearsed
 
     async def rehearse() -> Plan:
         chosen, given, named, others = _read(samples, metrics, options)
@@ -196,6 +188,9 @@ def watch(
     Raises:
         As :func:`score`.
     """
+    from trustassay.calls.client import shared_file
+    from trustassay.runs.needs import backend_words, settle
+    from trustassay.workflows.watch import watch as follow_file
 
     async def follow() -> Watched:
         chosen = _built(metric)
@@ -242,6 +237,11 @@ def scorer(
         UnknownNameError, ValueError, BackendError, RunFolderError: as of :func:`score`.
         BackendError: OpenTelemetry is asked for and not installed or configured.
     """
+    from trustassay.runs.intake import run_options
+    from trustassay.runs.needs import settle
+    from trustassay.workflows.evaluation_events import EvaluationEvents
+    from trustassay.workflows.scorer import OpenScorer, open_scorer
+
     chosen = _built(metrics)
     named, others = _split(options, chosen)
     if strange := sorted(set(others) - set(ScorerOptions.__annotations__)):
@@ -350,6 +350,8 @@ def _on_cluster(
     """Score on a Ray cluster; a run that is merged already goes on here, as any other."""
     from trustassay.cluster.engine import HOME, score_on_cluster
     from trustassay.cluster.ray_cluster import ClusterOptions
+    from trustassay.runs.intake import run_options
+    from trustassay.runs.results import apply_calibrator
 
     cluster = ClusterOptions(
         address, **{name: options.pop(name) for name in CLUSTER if name in options}
@@ -385,6 +387,11 @@ def rescore(
         RunFolderError: ``run`` holds no run.
         As :func:`score`.
     """
+    from trustassay.runs.counts import UNIT
+    from trustassay.runs.needs import backend_words
+    from trustassay.runs.prepare import POOL
+    from trustassay.runs.recorded import recorded_backends
+
     old, new = RunFolder(Path(run)), RunFolder(Path(out))
     settings = old.read_run()
     if settings is None or not old.samples_path.exists():
@@ -434,6 +441,9 @@ def shard(  # noqa: PLR0913 - one argument an option
         RunFolderError: ``out`` exists already.
         ValueError: the number of shards is not between 1 and 400.
     """
+    from trustassay.runs.intake import RunOptions
+    from trustassay.runs.shards import split
+
     return run_anywhere(
         lambda: split(
             samples,
@@ -461,6 +471,9 @@ def merge(
         UnfinishedShardsError: shards are missing or unfinished.
         RunFolderError: the runs do not belong together, or ``out`` holds something else.
     """
+    from trustassay.runs.shards import merge_runs
+    from trustassay.runs.tasks import Steps
+
     steps = Steps(shown=progress)
     found = merge_runs(
         [Path(run) for run in runs],
@@ -478,13 +491,9 @@ def _built(metrics: Metrics) -> list[Metric]:
     """Return the metrics; those given by name are built."""
     given = [metrics] if isinstance(metrics, str | Metric) else metrics
     chosen = [metric_from_text(m) if isinstance(m, str) else m for m in given]
-    _check_metrics(chosen)
-    return chosen
-
-
-def _check_metrics(metrics: Sequence[Metric]) -> None:
-    if not metrics:
+    if not chosen:
         raise UsageError("no metric given")
-    names = [metric.name for metric in metrics]
+    names = [metric.name for metric in chosen]
     if doubled := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"metric {doubled[0]} is given more than once")
+    return chosen

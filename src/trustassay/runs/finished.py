@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trustassay.metric import Summary
-from trustassay.runs.execute import RunOutcome
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import StoredAssessments
-from trustassay.runs.looks import Looks, WorstAnswer, looks_of, short
-from trustassay.runs.probabilities import CALIBRATED
-from trustassay.runs.report import judge_of, write_report
 
 if TYPE_CHECKING:
     import pandas
 
+    from trustassay.runs.execute import RunOutcome
+    from trustassay.runs.looks import Looks, WorstAnswer
     from trustassay.show.notebook import RunShown
 
 
@@ -65,10 +63,14 @@ class Run:
         """What the calibrator found, ``None`` without one: how many answers it accepts, and whether
         the run is like the one that it was made from. ``to_pandas`` has each answer's probability.
         """
+        from trustassay.runs.probabilities import CALIBRATED
+
         return self.summary_file.get(CALIBRATED)
 
     def looks(self, most: int = 5) -> Looks:
         """Return how many answers need a look, and the worst ``most`` of them."""
+        from trustassay.runs.looks import looks_of
+
         return looks_of(self._folder, self.metrics, most)
 
     def worst(self, n: int = 5) -> list[WorstAnswer]:
@@ -95,6 +97,8 @@ class Run:
         return as_html(self._shown(5))
 
     def _shown(self, worst: int) -> RunShown:
+        from trustassay.runs.looks import short
+        from trustassay.runs.report import judge_of
         from trustassay.show.notebook import MetricShown, RunShown, WorstShown
 
         found = self.looks(worst)
@@ -148,6 +152,8 @@ class Run:
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write the report page, to ``path`` or into the run's folder, and return where it is."""
+        from trustassay.runs.report import write_report
+
         write_report(self._folder, self.metrics)
         if path is None:
             return self._folder.report_path

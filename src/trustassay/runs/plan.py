@@ -306,8 +306,8 @@ class _StandIns(SampleModels):
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
         """Return what is stored for a request, or a stand-in."""
-        self._gatherers.find(name, role, which)  # which fails where the run has no such backend
-        backend = self._gatherers.backends.find(name, role, which)
+        self._client.find(name, role, which)  # which fails where the run has no such backend
+        backend = self._client.backends.find(name, role, which)
         if capability(name).through(backend):
             return asyncio.ensure_future(self._through(name, backend, item))
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

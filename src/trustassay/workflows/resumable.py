@@ -246,7 +246,7 @@ class CountedModels(SampleModels):
     ) -> asyncio.Future[Reply]:
         """Send a request to a chat model."""
         future = super().request(request, role, name)
-        model = self._gatherers.backends.find("chat", role, name)
+        model = self._client.backends.find("chat", role, name)
         assert model is not None
         key = self._counter.of(model.name, request).key
         self._counter.ask(key)

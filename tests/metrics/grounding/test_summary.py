@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from tests.metrics.grounding.helpers import Item, Knows, docs, item, run_of
 from trustassay import Summary
+from trustassay.metric import Assessment
+from trustassay.metrics import Grounding
 from trustassay.metrics.grounding import summary
 from trustassay.metrics.grounding.figures import FIGURES
 from trustassay.statistics.intervals import binomial_interval, mean_interval
@@ -392,3 +394,35 @@ def test_whatever_the_options_figures_stay_in_bounds_and_order_does_not_matter(
     assert set(again.values) == set(summary.values)
     for key, value in summary.values.items():
         assert again.values[key] == (value if value is None else pytest.approx(value, abs=1e-9))
+
+
+# Resamples ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("correctness", ["em", "none"])
+def test_figures_are_those_of_the_answers_repeated(correctness: Literal["em", "none"]) -> None:
+    run = run_of(mixed(), A, correctness=correctness)
+    rows = [*run.assessments, Assessment.failed("x", "grounding", "no")]
+    metric = Grounding(correctness=correctness)
+    n = len(rows)
+    weights = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=15).astype(float)
+    found = metric.weighted(rows).figures(weights)
+    compared = 0
+    for draw, counts in enumerate(weights):
+        written = [one for one, count in zip(rows, counts, strict=True) for _ in range(int(count))]
+        for key, value in metric.summarise(written).values.items():
+            if value is not None and key in found:
+                digits = 0.006 if key == "answered_ratio" else 1e-9
+                assert found[key][draw] == pytest.approx(value, abs=digits), key
+                compared += 1
+    assert compared > 200
+
+
+def test_inputs_are_what_a_figure_is_made_of() -> None:
+    rows = list(run_of(mixed(), Knows({"A is.": ["1"]}), correctness="em").assessments)
+    other = list(run_of(mixed(), A, correctness="em").assessments)
+    metric = Grounding(correctness="em")
+    one, two = metric.weighted(rows), metric.weighted(other)
+    for key, changed in (("macro_f1", False), ("trust_score", True), ("refuse_f1", False)):
+        differ = (one.inputs(key) != two.inputs(key)).any()
+        assert bool(differ) == changed, key
