@@ -257,7 +257,7 @@ def score(  # noqa: PLR0913 - one argument an option
         if flags := given(following):
             raise UsageError(f"{flags[0]}: has an effect with --follow alone")
         from trustassay import api
-        from trustassay.runs.folder import default_folder
+        from trustassay.runs.intake import default_folder
 
         source = common.source_of(sources)
         answering, read, named = answers.read(), records.read(), backends.named()
