@@ -403,7 +403,7 @@ def demo(
     """
     with errors_for_people():
         from trustassay import api
-        from trustassay.runs.folder import default_folder
+        from trustassay.runs.intake import default_folder
 
         with as_file(files("trustassay.data") / "demo.jsonl") as source:
             say(f"scoring the bundled answers with the entailer {entailer}")
