@@ -248,9 +248,9 @@ def fit_combination(
     """Fit a logistic regression on several scores, some of which may be missing (NaN).
 
     Nothing is imputed: a score that some answers lack has one more coefficient, which is added to
-    the log odds of exactly those (a missing-indicator). So an answer without a score is told by its
-    other scores and by the share of right answers among those that lack this one. Answers without
-    any score are left out.
+    the log odds of exactly those (a missing-indicator). So an answer without a score gets its
+    probability from the others and from the share of right ones among those without it. Answers
+    without any score are left out.
 
     Scores are divided by their standard deviation before the penalty (1 by default, which is that
     of a normal prior with variance 1 for each coefficient) is applied.

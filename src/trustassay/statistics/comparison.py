@@ -265,7 +265,7 @@ def sign_flip_ps(
 
 
 FEWEST_CHANGED = 6
-"""Questions with a change below which no difference is told from 0: if rises and falls are equally
+"""Questions with a change below which no difference is significant: if rises and falls are equally
 likely, five of five go the same way one time in sixteen, six of six one time in 32."""
 
 

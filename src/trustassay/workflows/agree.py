@@ -68,7 +68,7 @@ class Ratio(NamedTuple):
 
 Figure = Coefficient | Ratio
 MOST_RATERS = 40
-"""Raters whose pairs are told."""
+"""Raters up to which each pair is compared."""
 
 
 @dataclass(frozen=True, slots=True)

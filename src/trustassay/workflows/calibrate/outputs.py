@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.runs.probabilities import promise_in_words
-from trustassay.show.document import Row
-from trustassay.show.plots import Line, Plot, StudyPage, StudySection, write_calibration_page
+from trustassay.show.document import Document, Row, Section, Table, Text, curves
+from trustassay.show.plots import Line, Plot
 from trustassay.show.text import amount
 from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration
@@ -86,21 +86,20 @@ def write_page(found: Calibration, path: Path) -> None:
         "calibrator that was fitted without its question; such figures have no interval, since the "
         "folds share their answers."
     )
-    section = StudySection(
-        f"Probability of being right ({made.label})",
-        headline(found),
-        "",
-        [],
-        [
-            ("How good the probabilities are", "Probability", list(FIGURES.values()), rows, note),
-            ("What is accepted", "Promise", PROMISES, kept, "Of the labelled answers."),
-        ],
-        [name for name, _ in _series(found)],
-        list(_plots(found)),
-    )
-    title = "Calibration: " + ", ".join(Path(run).name for run in found.runs)
-    about = "From scores to the probability that an answer is right."
-    write_calibration_page(StudyPage(title, facts, about, found.notes, [section], (), ()), path)
+    tables = [
+        Table("Probability", list(FIGURES.values()), rows, "How good the probabilities are", note),
+        Table("Promise", PROMISES, kept, "What is accepted", "Of the labelled answers."),
+    ]
+    plots = curves([name for name, _ in _series(found)], list(_plots(found)))
+    title = f"Probability of being right ({made.label})"
+    Document(
+        "calibrate",
+        "Calibration: " + ", ".join(Path(run).name for run in found.runs),
+        facts,
+        "From scores to the probability that an answer is right.",
+        found.notes,
+        [Section(title, [Text(headline(found), "headline"), *plots, *tables])],
+    ).write(path)
 
 
 def _series(found: Calibration) -> list[tuple[str, Floats]]:

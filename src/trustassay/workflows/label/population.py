@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from trustassay.data.journal import Journal, is_journal, read_journal
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
+from trustassay.statistics.correlation import ranks
 from trustassay.statistics.distributions import normal_quantile
 from trustassay.workflows.label.plan import AnswerKey
 from trustassay.workflows.study.answers import Answers, Column, read_answers
@@ -166,10 +167,8 @@ def _normal_scores(values: Floats) -> Floats:
     there = ~np.isnan(values)
     n = int(there.sum())
     if n:
-        _, place, count = np.unique(values[there], return_inverse=True, return_counts=True)
-        ranks = np.cumsum(count) - (count - 1) / 2
-        quantiles = np.array([normal_quantile(float(rank) / (n + 1)) for rank in ranks])
-        found[there] = quantiles[place]
+        shares = ranks(values[there]) / (n + 1)
+        found[there] = [normal_quantile(share) for share in shares.tolist()]
     return found
 
 

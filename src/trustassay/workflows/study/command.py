@@ -128,9 +128,9 @@ Figures = Mapping[str, Mapping[str, Estimate]]
 CEILING, CHANCE_ROW = "people", "chance"
 RESAMPLES = 2000
 MOST_GROUPS = 20
-"""Groups of a field that are told: those with most answers."""
+"""Groups of a field that have figures: those with most answers."""
 MOST_COMPARED = 12
-"""Scores of which it is told where one is right and another wrong."""
+"""Scores that are compared for where one is right and another wrong."""
 
 
 @dataclass(frozen=True)
@@ -209,9 +209,13 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        plain = ("runs", "answers", "questions", "notes", "seed", "resamples")
         return {
-            **{name: _plain(getattr(self, name)) for name in plain},
+            "runs": list(self.runs),
+            "answers": self.answers,
+            "questions": self.questions,
+            "notes": list(self.notes),
+            "seed": self.seed,
+            "resamples": self.resamples,
             "labels": [one.to_dict() for one in self.labels],
             "costs": [cost.to_dict() for cost in self.costs],
         }
@@ -231,14 +235,14 @@ def study(  # noqa: PLR0913 - one argument an option
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Study:
-    """Hold every score of finished runs against labels, with intervals, tests and baselines.
+    """Compare every score of finished runs with labels, with intervals, tests and baselines.
 
     Args:
         runs: folders of runs. Answers with the same id, model and response are the same answer.
         labels: fields of the samples, dots descending into objects; or columns of ``ratings``.
         ratings: a file of ratings as ``agree`` reads it, whose raters are pooled to one label; or
             a table keyed by id, whose columns ``labels`` name.
-        by: fields by which all figures are told again for each value; ``model`` is the model.
+        by: fields by which all figures are given again for each value; ``model`` is the model.
         positive: words that mean right where they occur; all others then mean wrong.
         levels: words of an ordinal scale, the lowest first.
         machines: raters of ``ratings`` that are judges: they are scores to be studied.
@@ -376,7 +380,3 @@ def _notes(columns: Sequence[Column]) -> list[str]:
 
 def _told(figures: Mapping[str, Estimate]) -> dict[str, Any]:
     return {name: one.to_dict() for name, one in figures.items()}
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value

@@ -41,12 +41,12 @@ ASSOCIATIONS: Mapping[str, WeightedMeasure] = {
 }
 """What can be said of a covariate, of which neither end is better."""
 FEWEST_ANSWERS = 10
-"""Answers below which nothing is told: a single one would move a figure by a tenth."""
+"""Answers below which no figure is given: a single one would move a figure by a tenth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """Two columns held against the same label on the same answers.
+    """Two columns compared by the same label on the same answers.
 
     difference: of their headline figures, first minus second. p: two-sided; corrected: for the
     number of tests of this label.
@@ -141,7 +141,7 @@ def mean_estimates(
     questions: Places,
     resampling: Resampling,
 ) -> dict[str, Estimate]:
-    """Return all figures as means over pairs of a column and the labels that it is held against.
+    """Return all figures as means over pairs of a column and the labels that it is compared with.
 
     Pairs of which a figure is not defined do not count in it. All come from the same resamples.
     """

@@ -240,7 +240,9 @@ class _Table:
             for name in people
             if len(people) > 1
         }
-        kind: Kind = read.kind if binary or _whole(values) else "real"
+        there = values[~np.isnan(values)]
+        whole = bool((there == np.round(there)).all())
+        kind: Kind = read.kind if binary or whole else "real"
         return Label(RATING, kind, values, read.words, people, others, notes)
 
 
@@ -254,11 +256,6 @@ def pooled(tables: Sequence[Floats], *, binary: bool) -> Floats:
     if not binary:
         return np.asarray(mean)
     return np.where(np.isnan(mean) | (mean == 0.5), math.nan, (mean > 0.5).astype(float))
-
-
-def _whole(values: Floats) -> bool:
-    there = values[~np.isnan(values)]
-    return bool((there == np.round(there)).all())
 
 
 def _probable(values: Floats) -> bool:
