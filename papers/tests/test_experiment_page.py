@@ -7,26 +7,26 @@ from pathlib import Path
 
 from trustassay_papers.experiments.results import (
     Cell,
-    Drawings,
     Result,
     Row,
     bars,
     boxes,
+    figure,
 )
 
 
 def test_a_box_holds_the_quartiles() -> None:
     drawn = boxes("one", [0, 5, 10, 15, 20], most=20)
-    assert drawn.number == "median 10.00"
-    places = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn.picture)
+    assert drawn.figure == "median 10.00"
+    places = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn.drawing)
     assert places == [("0.00", "400.00"), ("100.00", "200.00")]  # of a width of 400
-    assert 'd="M200.00 0V100"' in drawn.picture
-    assert "quartiles 5.00, 10.00, 15.00" in drawn.picture
+    assert 'd="M200.00 0V100"' in drawn.drawing
+    assert "quartiles 5.00, 10.00, 15.00" in drawn.drawing
 
 
 def test_equal_values_and_no_counts_are_drawn() -> None:
-    assert 'width="0.50"' in boxes("one", [3, 3], most=5).picture
-    assert "<rect" not in bars("none", [0, 0], ["a", "b"], "").picture
+    assert 'width="0.50"' in boxes("one", [3, 3], most=5).drawing
+    assert "<rect" not in bars("none", [0, 0], ["a", "b"], "").drawing
 
 
 def test_names_of_the_input_are_no_markup(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_names_of_the_input_are_no_markup(tmp_path: Path) -> None:
         rows=[Row(name, [Cell(name, {})])],
         notes=[name, name],
         settings={"of": name},
-        drawings=[Drawings("title", "note", [bars(name, [1], [name], name)], (name, "1"))],
+        drawings=[figure("title", "note", [bars(name, [1], [name], name)], (name, "1"))],
     )
     result.write(tmp_path)
     assert "<script>" not in (tmp_path / "experiment.html").read_text(encoding="utf-8")

@@ -41,9 +41,9 @@ def test_onnxruntime_and_what_asks_the_hub_are_imported_in_one_place_each() -> N
     found = importers()
     assert found["onnxruntime"] == {"telemetry.py"}
     assert found["ray"] == {"telemetry.py"}
-    assert found["transformers"] == {"loading.py"}
-    assert found["sentence_transformers"] == {"sentence_transformer.py"}
-    assert found["huggingface_hub"] == {"loading.py"}  # its switch for bars
+    assert found["transformers"] == {"hf_loading.py"}
+    assert found["sentence_transformers"] == {"hf_embedders.py"}
+    assert found["huggingface_hub"] == {"hf_loading.py"}  # its switch for bars
 
 
 def test_onnxruntime_that_was_imported_before_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

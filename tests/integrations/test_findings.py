@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trustassay import Assay, Assessment, Sample
-from trustassay.integrations.findings import Finding, findings_of, refused
+from trustassay.integrations.resident import Finding, findings_of, refused
 from trustassay.metric import Metric
 from trustassay.registry import metric_from_text
 

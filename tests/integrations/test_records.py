@@ -9,7 +9,7 @@ import pytest
 
 from trustassay.data.reading import read_samples
 from trustassay.data.records import Fault
-from trustassay.integrations.records import simple, traced
+from trustassay.integrations.resident import simple, traced
 from trustassay.sample import Sample
 
 

@@ -18,8 +18,7 @@ import pytest
 from tests.support import Recorder
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.integrations import resident
-from trustassay.integrations.installed import needs
-from trustassay.integrations.resident import ResidentScorer, close_all
+from trustassay.integrations.resident import ResidentScorer, close_all, needs
 from trustassay.sample import Sample
 
 

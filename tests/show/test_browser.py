@@ -19,8 +19,28 @@ from trustassay.metrics.harmonicity.ascent import Point
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import Rated, write_pooled, write_report
 from trustassay.show.ascent import AscentPage, write_ascent_page
-from trustassay.show.document import Bar, VariancePage, write_variance_page
+from trustassay.show.charts import stacked_svg
+from trustassay.show.document import (
+    Bar,
+    Bars,
+    Block,
+    ChangedAnswer,
+    ChangedAnswers,
+    Chart,
+    Document,
+    Drawing,
+    Folded,
+    Item,
+    Legend,
+    Panels,
+    Row,
+    Section,
+    Table,
+    Text,
+    interval_bars,
+)
 from trustassay.show.page import ReportRun, ReportSample, write_page
+from trustassay.show.plots import Line, Parting, Plot, heat_svg
 from trustassay.workflows.compare import compare
 
 if TYPE_CHECKING:
@@ -300,30 +320,46 @@ def test_ratings_are_ordered_filtered_and_only_text(opened: Opened, tmp_path: Pa
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_on_variance_holds_only_text_and_fits(
-    opened: Opened, tmp_path: Path, width: int
-) -> None:
-    shares = [25.0, 0.0, None, 75.0]
-    parts = [
-        (f"{place} {text}", share, None if share is None else (share / 2, share))
+def test_a_document_holds_only_text_and_fits(opened: Opened, tmp_path: Path, width: int) -> None:
+    shares = [25.0, 0.0, 75.0]
+    pieces = [
+        (f"{place} {text}", share)
         for place, (text, share) in enumerate(zip(HOSTILE, shares, strict=False))
     ]
-    rows = [(text, "1.0", "1.0", "50.0", "0 to 100") for text in HOSTILE]
+    names = [name for name, _ in pieces]
+    bars = [Bar(text, "1.0", stacked_svg(pieces, names, text), 3, "", "2 →") for text in HOSTILE]
+    columns = ["value", "interval"]
+    rows = [Row(text, ["1.0", "0 to 100"], text) for text in HOSTILE]
+    estimates = [(text, place / 10, (0.0, 1.0)) for place, text in enumerate(HOSTILE)]
+    plot = Plot(HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[3], [Line(HOSTILE[0], [(0, 0)], 0)])
+    heat = heat_svg([Parting(one, HOSTILE[0], 1, 2) for one in HOSTILE])
+    changed = ChangedAnswer(HOSTILE[0], HOSTILE[1], HOSTILE[2], ("", HOSTILE[0]), ("", HOSTILE[1]))
+    parts: list[Block] = [
+        *(Text(text, "note") for text in HOSTILE),
+        Table("Part", columns, rows, HOSTILE[1], HOSTILE[2]),
+        Chart(HOSTILE[0], HOSTILE[1], [Bars(bars, ("0", "1")), interval_bars(estimates)]),
+        Panels([Chart(text, text, [Drawing(plot.drawing)]) for text in HOSTILE]),
+        Drawing(heat, "scroll"),
+        Legend(HOSTILE),
+        Legend(HOSTILE, lines=True),
+        Folded(HOSTILE[0], [Item(text, "", text) for text in HOSTILE]),
+        ChangedAnswers(HOSTILE[0], [changed], 2, folded=False),
+        ChangedAnswers(HOSTILE[0], [changed], 1),
+    ]
     facts = {text: text for text in HOSTILE}
-    bars = [Bar(text, parts) for text in HOSTILE]
-    columns = ["variance", "sd", "share", "interval"]
-    page = VariancePage(HOSTILE[0], facts, HOSTILE[1], HOSTILE, columns, rows, bars)
-    write_variance_page(page, tmp_path / "v.html")
+    sections = [Section(HOSTILE[0], parts), Section("", parts)]
+    page = Document("agree", HOSTILE[0], facts, HOSTILE[1], HOSTILE, sections)
+    page.write(tmp_path / "v.html")
     shown_page = opened(tmp_path / "v.html", width=width)
     assert shown_page.evaluate("window.violations") == []
     assert shown_page.locator("script, img, iframe, base, object, form").count() == 0
-    assert shown_page.locator("svg.stack").count() == len(HOSTILE)
+    assert shown_page.locator("svg.stack").count() == 2 * len(HOSTILE)
     widths = (
         shown_page.locator("svg.stack")
         .first.locator("rect")
         .evaluate_all("pieces => pieces.map((piece) => piece.width.baseVal.value)")
     )
-    assert widths == [100, 0, 0, 300]
+    assert widths == [100, 0, 300]
     assert shown_page.evaluate("document.documentElement.scrollWidth") <= width
 
 

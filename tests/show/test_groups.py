@@ -15,14 +15,12 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import write_report
 from trustassay.show.charts import (
     beyond,
-    line_text,
-    rating_svg,
-    ratings_of,
     ridge_svg,
     ridges_of,
     ticks,
 )
 from trustassay.show.distributions import FINE, MOST_KEPT, MOST_SHOWN, Groups, Name
+from trustassay.show.plots import line_text, rating_svg, ratings_of
 from trustassay.show.text import figure, with_error
 from trustassay.statistics.regression import Line
 
@@ -185,9 +183,7 @@ def test_drawings_hold_numbers_alone() -> None:
     assert 'role="img"' in drawing
     assert "300 scores, mean 0.0" in drawing
     assert 'class="bound"' in drawing
-    rated = rating_svg(
-        groups, groups.rated_bins(groups.whole), groups.whole.line, ratings_of(groups)
-    )
+    rated = rating_svg(groups, groups.whole, ratings_of(groups))
     assert "m = −6.00 (−6.00 to −6.00)" in rated
     assert ">rating</text>" in rated
     assert ">score</text>" in rated
@@ -217,9 +213,7 @@ def test_ratings_that_are_all_alike_can_be_drawn() -> None:
     for rating in (0.0, -3.0, 1e9):
         groups = Groups()
         groups.add("m", None, 0.5, rating)
-        assert "nan" not in rating_svg(
-            groups, groups.rated_bins(groups.whole), groups.whole.line, ratings_of(groups)
-        )
+        assert "nan" not in rating_svg(groups, groups.whole, ratings_of(groups))
 
 
 def test_a_label_that_can_be_no_rating_is_left_out() -> None:
@@ -228,7 +222,7 @@ def test_a_label_that_can_be_no_rating_is_left_out() -> None:
     groups.add("m", None, 0.5, -1e99)
     assert groups.whole.ratings.n == 1
     json.dumps(groups.to_dict(), allow_nan=False)
-    rating_svg(groups, groups.rated_bins(groups.whole), groups.whole.line, ratings_of(groups))
+    rating_svg(groups, groups.whole, ratings_of(groups))
 
 
 def test_a_line_in_words() -> None:

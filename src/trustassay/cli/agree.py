@@ -14,6 +14,7 @@ from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.data.ratings import Ratings
+    from trustassay.show.document import Block
     from trustassay.statistics.intervals import Estimate
     from trustassay.workflows.agree import Agreement, Dispute
     from trustassay.workflows.variance import Variances
@@ -269,7 +270,7 @@ def _show_variance(found: Variances) -> None:
 
 def _write_page(found: Agreement, source: Path | None, run: Path | None, page: Path) -> None:
     """Write the page with the variance drawn, where there is one."""
-    from trustassay.show.document import Bar, VariancePage, write_variance_page
+    from trustassay.show.document import Document, Section
 
     if found.variance is None:
         say("no page: categories without an order have no variance")
@@ -282,23 +283,69 @@ def _write_page(found: Agreement, source: Path | None, run: Path | None, page: P
         "rated again"
         for name, group in found.variance.groups.items()
     }
-    bars = [
-        Bar(name, [(one.name, one.share, one.share_interval) for one in group.components])
-        for name, group in found.variance.groups.items()
-    ]
-    write_variance_page(
-        VariancePage(
-            f"{(source or run or page).name}: variance of ratings",
-            facts,
-            found.variance.in_words(),
-            _variance_notes(found.variance),
-            VARIANCE[1:],
-            _variance_rows(found.variance),
-            bars,
-        ),
-        page,
-    )
+    Document(
+        "agree",
+        f"{(source or run or page).name}: variance of ratings",
+        facts,
+        found.variance.in_words(),
+        _variance_notes(found.variance),
+        [Section("Where the variance of the ratings comes from", _variance_parts(found.variance))],
+    ).write(page)
     say(f"page: {page}")
+
+
+def _variance_parts(found: Variances) -> list[Block]:
+    """Return what the page draws: each group's shares in one bar, and each with its interval."""
+    from markupsafe import Markup
+
+    from trustassay.show.charts import interval_svg, stacked_svg
+    from trustassay.show.document import (
+        MEAN,
+        Bar,
+        Bars,
+        Chart,
+        Legend,
+        Panels,
+        Row,
+        Table,
+        Text,
+    )
+    from trustassay.show.text import number
+
+    percent = ("0 %", "50 %", "100 %")
+    names = list(dict.fromkeys(one.name for g in found.groups.values() for one in g.components))
+    stacked, intervals = [], dict[str, list[Bar]]()
+    for group, parts in found.groups.items():
+        shares = [(one.name, one.share or 0.0) for one in parts.components]
+        if any(one.share is not None for one in parts.components):
+            stacked.append(Bar(group, "", stacked_svg(shares, names, group)))
+        for one in parts.components:
+            if one.share is not None and one.share_interval is not None:
+                low, high = one.share_interval
+                text = f"{number(one.share)} % ({number(low)} to {number(high)})"
+                label = f"{group}, {one.name}: {text}"
+                drawing = interval_svg((low / 100, high / 100), one.share / 100, label)
+                intervals.setdefault(one.name, []).append(Bar(group, text, drawing))
+    bars = Bars(stacked, percent if stacked else ())
+    shown: list[Block] = [
+        Text(
+            "Answer: answers differ, which is what ratings are for. Rater: some raters give higher "
+            "levels to all answers. Answer x rater: raters differ about single answers. Repeat: "
+            "the same rater gives the same answer another level.",
+            "note",
+        ),
+        Chart("Shares of the variance", "", [bars, Legend(names)]),
+    ]
+    if intervals:
+        note = Markup(
+            "Bar: 95 % interval from resampled answers; {}the share. The raters stay the same: "
+            "what other raters would give, the intervals do not say."
+        ).format(MEAN)
+        panels = [Chart(name, "", [Bars(own, percent)]) for name, own in intervals.items()]
+        shown.append(Chart("Each share with its interval", note, [Panels(panels)]))
+    if rows := [Row(name, cells) for name, *cells in _variance_rows(found)]:
+        shown.append(Table("Part", VARIANCE[1:], rows, "In numbers"))
+    return shown
 
 
 def _show_groups(what: str, groups: Mapping[str, Mapping[str, Estimate]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -16,7 +17,7 @@ from trustassay.errors import UsageError
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
-    from trustassay.show.document import AnswerLists, Row
+    from trustassay.show.document import Block, Row
     from trustassay.statistics.comparison import Difference
     from trustassay.workflows.compare import Comparison, Side
     from trustassay.workflows.winrate import WinRate
@@ -70,7 +71,7 @@ def show_win_rate(
 
 
 def _default_folder(asked: Judged, settings: Any, read: Any) -> Path:
-    from trustassay.runs.folder import default_folder
+    from trustassay.runs.intake import default_folder
 
     other = default_folder(asked.second).name  # which changes with the file
     return default_folder(
@@ -354,49 +355,116 @@ def _show(found: Comparison) -> None:
         say(one_line(f"note: {warning}"))
 
 
-def answer_lists(found: Comparison) -> AnswerLists | None:
-    """Return the changed answers as the page shows them."""
-    from trustassay.show.document import AnswerLists, ChangedAnswer
-
-    if not len(found.pairing.first):
-        return None
-    answers = found.answers
-    lists = {"worse": answers.worse, "better": answers.better, "other": answers.other}
-    shown = {
-        kind: [
-            ChangedAnswer(one.question, one.ids[1], one.in_words(), one.reasons, one.responses)
-            for one in changes[:ON_PAGE]
-        ]
-        for kind, changes in lists.items()
-    }
-    return AnswerLists(answers.in_words(), shown, answers.counts)
-
-
 def write_comparison(found: Comparison, path: Path) -> None:
     """Write the page of a comparison."""
-    from trustassay.show.document import ComparisonPage, write_comparison_page
+    from trustassay.show.document import Document, Section, Table, Text
 
     names = [side.path.name or str(side.path) for side in (found.first, found.second)]
-    page = ComparisonPage(
-        title=f"{names[0]} → {names[1]}",
-        metric=found.metric.title,
-        facts={
+    note = (
+        "Only scored answers are in a mean. p: one-sided, that the share did not rise, over "
+        "questions with answers in both runs."
+    )
+    outcomes: list[Block] = [Table("Answers", OF_OUTCOMES, outcome_rows(found)), Text(note, "note")]
+    sections = [Section("What became of the answers", outcomes)]
+    if found.figures or len(found.pairing.first):
+        sections.append(Section("Answers to the same questions", [*_answer_parts(found)]))
+    table = Table("Figure", COLUMNS, rows(found), "In numbers")
+    sections.append(Section(f"{found.metric.title}: all scores", [*_distributions(found), table]))
+    Document(
+        "compare",
+        f"{names[0]} → {names[1]}",
+        {
             "first run": str(found.first.path),
             "second run": str(found.second.path),
             "scores": f"{len(found.first.scores):,} and {len(found.second.scores):,}",
             "paired": paired_in_words(found),
         },
-        headline=headline(found).replace("p = ", "p\xa0=\xa0").replace("95 %", "95\xa0%"),
-        warnings=found.warnings,
-        columns=COLUMNS,
-        rows=rows(found),
-        outcomes=outcome_rows(found),
-        outcome_columns=OF_OUTCOMES,
-        figures=figure_rows(found),
-        figure_columns=OF_FIGURES,
-        not_compared=found.not_compared,
-        answers=answer_lists(found),
-        groups=found.groups,
-        apart=(found.distribution.at, found.distribution.statistic),
+        headline(found).replace("p = ", "p\xa0=\xa0").replace("95 %", "95\xa0%"),
+        found.warnings,
+        sections,
+    ).write(path)
+
+
+def _answer_parts(found: Comparison) -> Iterator[Block]:
+    """Yield the figures over pairs of answers, and the answers that changed, some of each kind."""
+    from trustassay.show.document import ChangedAnswer, ChangedAnswers, Table, Text
+
+    if found.figures:
+        yield Table("Figure", OF_FIGURES, figure_rows(found))
+    for key, why in found.not_compared.items():
+        yield Text(f"{key} is not compared: {why}", "note")
+    answers = found.answers
+    if not len(found.pairing.first):
+        return
+    yield Text(f"{answers.in_words()}.")
+    for kind, title, changes in (
+        ("worse", "Worse", answers.worse),
+        ("better", "Better", answers.better),
+        ("other", "Another verdict, and no score in one of the runs", answers.other),
+    ):
+        shown = [
+            ChangedAnswer(one.question, one.ids[1], one.in_words(), one.reasons, one.responses)
+            for one in changes[:ON_PAGE]
+        ]
+        if shown:
+            yield ChangedAnswers(title, shown, answers.counts[kind], folded=kind != "worse")
+
+
+def _distributions(found: Comparison) -> list[Block]:
+    """Draw the scores of both runs, and both distribution functions."""
+    import numpy as np
+    from markupsafe import Markup
+
+    from trustassay.show.charts import (
+        TOO_FEW,
+        Curve,
+        Mark,
+        beyond,
+        curves_svg,
+        ridge_svg,
+        ridges_of,
     )
-    write_comparison_page(page, path)
+    from trustassay.show.document import MEAN, Bar, Bars, Chart, Drawing
+    from trustassay.show.text import number, visible, with_error
+
+    groups = found.groups
+    ridges = ridges_of(groups)
+    top = groups.value(ridges.axis)
+    axis = [f"{end:g}" for end in (groups.low, groups.value(ridges.axis / 2), top)]
+    bars, curves, names = [], [], []
+    for style, kind, (name, group) in zip(
+        ("one", "two"), ("first", "second"), groups.cells.items(), strict=True
+    ):
+        past = beyond(ridges, group)
+        mean = with_error(group.scores.mean, group.scores.error)
+        after = f"{past:,} beyond →" if past else ""
+        drawing = ridge_svg(groups, group, ridges)
+        bars.append(Bar(name.model or "", mean, drawing, group.n, style, after))
+        shares = np.cumsum(group.counts)[: ridges.axis] / max(group.n, 1)
+        points = [(0.0, 0.0)]
+        for place, share in enumerate(shares.tolist()):
+            points += [(place / ridges.axis, share), ((place + 1) / ridges.axis, share)]
+        curves.append(Curve(kind, points))
+        sign = Markup('<span class="sign {}"></span> <bdi>{}</bdi>, ')
+        names.append(sign.format(kind, visible(name.model or "")))
+    note = Markup(
+        "Across: the score; height: share of the run’s answers, the tallest bar {} %{}. {}mean{}."
+    ).format(
+        number(100 * ridges.peak),
+        f", where bars of groups of fewer than {TOO_FEW} are cut" if ridges.cut else "",
+        MEAN,
+        Markup(', <span class="sign bound"></span> stable below {:g}').format(groups.stable_below)
+        if groups.stable_below is not None
+        else "",
+    )
+    at, far = found.distribution.at, found.distribution.statistic
+    bound = Mark("bound", (at - groups.low) / (top - groups.low))
+    label = f"Share of answers up to a score: the runs are {number(far, 3)} apart at {at:.3g}"
+    apart = Markup('{}<span class="sign bound"></span> furthest apart, by {} at {:.3g}.').format(
+        Markup("").join(names), number(far, 3), at
+    )
+    drawing = curves_svg(curves, label, [bound] if at <= top else ())
+    return [
+        Chart("Both distributions", note, [Bars(bars, axis, "pair")]),
+        Chart("Share of answers up to a score", apart, [Drawing(drawing, "percent", axis)]),
+    ]

@@ -16,7 +16,7 @@ from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.perturbations import Versions
-    from trustassay.show.document import Row
+    from trustassay.show.document import Block, Chart, Row
     from trustassay.statistics.isotropy import Cosines, Estimate, Isotropy, Shape
 
 PAPER = "In the paper the mean of ten perturbed sentences lay within 11 degrees of each original."
@@ -26,6 +26,9 @@ DROPPED = ("control", "codes", "whitespace")
 ALIKE = 0.99
 """From this cosine on all displacements of a text count as one."""
 FIGURE_COLUMNS = ("found", "95 % interval", "isotropic cloud")
+ANGLE_BINS = 40
+PAPERS_CONE = 11.0
+"""Degrees within which all means of perturbed texts lay in the paper (footnote 3)."""
 COLUMNS = ("seen", "unchanged, %", "angle, °", "cone, °", "cosine", "dimensions, %")
 
 
@@ -313,20 +316,96 @@ def _print(first: str, columns: Sequence[str], table_rows: Sequence[Row]) -> Non
 def _write(
     found: Mapping[str, Isotropy], path: Path, facts: Mapping[str, Any], warnings: list[str]
 ) -> None:
-    from trustassay.show.document import IsotropyPage, PerturbationSection, write_isotropy_page
+    from trustassay.show.document import Document, Section, Table, Text
 
     alone, embedder = len(found) == 1, facts["embedder"]
-    told = {name: one for name, one in found.items() if alone or one.shape}
-    page = IsotropyPage(
+    sections = []
+    if not alone:
+        table = Table("Perturbation", COLUMNS, overview(found))
+        sections.append(Section("What the embedder sees of each perturbation", [table]))
+    for name, one in found.items():
+        table = Table("Figure", FIGURE_COLUMNS, rows(one), "In numbers")
+        if alone:
+            sections.append(Section("", [_angles(one), _directions(one), table]))
+        elif one.shape:
+            parts: list[Block] = [Text(headline(one)), _angles(one), _directions(one), table]
+            sections.append(Section(name, parts))
+    Document(
+        "isotropy",
         f"Isotropy of {', '.join(found)}, seen by {embedder}",
         {name: str(fact) for name, fact in facts.items()},
         f"{headline(next(iter(found.values()))) if alone else seen(found, embedder)} {PAPER}",
         warnings,
-        COLUMNS,
-        [] if alone else overview(found),
-        [PerturbationSection(name, headline(one), rows(one), one) for name, one in told.items()],
+        sections,
+    ).write(path)
+
+
+def _angles(found: Isotropy) -> Chart:
+    """Draw the angles of single perturbed texts, and of the mean of each text's."""
+    import numpy as np
+    from markupsafe import Markup
+
+    from trustassay.show.charts import Mark, bars_svg
+    from trustassay.show.document import MEAN, Bar, Bars, Chart
+    from trustassay.show.text import amount
+
+    largest = float(found.angles.max(initial=0.0))
+    widest = next((m for m in (1, 2, 5, 10, 15, 20, 30, 45, 60, 90) if m >= largest), 180)
+    bars = []
+    for style, name, angles in (
+        ("one", "each perturbed text", found.angles),
+        ("two", "the mean of a text’s perturbed versions (its cone)", found.cones),
+    ):
+        counts, edges = np.histogram(angles, bins=ANGLE_BINS, range=(0, widest))
+        titles = [
+            f"{a:.3g} to {b:.3g}°: {n:,}"
+            for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
+        marks = [Mark("mean", float(angles.mean()) / widest)]
+        if widest > PAPERS_CONE:
+            marks.append(Mark("bound", PAPERS_CONE / widest))
+        label = f"{amount(len(angles), 'angle')}, mean {angles.mean():.3g}°"
+        shares = (counts / max(counts.max(), 1)).tolist()
+        drawing = bars_svg(shares, 1.0, label, marks, "ridge tall", titles)
+        text = f"mean {angles.mean():.3g}°, largest {angles.max():.3g}°"
+        bars.append(Bar(name, text, drawing, style=style))
+    bound = Markup(', <span class="sign bound"></span> 11°, the limit of all means in the paper')
+    note = Markup("{}mean{}. Each row has its own scale of heights.").format(
+        MEAN, bound if widest > PAPERS_CONE else ""
     )
-    write_isotropy_page(page, path)
+    axis = ("0°", f"{widest / 2:g}°", f"{widest:g}°")
+    return Chart("Angle to the original text, in degrees", note, [Bars(bars, axis, "pair")])
+
+
+def _directions(found: Isotropy) -> Chart:
+    """Draw the cumulative shares of the eigenvalues next to those of an isotropic cloud."""
+    import numpy as np
+    from markupsafe import Markup
+
+    from trustassay.show.charts import Curve, curves_svg
+    from trustassay.show.document import Chart, Drawing, Text
+    from trustassay.show.text import amount, number
+
+    title = "Share of the displacement in the first directions"
+    if found.shape is None or found.expected is None:
+        nothing = Text("No perturbed text moved, so there are no directions.", "empty")
+        return Chart(title, "", [nothing])
+    curves = []
+    for kind, shape in (("second", found.expected), ("first", found.shape)):
+        reached = np.concatenate([[0.0], np.cumsum(shape.spectrum.shares)])
+        places = np.linspace(0, 1, len(reached))
+        curves.append(Curve(kind, list(zip(places.tolist(), reached.tolist(), strict=True))))
+    eigenvalues = len(found.shape.spectrum.shares)
+    half = int(np.searchsorted(np.cumsum(found.shape.spectrum.shares), 0.5)) + 1
+    label = f"{amount(half, 'direction')} of {eigenvalues:,} contain half of the displacement"
+    note = Markup(
+        '<span class="sign first"></span> these displacements, <span class="sign second"></span> '
+        "an isotropic cloud of the same size: as many versions at the same angles, in random "
+        "directions. The higher the curve of these displacements, the fewer directions the "
+        "perturbation uses."
+    )
+    axis = ("0", number(eigenvalues / 2, 0), f"{eigenvalues:,} directions")
+    return Chart(title, note, [Drawing(curves_svg(curves, label), "percent", axis)])
 
 
 def _json(found: Isotropy) -> dict[str, Any]:

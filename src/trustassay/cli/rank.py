@@ -204,26 +204,44 @@ def _show(found: Ranking) -> None:
 
 def write_ranking(found: Ranking, sources: list[Path], path: Path) -> None:
     """Write the page of a ranking."""
-    from trustassay.show.document import RankedRow, RankingPage, Row, write_ranking_page
+    from markupsafe import Markup
+
+    from trustassay.show.document import (
+        MEAN,
+        Block,
+        Chart,
+        Document,
+        Row,
+        Section,
+        Table,
+        Text,
+        interval_bars,
+    )
+    from trustassay.show.text import number
 
     ranked = found.found
     lines = statements(found)
-    page = RankingPage(
-        title=f"{', '.join(source.name or str(source) for source in sources)}: models ranked",
-        metric=found.metric.title,
-        facts={
+    means = [
+        (name, float(mean), interval)
+        for name, mean, interval in zip(found.models, ranked.means, ranked.intervals, strict=True)
+    ]
+    note = Markup("Bar: 95 % interval over questions; {}mean.").format(MEAN)
+    bars = interval_bars(means, lambda mean: number(mean, 3))
+    table = [Row(name, cells) for name, *cells in rows(found)]
+    parts: list[Block] = [
+        *(Text(line) for line in lines[1:]),
+        Chart("Mean score of each model", note, [bars]),
+        Table("Model", headings(found)[1:], table, "In numbers"),
+    ]
+    Document(
+        "rank",
+        f"{', '.join(source.name or str(source) for source in sources)}: models ranked",
+        {
             "input": ", ".join(map(str, sources)),
             "questions": f"{found.questions:,}",
             "left out": f"{found.left_out:,}",
         },
-        headline=lines[0].replace("95 %", "95\xa0%"),
-        warnings=[],
-        notes=lines[1:],
-        columns=headings(found)[1:],
-        rows=[Row(name, cells) for name, *cells in rows(found)],
-        models=[
-            RankedRow(name, float(ranked.means[place]), ranked.intervals[place])
-            for place, name in enumerate(found.models)
-        ],
-    )
-    write_ranking_page(page, path)
+        lines[0].replace("95 %", "95\xa0%"),
+        [],
+        [Section(found.metric.title, parts)],
+    ).write(path)

@@ -7,17 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from trustassay.errors import AssessmentError
-from trustassay.integrations.findings import Finding
-from trustassay.integrations.installed import needs
-from trustassay.integrations.resident import ResidentScorer
+from trustassay.integrations.resident import Finding, ResidentScorer, needs
 from trustassay.metric import Metric
 
 with needs("deepeval", "deepeval"):
     from deepeval.errors import MissingTestCaseParamsError
     from deepeval.metrics import BaseMetric
     from deepeval.test_case import LLMTestCase, SingleTurnParams
-
-__all__ = ["TrustMetric"]
 
 
 class TrustMetric(BaseMetric):  # type: ignore[misc]

@@ -12,18 +12,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from trustassay.integrations.findings import Finding
-from trustassay.integrations.installed import needs
-from trustassay.integrations.records import traced
-from trustassay.integrations.resident import ResidentScorer
+from trustassay.integrations.resident import Finding, ResidentScorer, needs, traced
 from trustassay.metric import Metric
 
 with needs("inspect_ai", "inspect-ai"):
     import anyio.to_thread
     from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
     from inspect_ai.solver import TaskState
-
-__all__ = ["trust_scorer"]
 
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]

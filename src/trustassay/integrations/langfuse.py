@@ -11,16 +11,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from trustassay.integrations.findings import Finding
-from trustassay.integrations.installed import needs
-from trustassay.integrations.records import traced
-from trustassay.integrations.resident import ResidentScorer
+from trustassay.integrations.resident import Finding, ResidentScorer, needs, traced
 from trustassay.metric import Metric
 
 with needs("langfuse", "langfuse"):
     from langfuse import Evaluation, Langfuse
-
-__all__ = ["TrustEvaluator"]
 
 
 class TrustEvaluator:

@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from trustassay.integrations.findings import Finding
-from trustassay.integrations.records import traced
-from trustassay.integrations.resident import ResidentScorer
+from trustassay.integrations.resident import Finding, ResidentScorer, traced
 from trustassay.metric import Metric
-
-__all__ = ["async_trust_evaluator", "trust_evaluator"]
 
 Feedback = dict[str, Any]
 

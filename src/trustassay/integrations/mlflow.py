@@ -10,18 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trustassay.errors import UsageError
-from trustassay.integrations.findings import Finding
-from trustassay.integrations.installed import needs
-from trustassay.integrations.records import traced
-from trustassay.integrations.resident import ResidentScorer
+from trustassay.integrations.resident import Finding, ResidentScorer, needs, traced
 from trustassay.metric import Metric
 
 with needs("mlflow", "mlflow"):
     import mlflow.genai
     from mlflow.entities import AssessmentError, AssessmentSource, Feedback, SpanType, Trace
     from mlflow.genai.scorers import Scorer
-
-__all__ = ["trust_scorer"]
 
 NOT_SCORED = "NOT_SCORED"
 """The error code of a feedback whose record could not be scored."""

@@ -1,8 +1,7 @@
-"""A scorer for tools that bring one record at a time: opened by the first, closed at the end.
+"""What the doors for other tools share: records in, scores from one open scorer, results out.
 
-All integrations of a process with equal settings share one, so that models are loaded once and
-what is in progress is scored together.
-"""
+All integrations of a process with equal settings share one scorer, opened by the first record and
+closed at the end, so that models are loaded once and what is in progress is scored together."""
 
 from __future__ import annotations
 
@@ -10,19 +9,150 @@ import asyncio
 import dataclasses
 import os
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import trustassay
-from trustassay.integrations.findings import Finding, findings_of, refused
-from trustassay.integrations.records import simple
-from trustassay.metric import Metric
+from trustassay.metric import Assessment, Metric
 from trustassay.registry import metric_from_text
+from trustassay.runs.looks import one_line, reason_of
 from trustassay.sample import Sample, SampleError
+from trustassay.show.first_card import problem_of
 from trustassay.workflows.scorer import Assay, OpenScorer, ScorerClosedError, ThreadScorer
 
-__all__ = ["ResidentScorer", "close_all"]
+
+@contextmanager
+def needs(module: str, package: str) -> Iterator[None]:
+    """Around the imports of a tool: say what to install where its ``module`` is missing.
+
+    Raises:
+        ImportError: it is not installed. Any other failure of an import is raised as it is.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != module.partition(".")[0]:
+            raise
+        words = f"this integration needs {package}, which is not installed: pip install {package}"
+        raise ImportError(words, name=module) from error
+
+
+def traced(inputs: Any, outputs: Any, gold: Any = None, **others: Any) -> dict[str, Any]:
+    """Return the record of a call: what went in, what came out, what would have been right.
+
+    Each is a text, a list of messages, or an object with fields of known names. A whole
+    conversation as outputs, without inputs, brings its question along. ``others`` are fields beside
+    them (``context``, ``metadata``). Absent ones are left out.
+    """
+    asked = _conversation(outputs) if inputs is None else inputs
+    asked = {"question": asked} if isinstance(asked, str) else asked
+    found = {"inputs": asked, "outputs": outputs, "reference_outputs": gold, **others}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _conversation(outputs: Any) -> Any:
+    messages = outputs.get("messages") if isinstance(outputs, Mapping) else outputs
+    if not isinstance(messages, list | tuple):
+        return None
+    texts = any(isinstance(one, str) for one in messages)
+    return None if texts else messages
+
+
+def simple(value: Any) -> Any:
+    """Return ``value`` with the objects in it as mappings: models of pydantic, as LangChain's
+    messages and documents are, and dataclasses.
+    """
+    if isinstance(value, Mapping):
+        return {name: simple(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [simple(one) for one in value]
+    if not isinstance(value, type):
+        if callable(dump := getattr(value, "model_dump", None)):
+            return simple(dump())
+        if dataclasses.is_dataclass(value):
+            own = dataclasses.fields(value)
+            return {one.name: simple(getattr(value, one.name)) for one in own}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one metric found in a record.
+
+    ``score`` is ``None`` where it could not be scored (``error`` says why), and where the metric
+    has no score for such an answer, as for a refusal that nobody can judge: never 0 in its place.
+    ``passed`` is whether the answer needs no look by the metric's own line; ``None`` where it has
+    no score, or the metric draws no line. ``faulty`` tells that the record itself is at fault: a
+    field is missing or wrong.
+    """
+
+    metric: str
+    score: float | None
+    reason: str = ""
+    verdict: str | None = None
+    error: str | None = None
+    passed: bool | None = None
+    lower_is_better: bool = False
+    faulty: bool = False
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def comment(self) -> str:
+        """The sentence beside the score: why it is what it is, or why there is none."""
+        if self.error is not None:
+            return f"could not be scored: {self.error}"
+        if self.score is None:
+            return f"no score: {self.reason or self.verdict or 'the metric gives no reason'}"
+        words = self.reason or self.verdict or ""
+        if not self.lower_is_better:
+            return words
+        return f"{words} (low scores are good)" if words else "low scores are good"
+
+    def passes(self, threshold: float | None) -> bool | None:
+        """Return whether the score is on the good side of ``threshold``, or ``passed`` without one.
+
+        What could not be scored does not pass.
+        """
+        if self.error is not None:
+            return False
+        if threshold is None or self.score is None:
+            return self.passed
+        return self.score <= threshold if self.lower_is_better else self.score >= threshold
+
+
+def findings_of(metrics: Sequence[Metric], assay: Assay) -> list[Finding]:
+    """Return what each metric found, in the order of ``metrics``."""
+    return [_finding(metric, assay[metric.name]) for metric in metrics]
+
+
+def refused(metrics: Sequence[Metric], error: str) -> list[Finding]:
+    """Return the findings of a record that no metric can score."""
+    return [
+        Finding(
+            one.name,
+            None,
+            error=one_line(error),
+            lower_is_better=one.lower_is_better,
+            faulty=True,
+        )
+        for one in metrics
+    ]
+
+
+def _finding(metric: Metric, found: Assessment) -> Finding:
+    unscored = found.error is not None or found.score is None
+    return Finding(
+        metric.name,
+        None if unscored else found.score,
+        "" if found.error is not None else reason_of(metric, found),
+        found.verdict,
+        None if found.error is None else one_line(found.error),
+        None if unscored or not metric.line else problem_of(metric, found) is None,
+        metric.lower_is_better,
+        parts=dict(found.parts),
+    )
 
 
 class _Open(NamedTuple):

@@ -12,8 +12,9 @@ from typing import Protocol
 
 from markupsafe import Markup
 
-from trustassay.show.charts import LEFT, RIGHT, Scale, ticks
+from trustassay.show.charts import ticks
 from trustassay.show.page import write_template
+from trustassay.show.plots import LEFT, RIGHT, Scale, grid, label_at, whole_svg
 from trustassay.show.text import HIDDEN, amount, cut, finalized, score_text
 from trustassay.views import Piece, word_differences
 
@@ -141,25 +142,17 @@ class AscentPage:
             n = size.get(point.step, 0)
             return x(point.step + (SPREAD * ((point.candidate - 0.5) / n - 0.5) if n else 0.0))
 
-        content = [
-            Markup(
-                '<path class="grid" d="M{:.1f} {:.1f}H{:.1f}"/>'
-                '<text x="{:.1f}" y="{:.1f}" class="end">{:g}</text>'
-            ).format(LEFT, y(mark), width - RIGHT, LEFT - 6, y(mark) + 4, round(mark, 9))
-            for mark in marks
-        ]
+        content = grid(marks, y, LEFT, width - RIGHT)
         calls = {point.step: point.calls for point in self.points}
         content += [
-            Markup('<text x="0" y="{:.1f}">{}</text>').format(at, name)
+            label_at(0, at, name, "start")
             for name, at in (("gamma", TOP - 14), ("step", height - 24), ("calls", height - 6))
         ]
         content += [
-            Markup('<text x="{:.1f}" y="{:.1f}" class="middle">{}</text>').format(
-                x(step), height - below, words
-            )
+            label_at(x(step), height - below, text)
             for step in ticks(0, last, 10)
             if step <= last and step.is_integer()
-            for below, words in ((24, f"{step:g}"), (6, f"{calls.get(int(step), 0):,}"))
+            for below, text in ((24, f"{step:g}"), (6, f"{calls.get(int(step), 0):,}"))
         ]
         content.append(self._way(last, x, place, y))
         for point in sorted(self.points, key=lambda point: point.kept):
@@ -177,10 +170,7 @@ class AscentPage:
                         '<g><title>{}</title><circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4"/></g>'
                     ).format(finalized(_told(point)), kind, place(point), y(point.gamma))
                 )
-        return Markup(
-            '<svg class="ratings ascent" viewBox="0 0 {:g} {:g}" role="img" aria-label="{}">'
-            "{}</svg>"
-        ).format(width, height, self._label, Markup("").join(content))
+        return whole_svg("ratings ascent", SIZE, self._label, content)
 
     def _way(self, last: int, x: Scale, place: Callable[[Tried], float], y: Scale) -> Markup:
         """Draw the line from kept point to kept point; it stays level until the next move."""

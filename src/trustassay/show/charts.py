@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +15,9 @@ from trustassay.show.distributions import (
     Group,
     Groups,
     Histogram,
-    RatedBin,
     Series,
 )
 from trustassay.show.text import NO_BREAK, amount, finalized, number, score_text, with_error
-from trustassay.statistics.regression import Line
 
 HEIGHT = 100.0
 LEAST_HEIGHT = 1.5  # one answer among a million stays visible
@@ -271,33 +269,6 @@ def ridge_svg(groups: Groups, group: Group, ridges: Ridges) -> Markup:
     return bars_svg(shares.tolist(), ridges.peak, label, marks, titles=titles)
 
 
-# ratings
-
-Scale = Callable[[float], float]
-PLOT = (300.0, 200.0)
-LEFT, RIGHT, TOP, BOTTOM = 34.0, 10.0, 22.0, 26.0
-
-
-class Ratings(NamedTuple):
-    """What the plots of ratings share: the axis of scores, and that of ratings."""
-
-    low: float
-    high: float
-    least: float
-    most: float
-
-
-def ratings_of(groups: Groups) -> Ratings:
-    """Choose axes on which the ratings of all shown groups have room."""
-    reached = []
-    for group in [groups.whole, *groups.shown().values()]:
-        for one in groups.rated_bins(group):
-            error = one.error or 0.0
-            reached += [one.mean - error, one.mean + error]
-    marks = ticks(min(reached), max(reached))
-    return Ratings(groups.low, groups.value(groups.axis()), marks[0], marks[-1])
-
-
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Return round numbers that span a range: steps of 1, 2 or 5 times a power of ten."""
     span = high - low if high > low else abs(high) or 1.0
@@ -308,107 +279,17 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     return [step * place for place in range(first, max(last, first + 1) + 1)]
 
 
-def rating_svg(
-    groups: Groups, bins: Sequence[RatedBin], line: Line | None, axes: Ratings
-) -> Markup:
-    """Draw mean ratings by score with their standard errors, and the least-squares line."""
-    width, height = PLOT
-
-    def x(score: float) -> float:
-        share = (score - axes.low) / (axes.high - axes.low)
-        return LEFT + (width - LEFT - RIGHT) * share
-
-    def y(rating: float) -> float:
-        share = (rating - axes.least) / (axes.most - axes.least)
-        return height - BOTTOM - (height - TOP - BOTTOM) * share
-
-    content = [
-        Markup(
-            '<path class="grid" d="M{:.1f} {:.1f}H{:.1f}"/>'
-            '<text x="{:.1f}" y="{:.1f}" dy="0.36em" class="end">{:g}</text>'
-        ).format(LEFT, y(rating), width - RIGHT, LEFT - 6, y(rating), round(rating, 9))
-        for rating in ticks(axes.least, axes.most)
-        if axes.least - 1e-9 <= rating <= axes.most + 1e-9
-    ]
-    content += [
-        Markup('<text x="{:.1f}" y="{:.1f}" class="{}">{:.4g}</text>').format(
-            x(score), height - 8, "end" if score == axes.high else "middle", score
-        )
-        for score in (axes.low, (axes.low + axes.high) / 2, axes.high)
-    ]
-    content += [
-        Markup('<text x="{:.1f}" y="9" class="end">rating</text>').format(LEFT + 4),
-        Markup('<text x="{:.1f}" y="{:.1f}" class="middle">score</text>').format(
-            x(axes.low + 0.75 * (axes.high - axes.low)), height - 8
-        ),
-    ]
-    if groups.stable_below is not None and groups.stable_below < axes.high:
+def stacked_svg(parts: Sequence[tuple[str, float]], names: Sequence[str], label: str) -> Markup:
+    """Draw shares, in %, as pieces of one bar; a part's colour is its place in ``names``."""
+    at, content = 0.0, []
+    for name, share in parts:
+        width = WIDTH * share / 100
         content.append(
-            Markup('<path class="bound" d="M{:.1f} {:.1f}V{:.1f}"/>').format(
-                x(groups.stable_below), TOP, height - BOTTOM
-            )
+            Markup(
+                '<rect class="v{}" x="{:.2f}" y="0" width="{:.2f}" height="{:g}">'
+                "<title>{}</title></rect>"
+            ).format(names.index(name), at, width, HEIGHT, f"{name}: {number(share, 1)} %")
         )
-    if line is not None:
-        content.append(_fit(line, axes, x, y))
-    content += [_dot(one, x, y) for one in bins]
-    return Markup(
-        '<svg class="ratings" viewBox="0 0 {:g} {:g}" role="img" aria-label="{}">{}</svg>'
-    ).format(width, height, _ratings_text(bins, line), Markup("").join(content))
-
-
-def _fit(line: Line, axes: Ratings, x: Scale, y: Scale) -> Markup:
-    """Draw the line as far as it stays on the axes."""
-    low, high = axes.low, axes.high
-    if line.slope:
-        ends = sorted((bound - line.intercept) / line.slope for bound in (axes.least, axes.most))
-        low, high = max(low, ends[0]), min(high, ends[1])
-    if low >= high:
-        return Markup("")
-    return Markup('<path class="fit" d="M{:.1f} {:.1f}L{:.1f} {:.1f}"/>').format(
-        x(low), y(line.at(low)), x(high), y(line.at(high))
-    )
-
-
-def _dot(one: RatedBin, x: Scale, y: Scale) -> Markup:
-    middle = x((one.low + one.high) / 2)
-    error = one.error or 0.0
-    title = (
-        f"{score_text(one.low)} to {score_text(one.high)}: "
-        f"{with_error(one.mean, one.error, 2)} of {amount(one.n, 'rating')}"
-    )
-    whisker = ""
-    if error:
-        whisker = Markup('<path class="whisker" d="M{:.1f} {:.1f}V{:.1f}"/>').format(
-            middle, y(one.mean - error), y(one.mean + error)
-        )
-    kind = "dot" if one.n > 1 else "dot single"
-    return Markup(
-        '<g><title>{}</title>{}<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3.6"/></g>'
-    ).format(title, whisker, kind, middle, y(one.mean))
-
-
-def _ratings_text(bins: Sequence[RatedBin], line: Line | None) -> str:
-    if not bins:
-        return "No ratings."
-    parts = ", ".join(
-        f"{score_text(b.low)} to {score_text(b.high)} {with_error(b.mean, b.error, 2)}"
-        for b in bins
-    )
-    return f"Mean ratings by score: {parts}." + (f" {line_text(line)}" if line else "")
-
-
-def line_text(line: Line) -> str:
-    """Say slope and intercept with their intervals: ``m = -6.1 (-8.0 to -4.2), b = ...``."""
-
-    def one(name: str, value: float, interval: tuple[float, float] | None) -> str:
-        found = f"{name} = {number(value, 2)}"
-        if interval:
-            found += f" ({number(interval[0], 2)} to {number(interval[1], 2)})"
-        return found.replace("-", "−")
-
-    return ", ".join(
-        [
-            one("m", line.slope, line.slope_interval),
-            one("b", line.intercept, line.intercept_interval),
-        ]
-    )
+        at += width
+    said = ", ".join(f"{name} {number(share, 1)} %" for name, share in parts)
+    return _stretched("stack", f"{label}: {said}", content)

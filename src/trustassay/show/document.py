@@ -1,25 +1,25 @@
-"""The pages of results other than a run's answers."""
+"""A page of results other than a run's answers: text, tables, drawings, lists, and their writer.
+
+A text is a plain string, which may be foreign, or markup of this package, as the sign of a legend.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-import numpy as np
 from markupsafe import Markup
 
-from trustassay.show.charts import Curve, Mark, bars_svg, curves_svg, interval_svg, ticks
-from trustassay.show.distributions import Groups
+from trustassay.show.charts import interval_svg, ticks
 from trustassay.show.page import write_template
-from trustassay.show.text import amount, number
-from trustassay.statistics.isotropy import Isotropy
+from trustassay.show.plots import Plot
+from trustassay.show.text import number
 from trustassay.views import Piece, word_differences
 
-ANGLE_BINS = 40
-PAPERS_CONE = 11.0
-"""Degrees within which all means of perturbed texts lay in the paper (footnote 3)."""
+MEAN = Markup('<span class="sign mean"></span> ')
+"""The sign of a mean in a drawing."""
 
 
 class Row(NamedTuple):
@@ -28,6 +28,111 @@ class Row(NamedTuple):
     name: str
     cells: Sequence[str]
     explanation: str = ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; ``style`` is ``note``, ``headline``, ``empty`` or none."""
+
+    block: ClassVar = "text"
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of figures under ``columns``; ``first`` heads their names."""
+
+    block: ClassVar = "table"
+    first: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    title: str = ""
+    note: str = ""
+
+
+class Bar(NamedTuple):
+    """One drawing in a column of drawings: whose it is, its figure, and how many are behind it.
+
+    ``style`` is ``one`` or ``two`` for colours that other drawings share; ``after`` stands below.
+    """
+
+    name: str
+    figure: str
+    drawing: Markup
+    n: int | None = None
+    style: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Drawings below each other on one axis with labels from its low to its high end.
+
+    ``style`` is ``thin`` for low ones, ``pair`` for two high ones.
+    """
+
+    block: ClassVar = "bars"
+    bars: Sequence[Bar]
+    axis: Sequence[str] = ()
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Legend:
+    """Names in the order of their colours, of lines or of areas."""
+
+    block: ClassVar = "legend"
+    names: Sequence[str]
+    lines: bool = False
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawing by itself, above an axis.
+
+    ``frame``: ``scroll`` for a wide one, ``percent`` for one from 0 to 100 %.
+    """
+
+    block: ClassVar = "drawing"
+    drawing: Markup
+    frame: str = ""
+    axis: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure with a title, a note, and what is drawn."""
+
+    block: ClassVar = "chart"
+    title: str
+    note: str
+    parts: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Charts side by side, as the width allows; each with its title and note."""
+
+    block: ClassVar = "panels"
+    charts: Sequence[Chart]
+
+
+class Item(NamedTuple):
+    """A line of a list; ``link`` may be empty, ``figures`` stand behind it."""
+
+    text: str
+    link: str = ""
+    figures: str = ""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A list that a reader opens."""
+
+    block: ClassVar = "folded"
+    title: str
+    items: Sequence[Item]
 
 
 class ChangedAnswer(NamedTuple):
@@ -45,286 +150,82 @@ class ChangedAnswer(NamedTuple):
         return word_differences(*self.responses)
 
 
-class AnswerLists(NamedTuple):
-    """The changed answers: in words, some of each kind (worse, better, other), and all counts."""
+@dataclass(frozen=True)
+class ChangedAnswers:
+    """Answers that changed in one way, of which ``count`` are in the runs; a reader opens folded
+    ones."""
 
-    headline: str
-    shown: Mapping[str, Sequence[ChangedAnswer]]
-    counts: Mapping[str, int]
+    block: ClassVar = "changed"
+    title: str
+    answers: Sequence[ChangedAnswer]
+    count: int
+    folded: bool = True
+
+
+Block = Text | Table | Bars | Legend | Drawing | Chart | Panels | Folded | ChangedAnswers
 
 
 @dataclass(frozen=True)
-class ComparisonPage:
-    """What the page of two runs shows.
+class Section:
+    """A part of a page; without a title it has no heading."""
 
-    ``outcomes`` say what became of the answers; ``figures`` are those over pairs of answers,
-    ``not_compared`` why others are not among them;
-    ``answers`` are the changed ones, ``None`` where nothing could be paired.
-    ``groups`` holds the scores of both runs, as two models; ``apart`` is where their distribution
-    functions lie furthest apart, and how far.
+    title: str
+    parts: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a page shows, from the top; ``command`` is the one that made it."""
+
+    command: str
+    title: str
+    facts: Mapping[str, str]
+    headline: str
+    warnings: Sequence[str]
+    sections: Sequence[Section]
+
+    def write(self, path: Path) -> None:
+        """Write the page, whole or not at all."""
+        write_template("document.html.jinja", path, page=self)
+
+
+def curves(names: Sequence[str], plots: Sequence[Plot]) -> list[Block]:
+    """Return a legend and the plots beside each other; nothing where there is no plot."""
+    if not plots:
+        return []
+    charts = [Chart(plot.title, plot.note, [Drawing(plot.drawing)]) for plot in plots]
+    return [Legend(names, lines=True), Panels(charts)]
+
+
+def interval_bars(
+    estimates: Sequence[tuple[str, float, tuple[float, float] | None]],
+    figure: Callable[[float], str] | None = None,
+    style: str = "",
+) -> Bars:
+    """Draw estimates and their intervals on the axis that all share, between round numbers.
+
+    ``figure`` writes what stands beside each, if that is not the estimate with its interval.
     """
+    ends = [end for _, value, interval in estimates for end in (value, *(interval or ()))]
+    low, high = min(ends), max(ends)
+    marks = ticks(low, high)
+    low, high = marks[0], marks[-1]
 
-    title: str
-    metric: str
-    facts: Mapping[str, str]
-    headline: str
-    warnings: Sequence[str]
-    columns: Sequence[str]
-    rows: Sequence[Row]
-    outcomes: Sequence[Row]
-    outcome_columns: Sequence[str]
-    figures: Sequence[Row]
-    figure_columns: Sequence[str]
-    not_compared: Mapping[str, str]
-    answers: AnswerLists | None
-    groups: Groups
-    apart: tuple[float, float]
+    def at(value: float) -> float:
+        return (value - low) / (high - low)
 
-    @property
-    def curves(self) -> Markup:
-        """The distribution functions of both runs, and where they lie furthest apart."""
-        axis = self.groups.axis()
-        curves = []
-        for kind, group in zip(("first", "second"), self.groups.cells.values(), strict=True):
-            shares = np.cumsum(group.counts)[:axis] / max(group.n, 1)
-            points = [(0.0, 0.0)]
-            for place, share in enumerate(shares.tolist()):
-                points += [(place / axis, share), ((place + 1) / axis, share)]
-            curves.append(Curve(kind, points))
-        at, far = self.apart
-        top = self.groups.value(axis)
-        marks = [Mark("bound", (at - self.groups.low) / (top - self.groups.low))]
-        label = f"Share of answers up to a score: the runs are {number(far, 3)} apart at {at:.3g}"
-        return curves_svg(curves, label, marks if at <= top else ())
+    bars = []
+    for name, value, interval in estimates:
+        between = interval and (at(interval[0]), at(interval[1]))
+        text = interval_text(value, interval)
+        drawing = interval_svg(between, at(value), f"{name}: {text}")
+        bars.append(Bar(name, figure(value) if figure else text, drawing))
+    return Bars(bars, (f"{low:g}", f"{high:g}"), style)
 
 
-@dataclass(frozen=True)
-class IsotropyPage:
-    """What the page of an embedder shows: an overview if there are several perturbations."""
-
-    title: str
-    facts: Mapping[str, str]
-    headline: str
-    warnings: Sequence[str]
-    columns: Sequence[str]
-    rows: Sequence[Row]
-    perturbations: Sequence[PerturbationSection]
-
-
-@dataclass(frozen=True)
-class PerturbationSection:
-    """What the page of an embedder shows of one perturbation."""
-
-    name: str
-    headline: str
-    rows: Sequence[Row]
-    found: Isotropy
-
-    @property
-    def widest(self) -> float:
-        """Where the axis of angles ends, in degrees: a round number beyond the largest."""
-        largest = float(self.found.angles.max(initial=0.0))
-        return next((m for m in (1, 2, 5, 10, 15, 20, 30, 45, 60, 90) if m >= largest), 180)
-
-    @property
-    def histograms(self) -> list[tuple[str, str, Markup]]:
-        """The angles of single perturbed texts, and of the mean of each text's."""
-        found = []
-        for name, angles in (
-            ("each perturbed text", self.found.angles),
-            ("the mean of a text’s perturbed versions (its cone)", self.found.cones),
-        ):
-            counts, edges = np.histogram(angles, bins=ANGLE_BINS, range=(0, self.widest))
-            titles = [
-                f"{a:.3g} to {b:.3g}°: {n:,}"
-                for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
-            ]
-            marks = [Mark("mean", float(angles.mean()) / self.widest)]
-            if self.widest > PAPERS_CONE:
-                marks.append(Mark("bound", PAPERS_CONE / self.widest))
-            label = f"{amount(len(angles), 'angle')}, mean {angles.mean():.3g}°"
-            shares = (counts / max(counts.max(), 1)).tolist()
-            drawing = bars_svg(shares, 1.0, label, marks, "ridge tall", titles)
-            found.append((name, f"mean {angles.mean():.3g}°, largest {angles.max():.3g}°", drawing))
-        return found
-
-    @property
-    def curve(self) -> Markup | None:
-        """The cumulative shares of the eigenvalues next to those of an isotropic cloud."""
-        if self.found.shape is None or self.found.expected is None:
-            return None
-        curves = []
-        for kind, shape in (("second", self.found.expected), ("first", self.found.shape)):
-            shares = np.cumsum(shape.spectrum.shares)
-            reached = np.concatenate([[0.0], shares])
-            places = np.linspace(0, 1, len(reached))
-            curves.append(Curve(kind, list(zip(places.tolist(), reached.tolist(), strict=True))))
-        half = int(np.searchsorted(np.cumsum(self.found.shape.spectrum.shares), 0.5)) + 1
-        label = (
-            f"{amount(half, 'direction')} of {self.eigenvalues:,} contain half of the displacement"
-        )
-        return curves_svg(curves, label)
-
-    @property
-    def eigenvalues(self) -> int:
-        """The number of eigenvalues."""
-        return len(self.found.shape.spectrum.shares) if self.found.shape else 0
-
-
-class RankedRow(NamedTuple):
-    """A model with its mean score and the interval of that."""
-
-    name: str
-    mean: float
-    interval: tuple[float, float] | None
-
-
-@dataclass(frozen=True)
-class RankingPage:
-    """What the page of ranked models shows; ``models`` and ``rows`` stand best first."""
-
-    title: str
-    metric: str
-    facts: Mapping[str, str]
-    headline: str
-    warnings: Sequence[str]
-    notes: Sequence[str]
-    columns: Sequence[str]
-    rows: Sequence[Row]
-    models: Sequence[RankedRow]
-
-    @property
-    def axis(self) -> tuple[float, float]:
-        """Round numbers between which all intervals lie."""
-        ends = [one.interval or (one.mean, one.mean) for one in self.models]
-        low, high = min(end[0] for end in ends), max(end[1] for end in ends)
-        marks = ticks(low, high if high > low else low + 1.0)
-        return marks[0], marks[-1]
-
-    @property
-    def drawn(self) -> list[tuple[RankedRow, Markup]]:
-        """Each model with its interval and mean drawn on the axis that all share."""
-        low, high = self.axis
-
-        def at(value: float) -> float:
-            return (value - low) / (high - low)
-
-        return [
-            (
-                one,
-                interval_svg(
-                    one.interval and (at(one.interval[0]), at(one.interval[1])),
-                    at(one.mean),
-                    f"mean {number(one.mean, 3)}"
-                    + (
-                        ", 95 % interval {} to {}".format(*(number(end, 3) for end in one.interval))
-                        if one.interval
-                        else ""
-                    ),
-                ),
-            )
-            for one in self.models
-        ]
-
-
-def write_ranking_page(page: RankingPage, path: Path) -> None:
-    """Write the page of ranked models, whole or not at all."""
-    write_template("rank.html.jinja", path, page=page)
-
-
-def write_comparison_page(page: ComparisonPage, path: Path) -> None:
-    """Write the page of two compared runs, whole or not at all."""
-    write_template("compare.html.jinja", path, page=page)
-
-
-def write_isotropy_page(page: IsotropyPage, path: Path) -> None:
-    """Write the page of an isotropy, whole or not at all."""
-    write_template("isotropy.html.jinja", path, page=page)
-
-
-WIDTH, HEIGHT = 400.0, 100.0
-
-
-class Part(NamedTuple):
-    """One component's share of the variance, in %, and its interval, where they are known."""
-
-    name: str
-    share: float | None
-    interval: tuple[float, float] | None
-
-
-class Bar(NamedTuple):
-    """The components of one group of raters."""
-
-    group: str
-    parts: Sequence[tuple[str, float | None, tuple[float, float] | None]]
-
-
-@dataclass(frozen=True)
-class VariancePage:
-    """What the page shows; every cell of ``rows`` is text already, the row's name first."""
-
-    title: str
-    facts: Mapping[str, str]
-    headline: str
-    warnings: Sequence[str]
-    columns: Sequence[str]
-    cells: Sequence[Sequence[str]]
-    bars: Sequence[Bar]
-
-    @property
-    def rows(self) -> list[Row]:
-        """The table."""
-        return [Row(name, cells) for name, *cells in self.cells]
-
-    @property
-    def names(self) -> list[str]:
-        """The components of all groups; each keeps its colour."""
-        return list(dict.fromkeys(name for bar in self.bars for name, *_ in bar.parts))
-
-    @property
-    def drawn(self) -> list[tuple[str, Markup]]:
-        """Each group that can be drawn, as a stacked bar."""
-        return [
-            (bar.group, stacked_svg([Part(*part) for part in bar.parts], self.names, bar.group))
-            for bar in self.bars
-            if any(share is not None for _, share, _ in bar.parts)
-        ]
-
-    @property
-    def intervals(self) -> list[tuple[str, list[tuple[str, str, Markup]]]]:
-        """For each component the groups with an interval: name, figures, drawing."""
-        found: dict[str, list[tuple[str, str, Markup]]] = {}
-        for bar in self.bars:
-            for name, share, interval in bar.parts:
-                if share is not None and interval is not None:
-                    low, high = interval
-                    words = f"{number(share, 1)} % ({number(low, 1)} to {number(high, 1)})"
-                    label = f"{bar.group}, {name}: {words}"
-                    drawing = interval_svg((low / 100, high / 100), share / 100, label)
-                    found.setdefault(name, []).append((bar.group, words, drawing))
-        return list(found.items())
-
-
-def stacked_svg(parts: Sequence[Part], names: Sequence[str], label: str) -> Markup:
-    """Draw shares, in %, as pieces of one bar; a component's colour is its place in ``names``."""
-    at, content = 0.0, []
-    for name, share, _ in parts:
-        width = WIDTH * (share or 0.0) / 100
-        content.append(
-            Markup(
-                '<rect class="v{}" x="{:.2f}" y="0" width="{:.2f}" height="{:g}">'
-                "<title>{}</title></rect>"
-            ).format(names.index(name), at, width, HEIGHT, f"{name}: {number(share or 0.0, 1)} %")
-        )
-        at += width
-    said = ", ".join(f"{name} {number(share or 0.0, 1)} %" for name, share, _ in parts)
-    return Markup(
-        '<svg class="stack" viewBox="0 0 {:g} {:g}" preserveAspectRatio="none" role="img"'
-        ' aria-label="{}">{}</svg>'
-    ).format(WIDTH, HEIGHT, f"{label}: {said}", Markup("").join(content))
-
-
-def write_variance_page(page: VariancePage, path: Path) -> None:
-    """Write the page, whole or not at all."""
-    write_template("variance.html.jinja", path, page=page)
+def interval_text(value: float, interval: tuple[float, float] | None, digits: int = 3) -> str:
+    """Write an estimate with its interval: ``0.712 (0.650 to 0.774)``."""
+    text = number(value, digits)
+    if interval:
+        text += f" ({number(interval[0], digits)} to {number(interval[1], digits)})"
+    return text

@@ -26,7 +26,7 @@ from trustassay.entailer_quality import EntailerQuality
 from trustassay.files import whole
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.sample import Sample
-from trustassay.show import charts, text
+from trustassay.show import charts, plots, text
 from trustassay.show.answers import (
     OF_METRICS,
     Answer,
@@ -239,9 +239,9 @@ def _environment() -> Environment:
         "bars_svg": charts.bars_svg,
         "beyond": charts.beyond,
         "curves_svg": charts.curves_svg,
-        "line_text": charts.line_text,
-        "rating_svg": charts.rating_svg,
-        "ratings_of": charts.ratings_of,
+        "line_text": plots.line_text,
+        "rating_svg": plots.rating_svg,
+        "ratings_of": plots.ratings_of,
         "ridge_svg": charts.ridge_svg,
         "ridges_of": charts.ridges_of,
         "too_few": charts.TOO_FEW,

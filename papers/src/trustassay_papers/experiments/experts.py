@@ -24,11 +24,12 @@ from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.references import answers_of
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
+from trustassay.show.document import Chart
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, bounded_interval, unit_mean
 from trustassay.statistics.ranking import truth_of
 from trustassay_papers.experiments.answers import Records, read_records
 from trustassay_papers.experiments.measuring import FAULTY, Setup, execute_run, load_models
-from trustassay_papers.experiments.results import Cell, Drawings, Result, Row, bars, boxes
+from trustassay_papers.experiments.results import Cell, Result, Row, bars, boxes, figure
 
 Floats = NDArray[np.float64]
 RATINGS = "reference_ratings"
@@ -274,11 +275,11 @@ def _notes(
     return notes
 
 
-def _drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Drawings]:
+def _drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Chart]:
     """Draw the counts as boxes and the weights as bars (Figure 4, appendix C.5), and ratings."""
     most = max(1.0, *(max(table["pairs"]) for table in tables.values()))
     found = [
-        Drawings(
+        figure(
             title,
             "Line: least to largest; box: quartiles; mark: median, over questions.",
             [boxes(name, table[key], most) for name, table in tables.items()],
@@ -297,7 +298,7 @@ def _drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Drawi
         counts, _ = np.histogram(table["weight"], bins=edges)
         mean = f"mean {np.mean(table['weight']):.2f}"
         rows.append(bars(name, counts.tolist(), labels, mean))
-    found.append(Drawings("Weights", "Questions by the weight of the reference.", rows, ("0", "1")))
+    found.append(figure("Weights", "Questions by the weight of the reference.", rows, ("0", "1")))
     key = _judged_by(next(iter(tables.values())))
     if key is not None and all(table.get(key) for table in tables.values()):
         values = sorted({one for table in tables.values() for one in table[key]})
@@ -308,5 +309,5 @@ def _drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Drawi
             rows.append(bars(name, own, [f"{one:g}" for one in values], shown))
         ends = (f"{values[0]:g}", f"{values[-1]:g}")
         title = "Ratings" if key == "rating" else "Nearer to a right answer (1) or not (0)"
-        found.append(Drawings(title, "Questions by rating.", rows, ends))
+        found.append(figure(title, "Questions by rating.", rows, ends))
     return found

@@ -27,7 +27,7 @@ from trustassay.sample import Problem, Sample
 from trustassay.words import plain_words
 from trustassay_papers.experiments.answers import Records, best_answer, read_records
 from trustassay_papers.experiments.measuring import FAULTY, Setup, execute_run, load_models
-from trustassay_papers.experiments.results import Cell, Drawings, Result, Row, bars, shares
+from trustassay_papers.experiments.results import Cell, Result, Row, bars, figure, shares
 
 WHOSE = ("best", "references")
 
@@ -268,13 +268,13 @@ def _result(
             "seed": setup.options.seed,
         },
         [
-            Drawings(
+            figure(
                 "Right answers among the neighbours' answers",
                 "Questions by the number of their neighbours' answers that are right of them.",
                 [first],
                 ("0", str(several)),
             ),
-            Drawings(
+            figure(
                 "Right answers by rank",
                 "From the nearest neighbour to the farthest.",
                 [by_rank],

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
 from trustassay.files import whole
-from trustassay.show.answers import OF_METRICS
 from trustassay.show.charts import bars_svg, box_svg
+from trustassay.show.document import Bar, Bars, Chart, Document, Section, Table, Text
 from trustassay.show.document import Row as TableRow
-from trustassay.show.page import write_template
 from trustassay.show.text import amount, number
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, mean_interval, unit_mean
 
@@ -57,7 +55,7 @@ class Result:
     notes: Sequence[str] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    drawings: Sequence[Drawings] = ()
+    drawings: Sequence[Chart] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -115,19 +113,18 @@ class Result:
 
     def _write_page(self, path: Path) -> None:
         head, body = self.texts()
-        template = f"{OF_METRICS}{Path(__file__).with_name('experiment.html.jinja')}"
-        page = {
-            "title": self.title,
-            "experiment": self.experiment,
-            "facts": {name: str(value) for name, value in self.settings.items()},
-            "headline": self.notes[0],
-            "warnings": [],
-            "notes": self.notes[1:],
-            "figures": self.drawings,
-            "columns": head[1:],
-            "rows": [TableRow(name, cells) for name, *cells in body],
-        }
-        write_template(template, path, page=page)
+        table = Table(
+            "Row", head[1:], [TableRow(name, cells) for name, *cells in body], "In numbers"
+        )
+        texts = [Text(note) for note in self.notes[1:]]
+        Document(
+            f"papers experiment {self.experiment}",
+            self.title,
+            {name: str(value) for name, value in self.settings.items()},
+            self.notes[0],
+            [],
+            [Section("", [*texts, *self.drawings, table])],
+        ).write(path)
 
 
 def _plain(text: str) -> str:
@@ -180,24 +177,12 @@ def shares(
     return cells
 
 
-class Drawing(NamedTuple):
-    """One row of a figure: whose it is, a number beside it, and what is drawn."""
-
-    name: str
-    number: str
-    picture: Markup
+def figure(title: str, note: str, rows: Sequence[Bar], axis: tuple[str, str]) -> Chart:
+    """Return drawings on one axis: ``note`` says what is drawn, ``axis`` holds the ends' labels."""
+    return Chart(title, note, [Bars(rows, axis)])
 
 
-class Drawings(NamedTuple):
-    """A figure: rows on one axis. ``note`` says what is drawn, ``axis`` holds the ends' labels."""
-
-    title: str
-    note: str
-    rows: Sequence[Drawing]
-    axis: tuple[str, str]
-
-
-def boxes(name: str, values: ArrayLike, most: float) -> Drawing:
+def boxes(name: str, values: ArrayLike, most: float) -> Bar:
     """Return the least, the quartiles and the largest of values from 0 to ``most``, drawn.
 
     There is at least one value.
@@ -205,13 +190,13 @@ def boxes(name: str, values: ArrayLike, most: float) -> Drawing:
     found = np.quantile(np.asarray(values, dtype=float), (0, 0.25, 0.5, 0.75, 1)).tolist()
     words = [number(one, 2) for one in found]
     label = f"least {words[0]}, quartiles {', '.join(words[1:4])}, largest {words[4]}"
-    return Drawing(name, f"median {words[2]}", box_svg([one / most for one in found], label))
+    return Bar(name, f"median {words[2]}", box_svg([one / most for one in found], label))
 
 
-def bars(name: str, counts: Sequence[int], labels: Sequence[str], beside: str) -> Drawing:
+def bars(name: str, counts: Sequence[int], labels: Sequence[str], beside: str) -> Bar:
     """Return counts as bars; ``labels`` name them, ``beside`` is the number beside the drawing."""
     titles = [f"{label}: {count:,}" for label, count in zip(labels, counts, strict=True)]
     label = f"{amount(sum(counts), 'value')}: {'; '.join(titles)}"
-    return Drawing(
+    return Bar(
         name, beside, bars_svg([float(c) for c in counts], max(*counts, 1), label, titles=titles)
     )

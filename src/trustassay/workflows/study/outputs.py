@@ -10,22 +10,31 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.files import whole
-from trustassay.show.document import Row
-from trustassay.show.plots import (
-    MOST_CURVES,
-    Example,
-    Line,
-    Parting,
-    Plot,
-    Spread,
-    StudyPage,
-    StudySection,
-    write_study_page,
+from trustassay.show.charts import box_svg
+from trustassay.show.document import (
+    MEAN,
+    Bar,
+    Bars,
+    Block,
+    Chart,
+    Document,
+    Drawing,
+    Folded,
+    Item,
+    Panels,
+    Row,
+    Section,
+    Table,
+    Text,
+    curves,
+    interval_bars,
 )
+from trustassay.show.plots import MOST_CURVES, Line, Parting, Plot, heat_svg
 from trustassay.show.text import amount, number
 from trustassay.statistics.calibration import reliability_bins
 from trustassay.statistics.correlation import kept_means, roc_curve
@@ -72,9 +81,9 @@ def ranked(one: LabelStudy) -> list[str]:
     return sorted(one.figures, key=key)
 
 
-def cell(found: Estimate) -> str:
+def cell(result: Estimate) -> str:
     """Return a figure as text, and a dash where there is none."""
-    return ABSENT if found.value is None else f"{found.value:.3f}".replace("-", "−")
+    return ABSENT if result.value is None else f"{result.value:.3f}".replace("-", "−")
 
 
 def interval_text(interval: tuple[float, float] | None, sign: str = "") -> str:
@@ -137,18 +146,18 @@ def headline(one: LabelStudy) -> str:
         if test.corrected is not None and test.corrected < LEVEL
     ]
     if better:
-        words += f" Higher than {_listed(better)}."
+        words += f" Higher than {', '.join(better)}."
     if alike:
-        words += f" Not told apart at 5 %: {_listed(alike)}."
+        words += f" Not told apart at 5 %: {', '.join(alike)}."
     if open_:
-        words += f" Not compared with {_listed(open_)}."
+        words += f" Not compared with {', '.join(open_)}."
     return words
 
 
 def _with_interval(one: LabelStudy, row: str) -> str:
-    found = one.figures[row][one.headline]
-    return f"{row} {cell(found)}" + (
-        f" ({interval_text(found.interval)})" if found.interval else ""
+    result = one.figures[row][one.headline]
+    return f"{row} {cell(result)}" + (
+        f" ({interval_text(result.interval)})" if result.interval else ""
     )
 
 
@@ -158,10 +167,6 @@ def _other(test: Test, name: str) -> str:
         other, difference = test.first, None if difference is None else -difference
     below = test.corrected is not None and test.corrected < LEVEL and (difference or 0.0) < 0
     return f"{other} (which is higher)" if below else other
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 def test_row(test: Test) -> list[str]:
@@ -189,7 +194,7 @@ def cost_row(cost: Cost) -> list[str]:
 
 def missing(one: LabelStudy) -> list[str]:
     """Say which figures and intervals are missing, and why."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    result: dict[tuple[str, str, str], list[str]] = {}
     for name, figures in one.figures.items():
         own: dict[tuple[str, str], list[str]] = {}
         for figure in shown_figures(one):
@@ -198,10 +203,10 @@ def missing(one: LabelStudy) -> list[str]:
                 what = "no " if told.value is None else "no interval of "
                 own.setdefault((what, told.without), []).append(FIGURES[figure])
         for (what, reason), names in own.items():
-            found.setdefault((what, ", ".join(names), reason), []).append(name)
+            result.setdefault((what, ", ".join(names), reason), []).append(name)
     words = [
         f"{what}{figures}: {reason} ({', '.join(names)})"
-        for (what, figures, reason), names in found.items()
+        for (what, figures, reason), names in result.items()
     ]
     tests: dict[str, list[str]] = {}
     for test in one.tests:
@@ -255,11 +260,11 @@ def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
         ]
         for by, value, figures in places:
             for score, own in figures.items():
-                for name, found in own.items():
-                    low, high = found.interval or (None, None)
+                for name, result in own.items():
+                    low, high = result.interval or (None, None)
                     yield (
                         one.label.name, by, value, score, kinds.get(score, score), FIGURES[name],
-                        found.value, low, high, found.n, found.without,
+                        result.value, low, high, result.n, result.without,
                     )  # fmt: skip
 
 
@@ -278,67 +283,88 @@ def _markdown(value: object) -> str:
 
 def write_page(study: Study, path: Path) -> None:
     """Write the page, whole or not at all."""
-    facts = {
-        "runs": ", ".join(study.runs),
-        "answers": f"{study.answers:,}",
-        "questions": f"{study.questions:,}",
-        "resamples": f"{study.resamples:,}, seed {study.seed}",
-    }
-    page = StudyPage(
+    sections = [
+        Section(f"Label {label_title(one)}", _parts(one, path.parent)) for one in study.labels
+    ]
+    if study.costs:
+        rows = [
+            Row(f"{cost.metric} ({Path(cost.run).name})", cost_row(cost)) for cost in study.costs
+        ]
+        sections.append(Section("What a sample takes", [Table("Metric", COST_COLUMNS, rows)]))
+    Document(
+        "study",
         "Scores against labels: " + ", ".join(Path(run).name for run in study.runs),
-        facts,
+        {
+            "runs": ", ".join(study.runs),
+            "answers": f"{study.answers:,}",
+            "questions": f"{study.questions:,}",
+            "resamples": f"{study.resamples:,}, seed {study.seed}",
+        },
         "Which score tells right answers from wrong ones, and how surely.",
         study.notes,
-        [_section(one, path.parent) for one in study.labels],
-        COST_COLUMNS,
-        [Row(f"{cost.metric} ({Path(cost.run).name})", cost_row(cost)) for cost in study.costs],
-    )
-    write_study_page(page, path)
+        sections,
+    ).write(path)
 
 
-def _section(one: LabelStudy, folder: Path) -> StudySection:
+def _parts(one: LabelStudy, folder: Path) -> list[Block]:
+    """Return what the page shows of one label: drawings, examples, tables, what is missing."""
     order = ranked(one)
     scores = [column for column in one.columns if column.kind in ("metric", "judge")]
     scores.sort(key=lambda column: order.index(column.name))
     drawn = [column for column in scores if len(_both(column, one.label)[0]) > 1][:MOST_CURVES]
     named = [(name, one.figures[name][one.headline]) for name in order]
-    return StudySection(
-        f"Label {label_title(one)}",
-        headline(one),
-        FIGURES[one.headline],
-        [(name, found.value, found.interval) for name, found in named if found.value is not None],
-        list(_tables(one)),
-        [column.name for column in drawn],
-        list(_plots(drawn, one.label)),
-        {column.name: spreads for column in drawn if (spreads := _spreads(column, one.label))},
-        [
-            Parting(
-                each.first,
-                each.second,
-                each.count,
-                each.wrong,
+    parts: list[Block] = [Text(headline(one), "headline")]
+    ends = [
+        (name, result.value, result.interval) for name, result in named if result.value is not None
+    ]
+    if ends:
+        note = Markup("Bar: 95 % interval from resampled questions; {}the figure.").format(MEAN)
+        title = f"{FIGURES[one.headline]} of each score"
+        parts.append(Chart(title, note, [interval_bars(ends, style="thin")]))
+    parts += curves([column.name for column in drawn], list(_plots(drawn, one.label)))
+    if spreads := [spread for column in drawn if (spread := _spreads(column, one.label))]:
+        note = Markup(
+            "Line: from the least to the largest score; box: the middle half; {}median. The axis "
+            "is that of each score, from its least to its largest."
+        ).format(MEAN)
+        parts.append(Chart("Score by label", note, [Panels(spreads)]))
+    if one.parting:
+        counts = [Parting(each.first, each.second, each.count, each.wrong) for each in one.parting]
+        examples = [
+            Folded(
+                f"{each.first} right, {each.second} wrong: {each.count:,} of {each.wrong:,}",
                 [_example(case, each.first, each.second, folder) for case in each.cases],
             )
             for each in one.parting
-        ],
-        missing(one),
-    )
+            if each.cases
+        ]
+        about = (
+            "A score is taken to accept as many answers as are right by their labels. A cell "
+            "counts answers about which the score of its row is right and that of its column "
+            "wrong; the stronger its colour, the more of the column’s errors."
+        )
+        heat = Drawing(heat_svg(counts), "scroll")
+        parts.append(
+            Chart("Which scores are right where others are wrong", about, [heat, *examples])
+        )
+    parts += _tables(one)
+    if reasons := missing(one):
+        parts.append(Folded("Figures that are missing, and why", [Item(why) for why in reasons]))
+    return parts
 
 
-def _example(case: Case, first: str, second: str, folder: Path) -> Example:
+def _example(case: Case, first: str, second: str, folder: Path) -> Item:
     link = ""
     if case.link:
         path, _, anchor = case.link.rpartition("#")
         link = f"./{quote(os.path.relpath(path, folder))}#{anchor}"
     name = f"{case.id} ({case.model})" if case.model else case.id
     truth = "right" if case.label else "wrong"
-    words = f"labelled {truth}; {first} {number(case.first, 3)}, {second} {number(case.second, 3)}"
-    return Example(name, link, words)
+    scores = f"{first} {number(case.first, 3)}, {second} {number(case.second, 3)}"
+    return Item(name, link, f"labelled {truth}; {scores}")
 
 
-def _tables(
-    one: LabelStudy,
-) -> Iterator[tuple[str, str, Sequence[str], Sequence[Row], str]]:
+def _tables(one: LabelStudy) -> Iterator[Table]:
     shown = shown_figures(one)
     columns = ["n", FIGURES[shown[0]], "95 % interval", *(FIGURES[name] for name in shown[1:])]
     about = {column.name: column.about for column in one.columns}
@@ -347,16 +373,16 @@ def _tables(
         Row(name, figure_cells(one.figures[name], shown), about.get(name, ""))
         for name in ranked(one)
     ]
-    yield "In numbers", "Score", columns, rows, ""
+    yield Table("Score", columns, rows, "In numbers")
     if one.tests:
-        note = "On the answers that both have; p-values corrected for their number (Holm)."
+        rows = [Row(f"{test.first} – {test.second}", test_row(test)) for test in one.tests]
         title = f"Differences in {FIGURES[one.headline]}"
-        tested = [Row(f"{test.first} – {test.second}", test_row(test)) for test in one.tests]
-        yield title, "Scores", TEST_COLUMNS, tested, note
+        note = "On the answers that both have; p-values corrected for their number (Holm)."
+        yield Table("Scores", TEST_COLUMNS, rows, title, note)
     if one.covariates:
-        about_covariates = "Parts of which neither end is better; in no test, and in no correction."
         rows = [Row(name, cells, about.get(name, "")) for name, cells in covariate_rows(one)]
-        yield "Covariates", "Part", COVARIATE_COLUMNS, rows, about_covariates
+        note = "Parts of which neither end is better; in no test, and in no correction."
+        yield Table("Part", COVARIATE_COLUMNS, rows, "Covariates", note)
     for by, group in one.groups.items():
         rows = [
             Row(f"{value or 'none'}: {name}", figure_cells(own, shown))
@@ -364,7 +390,7 @@ def _tables(
             for name, own in figures.items()
             if kinds.get(name) in ("metric", "judge", "baseline")
         ]
-        yield f"By {by}", "Group and score", columns, rows, ""
+        yield Table("Group and score", columns, rows, f"By {by}")
 
 
 def _both(column: Column, label: Label) -> tuple[Floats, Floats]:
@@ -443,25 +469,26 @@ def _thinned(x: Floats, y: Floats) -> list[tuple[float, float]]:
     return list(zip(x[places].tolist(), y[places].tolist(), strict=True))
 
 
-def _spreads(column: Column, label: Label) -> list[Spread]:
+def _spreads(column: Column, label: Label) -> Chart | None:
     """Return the scores by label, or by thirds of the labels where there are many."""
     x, y = _both(column, label)
     low, high = float(x.min()), float(x.max())
     if low == high:
-        return []
+        return None
     levels = np.unique(y)
     if len(levels) <= MOST_LEVELS:
         groups = [(_level(label, value), x[y == value]) for value in levels.tolist()]
     else:
         place = np.argsort(np.argsort(y, kind="stable"), kind="stable") * 3 // len(y)
         groups = [(name, x[place == third]) for third, name in enumerate(THIRDS)]
-    found = []
+    bars = []
     for name, own in groups:
         if len(own):
             five = np.quantile(own, (0, 0.25, 0.5, 0.75, 1))
-            a, b, c, d, e = ((five - low) / (high - low)).tolist()
-            found.append(Spread(name, len(own), (a, b, c, d, e), float(five[2])))
-    return found
+            median = f"median {number(float(five[2]), 3)}"
+            drawing = box_svg(((five - low) / (high - low)).tolist(), f"{name}: {median}")
+            bars.append(Bar(name, median, drawing, len(own)))
+    return Chart(column.name, "", [Bars(bars, style="thin")])
 
 
 def _level(label: Label, value: float) -> str:
