@@ -34,8 +34,8 @@ from trustassay.runs.folder import RunFolder
 if TYPE_CHECKING:  # what a door needs is loaded when it is used
     from trustassay.calls.prices import Prices
     from trustassay.runs.calibrator import Calibrator
+    from trustassay.runs.estimates import Plan
     from trustassay.runs.intake import Source
-    from trustassay.runs.plan import Plan
     from trustassay.runs.shards import Shards
     from trustassay.workflows.choose_metric import Chosen
     from trustassay.workflows.evaluation_events import EventsChoice

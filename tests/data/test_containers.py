@@ -12,7 +12,7 @@ import pytest
 from tests.lazily import needed
 from trustassay.data import Fault, InputError, Located, read_samples
 from trustassay.data.source_files import kept_input
-from trustassay.runs.folder import default_folder
+from trustassay.runs.intake import default_folder
 from trustassay.sample import Sample
 
 openpyxl = needed("openpyxl")

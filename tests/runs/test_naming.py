@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trustassay.runs.folder import default_folder
+from trustassay.runs.intake import default_folder
 
 SETTINGS: dict[str, Any] = {
     "metrics": ["grounding"],

@@ -15,8 +15,8 @@ from trustassay import score
 from trustassay.api import plan
 from trustassay.calls.prices import Price, Prices
 from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Probabilities, Reply
-from trustassay.runs.estimates import LATENCY, OPEN_REPLY, REPLY_TOKENS, stretch
-from trustassay.runs.plan import PROBE, Plan
+from trustassay.runs.estimates import LATENCY, OPEN_REPLY, REPLY_TOKENS, Plan, stretch
+from trustassay.runs.plan import PROBE
 from trustassay.sample import Sample
 
 NAME = "openai:m@http://h/v1"

@@ -71,7 +71,7 @@ def show_win_rate(
 
 
 def _default_folder(asked: Judged, settings: Any, read: Any) -> Path:
-    from trustassay.runs.folder import default_folder
+    from trustassay.runs.intake import default_folder
 
     other = default_folder(asked.second).name  # which changes with the file
     return default_folder(

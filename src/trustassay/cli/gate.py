@@ -167,7 +167,7 @@ def _write(path: Path, content: bytes) -> None:
 
 def _show(found: Gate) -> None:
     from trustassay.workflows.rules import explained, interval_in_words, value_of
-    from trustassay.workflows.two_runs import in_words
+    from trustassay.workflows.two_runs import outcomes_in_words
 
     rows = [
         (one.name, one.result, value_of(one), interval_in_words(one), one.rule, explained(one))
@@ -176,7 +176,7 @@ def _show(found: Gate) -> None:
     headings = ("figure", "result", "value", "95 % interval", "rule", "why")
     show_table(headings, rows, {"rule", "why"}, wide=True)
     for name, outcomes in found.outcomes.items():
-        say(f"{name}: {in_words(outcomes)}")
+        say(f"{name}: {outcomes_in_words(outcomes)}")
     for name, answers in found.answers.items():
         show_worse(name, answers)
     for note in found.notes:

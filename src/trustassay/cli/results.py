@@ -18,7 +18,7 @@ from trustassay.tracebacks import TRACEBACKS
 if TYPE_CHECKING:
     from trustassay.api import Run
     from trustassay.metric import Figure, Summary
-    from trustassay.runs.plan import Plan, Planned
+    from trustassay.runs.estimates import Plan, Planned
     from trustassay.workflows.changes import AnswerChanges
 
 METRIC = "fewl:form=agreement"
@@ -49,7 +49,7 @@ def scored_run(
     if isinstance(source, Path) and (source / "run.json").exists():
         return source, metric, 0
     from trustassay import api
-    from trustassay.runs.folder import default_folder
+    from trustassay.runs.intake import default_folder
 
     chosen = metric or METRIC
     settings: dict[str, Any] = {"metrics": [chosen], "seed": seed, **backends}

@@ -27,12 +27,11 @@ from trustassay.progress import Progress, tell
 from trustassay.runs.counts import UNIT
 from trustassay.runs.folder import RunFolder, as_stored, check_settings
 from trustassay.runs.intake import RunOptions, Source
+from trustassay.runs.lines import file_lines
 from trustassay.runs.needs import check_run_keys, resolved, settle
 from trustassay.runs.prepare import PREPARATION, Preparation
 from trustassay.runs.shards import MOST_SHARDS, WHOLE, Merged, merge_runs, split
 from trustassay.runs.tasks import Steps
-
-__all__ = ["HOME", "score_on_cluster"]
 
 HOME = ".cluster"
 """The folder inside the run's, as long as the run is not merged."""
@@ -102,10 +101,7 @@ def score_on_cluster(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The shards of a run, the largest first, and what workers are told.
-
-    pool: the file of all samples, where metrics look beyond a shard.
-    """
+    """The shards of a run, the largest first; ``pool`` is the file of all samples, if needed."""
 
     job: Job
     shards: Sequence[Path]
@@ -168,15 +164,7 @@ class _Asked:
 
 
 def _planned(asked: _Asked) -> _Plan:
-    """Divide the input, or go on with the shards that are there.
-
-    If the input was changed since, or --skip-bad was added, it is divided anew; no call that was
-    made for a shard is repeated.
-
-    Raises:
-        RunFolderError: those are of another input or other settings.
-        As :func:`~trustassay.runs.shards.split`.
-    """
+    """Divide the input, anew if it was changed, or go on with the shards that are there."""
     if not isinstance(asked.source, str | os.PathLike):
         raise UsageError("--engine ray takes a file")
     home, options, cluster = asked.home, asked.options, asked.cluster
@@ -217,11 +205,7 @@ def _planned(asked: _Asked) -> _Plan:
 
 
 async def _divided(asked: _Asked, before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Check the input as the engine of one machine does, and write its shards.
-
-    ``before`` is the plan of the same input before it was changed: as many shards, by which calls
-    are found again.
-    """
+    """Check the input and write its shards, as many as ``before``."""
     home, metrics, cluster = asked.home, asked.metrics, asked.cluster
     backends = await settle(metrics, asked.backends, load=False)
     shutil.rmtree(home / "new", ignore_errors=True)  # of a process that was killed
@@ -336,7 +320,7 @@ def _run(
         total = plan.samples * len(plan.metrics)
         for shard in plan.shards:
             if shard not in waiting:
-                board.counts[shard] = len(plan.metrics) * _lines(shard)
+                board.counts[shard] = len(plan.metrics) * sum(1 for _ in file_lines(shard))
         with Progress("scoring", total, shown=options.progress) as progress:
             progress.step(sum(board.counts.values()))
             try:
@@ -350,11 +334,7 @@ def _run(
 
 
 def _prepare(crew: Crew, retries: int) -> None:
-    """Let a worker prepare what all need of all samples, or another one where it dies.
-
-    Raises:
-        RunFolderError: they died too often.
-    """
+    """Let a worker prepare what all need of all samples, or another one where it dies."""
     deaths = 0
     asked = crew.workers[0].prepare.remote()
     while not (state := crew.is_done(asked)):
@@ -439,8 +419,3 @@ def _leave(crew: Crew, board: _Board) -> None:
     for worker in crew.workers:
         ray.kill(worker)
     board.running.clear()
-
-
-def _lines(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(1 for _ in file)

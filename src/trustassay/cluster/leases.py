@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 from trustassay.calls.rate_limit import Meter, Pace
 from trustassay.capabilities import EndpointLimits
 
-__all__ = ["Ask", "Grant", "LeaseService", "LeasedPace", "Leases"]
-
 BLOCK_S = 0.1
 """So many seconds' worth of calls is leased at once, where there is a rate."""
 AHEAD_S = 0.5

@@ -6,6 +6,7 @@ Ray reports nothing to its makers, starts no dashboard, and a cluster started he
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -20,8 +21,6 @@ from trustassay.backends.telemetry import import_ray
 from trustassay.cluster.leases import LeaseService
 from trustassay.cluster.worker import Job, Worker
 from trustassay.errors import BackendError, UsageError
-
-__all__ = ["ClusterOptions", "Crew", "connected"]
 
 OBJECT_STORE_BYTES = 80 * 2**20
 """Shards travel through files, so Ray's memory for objects is the smallest that it takes."""
@@ -98,17 +97,14 @@ def _remove_left() -> None:
 
 
 def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = None) -> None:
-    """Connect; a cluster of this machine is given several tries, as Ray waits 30 s for its parts.
-
-    Raises:
-        BackendError: it cannot be reached or started.
-    """
+    """Connect; a cluster of this machine gets several tries, as Ray waits 30 s for its parts."""
     own: dict[str, Any] = {}
     if home is not None:
         own = {
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
-            "num_cpus": _cpus(options),
+            # at least what the workers take
+            "num_cpus": max(os.cpu_count() or 1, math.ceil((options.workers or 1) * options.cpus)),
             "_temp_dir": home,
         }
     import psutil  # Ray brings it
@@ -129,12 +125,6 @@ def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = N
                 raise BackendError(f"Ray ({address}) cannot be used: {words}") from None
         else:
             return
-
-
-def _cpus(options: ClusterOptions) -> int:
-    """Return the CPUs that a cluster of this machine offers: at least what the workers take."""
-    wanted = (options.workers or 1) * options.cpus
-    return max(os.cpu_count() or 1, int(-(-wanted // 1)))
 
 
 class Crew:

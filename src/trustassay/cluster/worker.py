@@ -332,11 +332,7 @@ class Worker:
 
 
 async def _free(folder: RunFolder) -> None:
-    """Wait for the process that worked in the folder before to end.
-
-    Raises:
-        RunFolderError: it does not.
-    """
+    """Wait for the process that worked in the folder before to end."""
     folder.path.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + FREE_WITHIN_S
     while True:

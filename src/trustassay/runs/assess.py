@@ -26,7 +26,7 @@ from trustassay.tracebacks import keep_failure, words_of
 async def assessed(
     metric: Metric,
     sample: Sample,
-    gatherers: Client,
+    client: Client,
     prepared: Any = None,
     seed: int = 0,
     limits: TextLimits = USUAL_LIMITS,
@@ -37,7 +37,7 @@ async def assessed(
     A failure counts no calls, since the number made before it depends on other work. ``folder``,
     the run's, gets the traceback of an error that the metric does not tell of itself.
     """
-    models = SampleModels(gatherers)
+    models = SampleModels(client)
     try:
         limits.check(sample)
         context = Context(sample, cast(Models, models), prepared, seed, limits)
@@ -68,11 +68,7 @@ def _being_cancelled() -> bool:
 
 
 def _check(found: Any, sample: Sample, metric: Metric) -> None:
-    """Check that the return value of a metric follows the contract.
-
-    Raises:
-        AssessmentError: it does not; no part of it may reach the summary or the files.
-    """
+    """Refuse what does not follow the contract: it may not reach the summary or the files."""
     name = metric.name
     if not isinstance(found, Assessment):
         raise AssessmentError(f"{name}: expected an Assessment, got {found!r:.60}")

@@ -94,7 +94,7 @@ def count(  # noqa: PLR0913 - two callers name them all
 
     ``here`` are the metrics that are installed, by name: they say which answers need a look.
     A sample's model is the one it names, else the one that the run asked; its domain is in the
-    field ``domain_field``, where dots reach inside, or in the one of that name under ``metadata``.
+    field ``domain_field``, as :func:`domain_of` reads it.
 
     Raises:
         RunFolderError: not every sample has an assessment of each metric, or a line is damaged.

@@ -162,14 +162,10 @@ def _read(call: CallTaken) -> _Stored | None:
         tokens = call.reply_tokens / kind.n
     except (ValueError, LookupError, TypeError, ZeroDivisionError):
         return None
-    thought = _quarter(sum(characters), len(characters))
+    thought = max(1, sum(characters) // 4 + 4 * len(characters))
     ratio = None if call.prompt_tokens is None else call.prompt_tokens / thought
     cut = kind.max_tokens is not None and tokens >= kind.max_tokens
     return _Stored(kind, sum(characters), ratio, tokens, call.seconds, cut)
-
-
-def _quarter(characters: int, messages: int) -> int:
-    return max(1, characters // 4 + 4 * messages)
 
 
 class _Learnt(NamedTuple):

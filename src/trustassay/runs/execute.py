@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,6 @@ from trustassay.calls.endpoints import held_back, samples_at_once
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import copy_calls
 from trustassay.data.reading import paths_of
-from trustassay.files import Appender
 from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress, tell
 from trustassay.runs.assess import assessed
@@ -63,6 +62,8 @@ from trustassay.sample import Sample, clean
 
 SAMPLES = 256
 """Default number of samples in progress at once."""
+UNCHECKED = ("input", "command", WHY, POOL, ABOUT)
+"""Fields of a stored run that do not affect its results."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,12 @@ async def execute(
         run = await _begin(source, metrics, backends, folder, options)
         done = folder.scored()
         scored_before = len(done)
-        work = await _work(run, done)
-        if work.counts or not folder.finished(report=options.report):
+        counts, filled, endpoints = await _work(run, done)
+        if counts or not folder.finished(report=options.report):
             write = partial(write_results, folder, run.metrics, run.intake, options, started)
             await run_in_thread(write)
     seconds = time.monotonic() - started
-    done_here = (work.counts, work.filled, work.endpoints)
-    return RunOutcome(run.metrics, run.intake, scored_before, *done_here, seconds)
+    return RunOutcome(run.metrics, run.intake, scored_before, counts, filled, endpoints, seconds)
 
 
 def write_results(
@@ -160,62 +160,56 @@ async def _begin(
     stages = stages_of(metrics, backends, options.filling)
     part = folder.path / ".samples.jsonl.part"
     intake = await admit(source, part, metrics, backends, options)
-    missing = intake.inventory.samples - intake.inventory.responses
     try:
         stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
+        missing = intake.inventory.samples - intake.inventory.responses
         check_run_keys(metrics, backends, stores, missing)
-        settled = resolved(metrics, intake.inventory, backends.names())
+        named = backends.names()
+        settled = resolved(metrics, intake.inventory, named)
         whole = preparation_of(part, intake, options.pool, settled, stages, backends)
-    except BaseException:
-        part.unlink()
-        raise
-    pool = {} if whole else await _take_in_pool(metrics, folder, options)
-    settings = as_stored(
-        {
-            **run_settings(
-                settled,
-                backends.names(),
-                options.seed,
-                **_stage_settings(stages, intake),
-                **pool,
-                **({PREPARATION: whole.key} if whole else {}),
-            ),
-            **({UNIT: options.unit} if options.unit else {}),
-            "skipped": intake.faulty,
-            "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
-        }
-    )
-    if options.calibrator:
-        try:
+        pool = {} if whole else await _take_in_pool(metrics, folder, options)
+        common = run_settings(
+            settled,
+            named,
+            options.seed,
+            **_stage_settings(stages, intake),
+            **pool,
+            **({PREPARATION: whole.key} if whole else {}),
+        )
+        settings = as_stored(
+            {
+                **common,
+                **({UNIT: options.unit} if options.unit else {}),
+                "skipped": intake.faulty,
+                "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
+            }
+        )
+        if options.calibrator:
             own = settings["metrics"], settings["backends"]
             check_calibrator(options.calibrator, *own, str(folder.path))
-        except BaseException:
+        if before is None:
+            if paths := paths_of(source):
+                name = clean(", ".join(paths))
+            else:  # of samples made elsewhere, what made them says what they are
+                name = clean(str(getattr(source, "name", "samples in memory")))
+            given = {"command": options.command, WHY: options.why}
+            words = {key: clean(text) for key, text in given.items() if text}
+            at = {POOL: os.fspath(whole.pool)} if whole else {}
+            content = {"input": name, **words, **at, **settings, ABOUT: described(settled)}
+            folder.write_json("run", content)
+        else:
+            kept = {name: before[name] for name in UNCHECKED if name in before}
+            check_settings(folder.path, before, {**kept, **settings})
+        if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
+            copy_calls(options.calls_from, folder.calls_path)
+        if folder.samples_path.exists():
             part.unlink()
-            raise
-    if before is None:
-        if paths := paths_of(source):
-            name = clean(", ".join(paths))
-        else:  # of samples made elsewhere, what made them says what they are
-            name = clean(str(getattr(source, "name", "samples in memory")))
-        given = {"command": options.command, WHY: options.why}
-        words = {key: clean(text) for key, text in given.items() if text}
-        at = {POOL: os.fspath(whole.pool)} if whole else {}
-        folder.write_json(
-            "run", {"input": name, **words, **at, **settings, ABOUT: described(settled)}
-        )
-    else:
-        try:
-            check_settings(folder.path, before, {**_unchecked(before), **settings})
-        except BaseException:
-            part.unlink()
-            raise
-    if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
-        copy_calls(options.calls_from, folder.calls_path)
-    if folder.samples_path.exists():
-        part.unlink()
-        folder.check_samples(intake.inventory.samples)
-    else:
-        part.replace(folder.samples_path)
+            folder.check_samples(intake.inventory.samples)
+        else:
+            part.replace(folder.samples_path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
     return _Run(settled, stages, backends, folder, options, intake, whole)
 
 
@@ -226,10 +220,14 @@ async def _take_in_pool(
     if options.pool is None or not any(metric.pool for metric in metrics):
         return {}
     part = folder.path / ".pool.jsonl.part"
-    with Progress("checking the pool", shown=options.progress) as progress:
-        found = await take_in(
-            options.pool, part, lambda _: [], fields=options.fields, step=progress.step
-        )
+    found = await take_in(
+        options.pool,
+        part,
+        lambda _: [],
+        fields=options.fields,
+        shown=options.progress,
+        what="the pool",
+    )
     part.replace(folder.pool_path)
     return {"pool": {"sha256": found.sha256, "samples": found.inventory.samples}}
 
@@ -244,29 +242,16 @@ def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
     return {**found, "filling": settings} if settings else found
 
 
-def _unchecked(before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a stored run that do not affect its results."""
-    unchecked = ("input", "command", WHY, POOL, ABOUT)
-    return {name: before[name] for name in unchecked if name in before}
-
-
-@dataclass
-class _Work:
-    """What was done in this process."""
-
-    counts: Mapping[str, Counts] = field(default_factory=dict)
-    filled: Outcome = field(default_factory=Outcome)
-    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
-
-
-async def _work(run: _Run, done: HashSet) -> _Work:
-    """Fill and score what is not scored yet."""
+async def _work(
+    run: _Run, done: HashSet
+) -> tuple[Mapping[str, Counts], Outcome, Mapping[str, Endpoint]]:
+    """Fill and score what is not scored yet; return the calls, what was filled, and endpoints."""
+    filled = Outcome()
     total = run.intake.inventory.samples * len(run.metrics)
     if len(done) >= total:
-        return _Work()
+        return {}, filled, {}
     folder, options = run.folder, run.options
     folder.drop_outputs()
-    work = _Work()
     prepared = None
     if run.whole:
         with Progress("preparing", shown=options.progress):
@@ -275,32 +260,24 @@ async def _work(run: _Run, done: HashSet) -> _Work:
                 run.whole, run.metrics, run.stages, run.backends, options.calls, shown=shown
             )
     backends = list(run.backends.endpoints())
-    for words in (
-        held_back("--samples-at-once", options.samples_at_once, backends)
-        if options.progress
-        else ()
-    ):
-        tell(words)
+    if options.progress:
+        for words in held_back("--samples-at-once", options.samples_at_once, backends):
+            tell(words)
     at_once = samples_at_once(options.samples_at_once, SAMPLES, backends)
-    async with open_calls(run.backends, options.calls, folder.calls_path) as gatherers:
-        try:
-            lacking = _lacking(run)
-            if lacking:
-                with Progress("answering", lacking, shown=options.progress) as progress:
-                    work.filled = await fill_samples(
-                        folder, run.stages, gatherers, at_once * AHEAD, progress.step
-                    )
-            if prepared is None:
-                prepared = await prepare(run.metrics, _pool(run), gatherers, folder.path)
-            if made := requests_of(prepared):
-                folder.write_json("prepared", made)
-            with Progress("scoring", total, shown=options.progress) as progress:
-                progress.step(len(done))
-                limiter = TaskLimiter(at_once * len(run.metrics))
-                await _score(run, gatherers, limiter, done, work.filled, prepared, progress)
-        finally:
-            work.counts, work.endpoints = gatherers.counts(), gatherers.endpoints.all()
-    return work
+    async with open_calls(run.backends, options.calls, folder.calls_path) as client:
+        if lacking := _lacking(run):
+            with Progress("answering", lacking, shown=options.progress) as progress:
+                filled = await fill_samples(
+                    folder, run.stages, client, at_once * AHEAD, progress.step
+                )
+        if prepared is None:
+            prepared = await prepare(run.metrics, _pool(run), client, folder.path)
+        if made := requests_of(prepared):
+            folder.write_json("prepared", made)
+        with Progress("scoring", total, shown=options.progress) as progress:
+            progress.step(len(done))
+            await _score(run, client, at_once * len(run.metrics), done, filled, prepared, progress)
+        return client.counts(), filled, client.endpoints.all()
 
 
 def _pool(run: _Run) -> StoredPool | None:
@@ -324,15 +301,24 @@ def _lacking(run: _Run) -> int:
 
 async def _score(
     run: _Run,
-    gatherers: Client,
-    limiter: TaskLimiter,
+    client: Client,
+    at_once: int,
     done: HashSet,
     filled: Outcome,
     prepared: Mapping[str, Prepared],
     progress: Progress,
 ) -> None:
     """Score every (sample, metric) that is not in ``done``, a bounded number at a time."""
-    writer = run.folder.open_assessments()
+    how = run.options.seed, run.options.limits, run.folder.path
+    limiter, writer = TaskLimiter(at_once), run.folder.open_assessments()
+
+    async def assess(metric: Metric, sample: Sample) -> None:
+        found, line = await assessed(metric, sample, client, prepared[metric.name].value, *how)
+        writer.append(line)
+        if found.score is not None and progress.first():
+            tell(first_verdict(metric, sample, found, run.intake.inventory.samples))
+        progress.step()
+
     try:
         for number, sample in enumerate(run.folder.samples()):
             if number % YIELD_EVERY == 0:
@@ -345,30 +331,11 @@ async def _score(
                     writer.append(encoded(Assessment.failed(sample.id, metric.name, *failure)))
                     progress.step()
                 else:
-                    value = prepared[metric.name].value
-                    work = _assess(metric, sample, gatherers, writer, value, run, progress)
-                    await limiter.start(work)
+                    await limiter.start(assess(metric, sample))
         await limiter.drain()
     finally:
         await limiter.cancel()
         writer.close()
-
-
-async def _assess(
-    metric: Metric,
-    sample: Sample,
-    gatherers: Client,
-    writer: Appender,
-    prepared: Any,
-    run: _Run,
-    progress: Progress,
-) -> None:
-    how = run.options.seed, run.options.limits, run.folder.path
-    found, line = await assessed(metric, sample, gatherers, prepared, *how)
-    writer.append(line)
-    if found.score is not None and progress.first():
-        tell(first_verdict(metric, sample, found, run.intake.inventory.samples))
-    progress.step()
 
 
 def _unfilled(metric: Metric, sample: Sample, filled: Outcome) -> Failure | None:

@@ -304,7 +304,9 @@ def stages_of(
     if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
         found.append(Responses(filling.answering, model.name))
     if "references" in wanted and (names := backends.named("references")):
-        answering = _closed_book(filling.answering)
+        answering = filling.answering
+        if answering.style == "auto":  # the user chose none
+            answering = replace(answering, style="closed-book")
         found.append(References(answering, names, filling.diverse or 1))
     if wanted & {"wrong_answers", "corrected_answers"} and backends.find("chat", "generator"):
         found.append(Pairs(filling.pairing))
@@ -312,11 +314,7 @@ def stages_of(
 
 
 def _as_wanted(filling: Filling, metrics: Collection[Metric]) -> Filling:
-    """Return how samples are filled, as many as metrics want where the user does not say.
-
-    Raises:
-        ValueError: two metrics want different numbers.
-    """
+    """Return how samples are filled, as many as metrics want where the user does not say."""
     numbers: dict[str, tuple[str, int]] = {}
     for metric in metrics:
         for name, number in metric.filling.items():
@@ -336,11 +334,6 @@ def _as_wanted(filling: Filling, metrics: Collection[Metric]) -> Filling:
 def _stand_ins(n: int) -> tuple[str, ...]:
     """Return what is taken for n texts that are not there yet; they differ, as the texts will."""
     return (STAND_IN,) if n == 1 else tuple(f"{STAND_IN} {number}" for number in range(1, n + 1))
-
-
-def _closed_book(answering: Answering) -> Answering:
-    """Return how references are asked: closed-book, unless the user chose a style."""
-    return replace(answering, style="closed-book") if answering.style == "auto" else answering
 
 
 def settings_of(stages: Sequence[Stage]) -> dict[str, Any]:
@@ -448,7 +441,7 @@ async def _through(
 async def fill_samples(
     folder: RunFolder,
     stages: Sequence[Stage],
-    gatherers: Client,
+    client: Client,
     at_once: int,
     step: Callable[[], None],
 ) -> Outcome:
@@ -458,7 +451,7 @@ async def fill_samples(
     filled is not changed, and the next run tries it again.
     """
     outcome = Outcome()
-    models = cast(StageModels, SampleModels(gatherers))
+    models = cast(StageModels, SampleModels(client))
     samples = ((sample, stages, 0) for sample in folder.samples())
     with whole(folder.samples_path) as file:
         async for found in filled(samples, models, at_once, step):

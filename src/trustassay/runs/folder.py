@@ -14,10 +14,8 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
-import re
 import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +27,6 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.source_files import is_standard_input, kept_input
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.files import Appender, whole
 from trustassay.metric import ORIGIN, Assessment, Metric, MetricInfo
@@ -169,6 +166,17 @@ class RunFolder:
             RunFolderError: the file is damaged.
         """
         return self._with_parts("summary", {"metrics": dict, "calls": dict})
+
+    def read_finished(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the contents of ``run.json`` and ``summary.json``.
+
+        Raises:
+            RunFolderError: a file is damaged, or there is no finished run.
+        """
+        run, summary = self.read_run(), self.read_summary()
+        if run is None or summary is None:
+            raise RunFolderError(f"{self.path}: holds no finished run")
+        return run, summary
 
     def _with_parts(self, name: str, parts: Mapping[str, type]) -> dict[str, Any] | None:
         content = self.read_json(name)
@@ -472,32 +480,3 @@ def metrics_of(run: Mapping[str, Any]) -> dict[str, Metric]:
         with suppress(UnknownNameError, TypeError, ValueError):
             found[name] = metric_from_settings(name, settings).served_by(run.get("backends", {}))
     return found
-
-
-HOME = "trustassay-runs"
-STEM = 60
-"""Characters of the input's name that are kept; a file system takes 255 bytes."""
-
-
-def default_folder(source: Path | Sequence[Path], **settings: Any) -> Path:
-    """Return the folder for these settings and this state of the input, one file or several.
-
-    The same command finds its folder again; a file that was changed since gets a new one. What
-    comes on standard input is known by its content.
-    """
-    paths = [source] if isinstance(source, Path) else source
-    state = [part for path in paths for part in _state(path)]
-    content = json.dumps([state, settings], sort_keys=True)
-    digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
-    names = ["stdin" if is_standard_input(path) else path.name.split(".")[0] for path in paths]
-    stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:STEM] or "run"
-    return Path(HOME) / f"{stem}-{digest}"
-
-
-def _state(path: Path) -> list[str]:
-    if is_standard_input(path):
-        return [kept_input().digest]
-    if not path.exists():
-        return [str(path.resolve())]
-    stat = path.stat()
-    return [str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns)]

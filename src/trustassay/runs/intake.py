@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
+import json
 import os
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +22,7 @@ from trustassay.calls.prices import Prices
 from trustassay.data.arrow import ArrowStream, frame_index
 from trustassay.data.reading import Located, read_samples
 from trustassay.data.records import Fault, InputError, summarised, untold_of
+from trustassay.data.source_files import is_standard_input, kept_input
 from trustassay.errors import Portable, UnknownNameError, UsageError, did_you_mean
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric
@@ -179,7 +182,7 @@ class Intake:
             self.faults.append(fault)
 
 
-async def take_in(
+async def take_in(  # noqa: PLR0913 - callers name them
     source: Source,
     target: Path,
     check: Check,
@@ -187,11 +190,13 @@ async def take_in(
     fields: Mapping[str, str],
     limit: int | None = None,
     skip_bad: bool = False,
-    step: Callable[[], None] = lambda: None,
+    shown: bool | None = False,
+    what: str = "the input",
 ) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
-    ``check`` returns the problems of a well-formed sample; ``step`` is called for each.
+    ``check`` returns the problems of a well-formed sample. The progress is ``shown`` as one of
+    checking ``what``.
 
     Raises:
         BadInputError: samples have faults, and ``skip_bad`` is off; ``target`` is not there then.
@@ -201,8 +206,12 @@ async def take_in(
     digest = hashlib.sha256()
     records = islice(read_samples(source, fields=fields), limit)
     try:
-        with named(target), target.open("wb") as file:
-            async for sample in _sound(records, check, intake, step):
+        with (
+            Progress(f"checking {what}", shown=shown) as progress,
+            named(target),
+            target.open("wb") as file,
+        ):
+            async for sample in _sound(records, check, intake, progress.step):
                 line = encoded_sample(sample)
                 intake.inventory.add(sample)
                 digest.update(line)
@@ -240,16 +249,15 @@ async def admit(
         asked=backends.find("chat", MODEL) is not None,
         pool=options.pool,
     )
-    with Progress("checking the input", shown=options.progress) as progress:
-        intake = await take_in(
-            source,
-            target,
-            lambda sample: [*also(sample), *check(sample)],
-            fields=options.fields,
-            limit=options.limit,
-            skip_bad=options.skip_bad,
-            step=progress.step,
-        )
+    intake = await take_in(
+        source,
+        target,
+        lambda sample: [*also(sample), *check(sample)],
+        fields=options.fields,
+        limit=options.limit,
+        skip_bad=options.skip_bad,
+        shown=options.progress,
+    )
     try:
         check_served(metrics, backends, intake.inventory)
         check_unit(target, options.unit)
@@ -358,3 +366,32 @@ def _next_free(sample_id: str, ids: HashSet, repeats: Counter[str]) -> str:
         name = f"{sample_id}-{repeats[sample_id] + 1}"
         if hash64(name) not in ids:
             return name
+
+
+HOME = "trustassay-runs"
+STEM = 60
+"""Characters of the input's name that are kept; a file system takes 255 bytes."""
+
+
+def default_folder(source: Path | Sequence[Path], **settings: Any) -> Path:
+    """Return the folder for these settings and this state of the input, one file or several.
+
+    The same command finds its folder again; a file that was changed since gets a new one. What
+    comes on standard input is known by its content.
+    """
+    paths = [source] if isinstance(source, Path) else source
+    state = [part for path in paths for part in _state(path)]
+    content = json.dumps([state, settings], sort_keys=True)
+    digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
+    names = ["stdin" if is_standard_input(path) else path.name.split(".")[0] for path in paths]
+    stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:STEM] or "run"
+    return Path(HOME) / f"{stem}-{digest}"
+
+
+def _state(path: Path) -> list[str]:
+    if is_standard_input(path):
+        return [kept_input().digest]
+    if not path.exists():
+        return [str(path.resolve())]
+    stat = path.stat()
+    return [str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns)]

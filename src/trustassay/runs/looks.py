@@ -21,8 +21,6 @@ from trustassay.show.choice import NO_SCORE, Level, finding_of, need_of, worst_o
 from trustassay.show.first_card import Looked, problem_of
 from trustassay.show.notebook import BINS
 
-__all__ = ["Looks", "WorstAnswer", "first_verdict", "looks_of", "reason_of"]
-
 LONGEST = 120
 """Characters of a question, and of a reason, in the line of the first verdict."""
 

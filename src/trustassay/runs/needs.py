@@ -106,7 +106,7 @@ async def load_all(
 ) -> dict[Place, Any]:
     """Load backends, given by their place as the capability that loads them and the choice.
 
-    What takes time is loaded last, and only where nothing stands in the way: ``faults`` that are
+    What takes time is loaded last, and only if nothing else fails: ``faults`` that are
     known, what cannot be loaded, and with ``stores`` missing keys of those that are asked. Without
     ``load`` it is not loaded.
 

@@ -19,10 +19,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from trustassay.calls.backends import Backends, is_remote
-from trustassay.calls.client import CallOptions, Client
+from trustassay.calls.client import CallOptions, Client, shared_file
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.models import SampleModels
-from trustassay.calls.store import CACHE_FILE, Calls, CallStore
+from trustassay.calls.store import Calls, CallStore
 from trustassay.capabilities import ChatRequest, Choice, EndpointLimits, Message, Models, Reply
 from trustassay.errors import BackendError
 from trustassay.metric import Context, Metric
@@ -36,8 +36,6 @@ from trustassay.runs.lines import encoded_sample
 from trustassay.runs.needs import resolved
 from trustassay.runs.prepare import StoredPool
 from trustassay.sample import Sample
-
-__all__ = ["Plan", "Planned", "plan"]
 
 PROBE = 32
 """Requests of a local model that are computed to measure its speed."""
@@ -64,11 +62,12 @@ async def plan(
         stages = stages_of(metrics, backends, options.filling)
         intake = await admit(source, folder.samples_path, metrics, backends, options)
         metrics = resolved(metrics, intake.inventory, backends.names())
-        calls = Calls(_opened(stack, out), _opened_cache(stack, options.calls.cache))
-        # The gatherers are not started on anything: they only know how requests are keyed.
-        gatherers = Client(backends, CallOptions(policy=options.calls.policy))
-        stack.push_async_callback(gatherers.close)
-        rehearsal = _Rehearsal(gatherers, calls, options)
+        stored = out and RunFolder(out).calls_path
+        calls = Calls(_opened(stack, stored), _opened(stack, shared_file(options.calls.cache)))
+        # The client is asked nothing: it only knows how requests are keyed.
+        client = Client(backends, CallOptions(policy=options.calls.policy))
+        stack.push_async_callback(client.close)
+        rehearsal = _Rehearsal(client, calls, options)
         filled = RunFolder(folder.path / "filled")
         filled.path.mkdir()
         await _rehearse(rehearsal, metrics, stages, folder, filled, intake.inventory.samples)
@@ -109,32 +108,23 @@ async def _rehearse(
             progress.step()
 
 
-def _opened(stack: AsyncExitStack, folder: Path | None) -> CallStore | None:
-    path = folder and RunFolder(folder).calls_path
-    if not (path and path.exists()):
+def _opened(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
+    if path is None or not path.exists():
         return None
     store = CallStore(path)
     stack.callback(store.close, alone=False)  # the run may be in progress
     return store
 
 
-def _opened_cache(stack: AsyncExitStack, cache: Path | None) -> CallStore | None:
-    if not (cache and (cache / CACHE_FILE).exists()):
-        return None
-    store = CallStore(cache / CACHE_FILE)
-    stack.callback(store.close, alone=False)
-    return store
-
-
 class _Rehearsal:
     """Counts what is asked, once each."""
 
-    def __init__(self, gatherers: Client, calls: Calls, options: RunOptions) -> None:
+    def __init__(self, client: Client, calls: Calls, options: RunOptions) -> None:
         self.unsure: Counter[str] = Counter()
         self.stood_in = 0
         """Stand-ins that were given in place of a reply."""
         self.options = options
-        self._gatherers, self._calls = gatherers, calls
+        self._client, self._calls = client, calls
         self._asked: set[bytes] = set()
         self._parts: dict[tuple[str, str, str], Part] = {}
         self._probes: dict[tuple[str, str], list[Any]] = {}
@@ -145,7 +135,7 @@ class _Rehearsal:
         for stage in stages:
             if stage.lacks(sample) and not stage.problems(sample):
                 name = ANSWERING if stage.field == "response" else stage.field
-                found = await stage.fill(sample, cast(Any, _StandIns(self, name, self._gatherers)))
+                found = await stage.fill(sample, cast(Any, _StandIns(self, name, self._client)))
                 sample = stage.stand_in(found.sample) if found.failures else found.sample
         return sample
 
@@ -154,7 +144,7 @@ class _Rehearsal:
         prepared: dict[str, Any] = {}
         for metric in metrics:
             if metric.pool:
-                models = cast(Models, _StandIns(self, metric.name, self._gatherers))
+                models = cast(Models, _StandIns(self, metric.name, self._client))
                 try:
                     prepared[metric.name] = await metric.prepare(pool, models)
                 except Exception:  # a stand-in's reply is not what a metric hopes for
@@ -166,7 +156,7 @@ class _Rehearsal:
     ) -> None:
         """Rehearse the scoring of one sample."""
         for metric in metrics:
-            models = cast(Models, _StandIns(self, metric.name, self._gatherers))
+            models = cast(Models, _StandIns(self, metric.name, self._client))
             own, limits = prepared.get(metric.name), self.options.limits
             context = Context(sample, models, own, self.options.seed, limits)
             try:
@@ -177,11 +167,8 @@ class _Rehearsal:
                 self.unsure[metric.name] += 1
 
     def reply_to(self, metric: str, name: str, backend: Any, item: Any) -> tuple[Any, bool]:
-        """Count a request; return what is stored for it, or a stand-in, and whether it is stored.
-
-        The backend answers itself.
-        """
-        found, gatherer = capability(name), self._gatherers.batcher(name, backend)
+        """Count a request; return its reply, or a stand-in, and whether it is stored."""
+        found, gatherer = capability(name), self._client.batcher(name, backend)
         part, stored = self._counted(metric, found.stored_as, gatherer, item)
         if stored is not None:
             return stored, True
@@ -275,10 +262,7 @@ class _Rehearsal:
         return found
 
     def _seconds_each(self, name: str, backend: str, probes: Sequence[Any]) -> float | None:
-        """Return the seconds of one request of a local model, by computing some.
-
-        ``None`` for an endpoint, which is not asked.
-        """
+        """Return the seconds of one request of a local model; an endpoint is not asked."""
         found = capability(name)
         model = self._backend(found.served_by or name, backend)
         if model is None or is_remote(model):
@@ -289,15 +273,15 @@ class _Rehearsal:
 
     def _backend(self, name: str, backend: str) -> Any:
         """Return a backend of the run, also one that another asks."""
-        asked = self._gatherers.backends.asked()
+        asked = self._client.backends.asked()
         return next((one for kind, one in asked if kind == name and one.name == backend), None)
 
 
 class _StandIns(SampleModels):
     """The models of one rehearsal, as a metric sees them: what is asked is counted, not sent."""
 
-    def __init__(self, rehearsal: _Rehearsal, metric: str, gatherers: Client) -> None:
-        super().__init__(gatherers)
+    def __init__(self, rehearsal: _Rehearsal, metric: str, client: Client) -> None:
+        super().__init__(client)
         self._rehearsal, self._metric = rehearsal, metric
 
     def uncounted(self) -> SampleModels:

@@ -126,7 +126,7 @@ class Prepared:
 
 
 async def prepare(
-    metrics: Sequence[Metric], pool: StoredPool | None, gatherers: Client, folder: Path
+    metrics: Sequence[Metric], pool: StoredPool | None, client: Client, folder: Path
 ) -> dict[str, Prepared]:
     """Return what each metric prepared, by name; those without a pool prepare nothing.
 
@@ -136,7 +136,7 @@ async def prepare(
     found = {metric.name: Prepared() for metric in metrics}
     for metric in metrics:
         if metric.pool and pool is not None:
-            found[metric.name] = await _prepared(metric, pool, gatherers, folder)
+            found[metric.name] = await _prepared(metric, pool, client, folder)
     return found
 
 
@@ -149,8 +149,8 @@ def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     }
 
 
-async def _prepared(metric: Metric, pool: StoredPool, gatherers: Client, folder: Path) -> Prepared:
-    models = SampleModels(gatherers)
+async def _prepared(metric: Metric, pool: StoredPool, client: Client, folder: Path) -> Prepared:
+    models = SampleModels(client)
     try:
         value = await metric.prepare(pool, cast(Models, models))
     except (AssessmentError, BackendError) as error:
@@ -220,7 +220,7 @@ class Preparation:
             RunFolderError: the file is damaged.
         """
         name = packed_name(metric)
-        if not self._has(name):
+        if not (self.path / name).exists():
             return None
         try:
             with np.load(self.path / name, allow_pickle=False) as file:
@@ -266,9 +266,6 @@ class Preparation:
             words = f"cannot be locked ({error}); move the file of all samples to a local disk"
             raise RunFolderError(f"{self.path}: {words}") from None
         return True
-
-    def _has(self, name: str) -> bool:
-        return (self.path / name).exists()
 
     def _damaged(self, name: str, why: object) -> RunFolderError:
         return RunFolderError(f"{self.path / name}: damaged ({why}); remove {self.path}")
@@ -325,20 +322,20 @@ async def prepare_once(
             found |= _unpacked(waiting, pool, preparation, made)
             waiting = [metric for metric in waiting if metric.name not in found]
         if waiting:
-            async with open_calls(backends, calls, preparation.calls_path) as gatherers:
-                found |= await prepare(waiting, pool, gatherers, preparation.path)
+            async with open_calls(backends, calls, preparation.calls_path) as client:
+                found |= await prepare(waiting, pool, client, preparation.path)
         failed = pool.failures or any(one.failure for one in found.values())
         if made is None and not failed:
-            packed = await asyncio.to_thread(_packed, waiting, found)
+            packed = {
+                metric.name: arrays
+                for metric in waiting
+                if (arrays := await asyncio.to_thread(metric.pack, found[metric.name].value))
+                is not None
+            }
             made = requests_of(found)
             preparation.write(packed, made)
             found |= _unpacked(waiting, pool, preparation, made)
     return {metric.name: found.get(metric.name, Prepared()) for metric in metrics}
-
-
-def _packed(metrics: Sequence[Metric], found: Mapping[str, Prepared]) -> dict[str, Arrays]:
-    packed = {metric.name: metric.pack(found[metric.name].value) for metric in metrics}
-    return {name: arrays for name, arrays in packed.items() if arrays is not None}
 
 
 def _unpacked(

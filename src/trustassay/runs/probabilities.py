@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
-from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.runs.calibrator import (
     AMONG_ACCEPTED,
@@ -154,9 +153,7 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
         RunFolderError: the folder holds no finished run.
         InputError: the calibrator is of other metrics, options or models.
     """
-    run = folder.read_run()
-    if run is None or folder.read_summary() is None:
-        raise RunFolderError(f"{folder.path}: holds no finished run")
+    run, _ = folder.read_finished()
     check_calibrator(calibrator, run["metrics"], run["backends"], str(folder.path))
     infos = list(metric_infos(folder, run).values())
     names = list(dict.fromkeys([*(one.name for one in calibrator.inputs), *calibrator.spreads]))
@@ -247,18 +244,15 @@ def chances_told(found: Mapping[str, Any]) -> ChancesTold:
             f"With at most {shares} % of all answers accepted and wrong, on average: {counts} "
             "accepted"
         )
-    likeness = found["likeness"]
-    warnings = [
-        f"{name}: its distribution here is unlike that of the labelled answers (largest distance "
-        f"{likeness[name]['distance']:.2f}, p {_p(likeness[name]['p'])}); the probabilities and "
-        "promises may not hold here"
-        for name in found["unlike"]
-    ]
+    warnings = []
+    for name in found["unlike"]:
+        distance, p = found["likeness"][name]["distance"], found["likeness"][name]["p"]
+        told = "< 0.0001" if p < 0.0001 else f"{p:.2g}"
+        warnings.append(
+            f"{name}: its distribution here is unlike that of the labelled answers (largest "
+            f"distance {distance:.2f}, p {told}); the probabilities and promises may not hold here"
+        )
     return ChancesTold(sentences, warnings)
-
-
-def _p(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"{value:.2g}"
 
 
 def _left(found: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from trustassay.data.ratings import Rating, Ratings
 from trustassay.data.records import InputError
 from trustassay.entailer_quality import EntailerQuality, entailer_quality
 from trustassay.errors import RunFolderError
-from trustassay.metric import Assessment, Metric, MetricInfo, Summary
+from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.runs.counts import (
     DOMAIN,
     Counted,
@@ -110,9 +110,7 @@ def write_report(
         StoppedError: ``steps`` were asked to stop.
     """
     steps = steps or Steps()
-    run, summary = folder.read_run(), folder.read_summary()
-    if run is None or summary is None:
-        raise RunFolderError(f"{folder.path}: holds no finished run")
+    run, summary = folder.read_finished()
     metrics = list(metric_infos(folder, run).values())
     try:
         total = int(run["samples"]["samples"])
@@ -331,7 +329,8 @@ def write_pooled(
     if len({one.folder.path.resolve() for one in runs}) < len(runs):
         raise RunFolderError("a run is named twice; expected different runs")
     infos = _shared(runs)
-    here = _here(runs, infos)
+    installed = metrics_of(runs[0].settings)
+    here = {name: metric for name, metric in installed.items() if name in infos}
     counts = _Counts(
         {name: groups_of(info, domain_field) for name, info in infos.items()},
         Looked(any(metric.line for metric in here.values())),
@@ -341,16 +340,17 @@ def write_pooled(
         with steps.begin(f"reading {run.folder.path.name}", total) as step:
             _count(counts, number, run, list(infos.values()), here, domain_field, step)
     first = next(iter(infos.values()))
+    judges = [judge_of(run.settings) for run in runs]
     page = PooledPage(
         title=f"{len(runs)} runs",
         facts={"runs": ", ".join(run.folder.path.name for run in runs)},
         looked=counts.looked,
         lines=lines_of({name: info.title for name, info in infos.items()}, here),
-        warnings=[*_differences(runs, list(infos)), *_repeats(counts)],
+        warnings=list(_warnings(runs, list(infos), counts.repeated)),
         metrics=[
             PooledMetric(name, info.title, counts.groups[name]) for name, info in infos.items()
         ],
-        judge=_judge(runs),
+        judge=judges[0] if len({one.name if one else None for one in judges}) == 1 else None,
         questions=_asked(runs, counts, infos, here, first),
         apart=_apart(counts, counts.groups[first.name]),
     )
@@ -360,9 +360,7 @@ def write_pooled(
 
 def _read(path: Path) -> _Run:
     folder = RunFolder(path)
-    settings, summary = folder.read_run(), folder.read_summary()
-    if settings is None or summary is None:
-        raise RunFolderError(f"{path}: holds no finished run")
+    settings, _ = folder.read_finished()
     return _Run(folder, settings, metric_infos(folder, settings))
 
 
@@ -379,12 +377,6 @@ def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
                 f"the scores of {name} have different ranges in these runs; expected equal options"
             )
     return {name: runs[0].infos[name] for name in shared}
-
-
-def _here(runs: Sequence[_Run], infos: Mapping[str, MetricInfo]) -> dict[str, Metric]:
-    """Return the shared metrics that are installed, with the first run's options."""
-    found = metrics_of(runs[0].settings)
-    return {name: metric for name, metric in found.items() if name in infos}
 
 
 def _model(sample: Mapping[str, Any], run: _Run) -> str:
@@ -419,8 +411,8 @@ def _count(
         step()
 
 
-def _differences(runs: Sequence[_Run], shared: Sequence[str]) -> Iterator[str]:
-    """Say in which settings the runs differ, so that their scores may not be comparable."""
+def _warnings(runs: Sequence[_Run], shared: Sequence[str], repeated: int) -> Iterator[str]:
+    """Say in which settings the runs differ, and how many answers are in several of them."""
     for name in shared:
         told = [json.dumps(run.settings["metrics"][name], sort_keys=True) for run in runs]
         if len(set(told)) > 1:
@@ -429,12 +421,9 @@ def _differences(runs: Sequence[_Run], shared: Sequence[str]) -> Iterator[str]:
         names = {str(run.settings["backends"].get(backend, "none")) for run in runs}
         if len(names) > 1:
             yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"
-
-
-def _judge(runs: Sequence[_Run]) -> EntailerQuality | None:
-    """Return how sure the entailer is, where all runs have the same."""
-    told = [judge_of(run.settings) for run in runs]
-    return told[0] if len({one.name if one else None for one in told}) == 1 else None
+    if repeated:
+        are = "answer is" if repeated == 1 else "answers are"
+        yield f"{repeated:,} {are} counted twice: same id, model and text"
 
 
 def _apart(counts: _Counts, groups: Groups) -> dict[tuple[str | None, str | None], bool]:
@@ -464,13 +453,6 @@ def _apart(counts: _Counts, groups: Groups) -> dict[tuple[str | None, str | None
     return {
         (models[0], model): p < ALPHA for model, p in zip(models[1:], holm(p_values), strict=True)
     }
-
-
-def _repeats(counts: _Counts) -> Iterator[str]:
-    if counts.repeated:
-        n = counts.repeated
-        are = "answer is" if n == 1 else "answers are"
-        yield f"{n:,} {are} counted twice: same id, model and text"
 
 
 def _asked(
@@ -505,7 +487,8 @@ def _asked(
             run = runs[one.run]
             sample = run.folder.sample_at(one.place.sample)
             own = run.folder.assessments_at(one.place.assessments, len(run.infos))
-            assessments = _in_order(own, columns)
+            by_name = {assessment.metric: assessment for assessment in own}
+            assessments = [by_name[name] for name in columns]
             answer = answer_of(one.place.number + 1, 0, sample, assessments, columns)
             shown.append((one.model, run.folder.path.name, answer))
         found.append(
@@ -518,8 +501,3 @@ def _asked(
             )
         )
     return found
-
-
-def _in_order(found: Sequence[Assessment], columns: Mapping[str, Column]) -> list[Assessment]:
-    by_name = {one.metric: one for one in found}
-    return [by_name[name] for name in columns]

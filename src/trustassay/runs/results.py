@@ -187,9 +187,7 @@ def apply_calibrator(
         StoppedError: ``steps`` were asked to stop.
     """
     steps = steps or Steps()
-    run, summary = folder.read_run(), folder.read_summary()
-    if run is None or summary is None:
-        raise RunFolderError(f"{folder.path}: holds no finished run")
+    run, summary = folder.read_finished()
     total = int(run["samples"]["samples"])
     with steps.begin("applying the calibrator", total) as step:
         found = calibrated_run(folder, calibrator, step)
@@ -312,7 +310,9 @@ def _batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Lin
 def _batch(lines: Sequence[Line], types: Mapping[str, Any], schema: Any) -> RecordBatch:
     rows = [line.fields for line in lines]
     columns: dict[str, list[Any]] = {
-        name: [_storable(row[name]) for row in rows] for name in _COLUMNS if name != "evidence"
+        name: [clean(row[name]) if isinstance(row[name], str) else row[name] for row in rows]
+        for name in _COLUMNS
+        if name != "evidence"
     }
     columns["evidence"] = [line.evidence_text() for line in lines]
     for name in types.keys() & {"probability", "accepted"}:
@@ -321,10 +321,6 @@ def _batch(lines: Sequence[Line], types: Mapping[str, Any], schema: Any) -> Reco
         columns[name] = [row["parts"].get(name.removeprefix("parts.")) for row in rows]
     arrays = [Array(columns[name], kind) for name, kind in types.items()]
     return RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _storable(value: Any) -> Any:
-    return clean(value) if isinstance(value, str) else value
 
 
 REPLY_TOKENS = 4

@@ -1,6 +1,6 @@
 """An input in shards, each of which is scored by itself: on another machine, or at another time.
 
-Metrics that look beyond a sample need the whole beside its shards.
+Metrics that look beyond a sample also need the whole input.
 
 A sample's shard follows from its id alone. Each line holds, in the field ``trustassay_shard``, to
 which shard of what it belongs, and its place in the input, so a run of a shard says this itself.
@@ -217,7 +217,7 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
         for one in (folder, *(shard.folder for shard in shards)):
             one.lock()
             stack.callback(one.unlock)
-        seconds = sum(_summary(shard)["seconds"] for shard in shards)
+        seconds = sum((shard.folder.read_summary() or {})["seconds"] for shard in shards)
         inventory = Inventory(**{k: v for k, v in content["samples"].items() if k != "sha256"})
         intake = Intake(content["samples"]["sha256"], inventory, [], content["skipped"])
         outcome = RunOutcome(metrics, intake, 0, {}, Outcome(), {}, seconds)
@@ -250,11 +250,7 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
 
 
 def _claimed(folder: RunFolder, content: Mapping[str, Any]) -> bool:
-    """Mark the folder as one that a merge writes; ``False`` if this merge is finished there.
-
-    Raises:
-        RunFolderError: it holds anything else.
-    """
+    """Mark the folder as one that a merge writes; ``False`` if this merge is finished there."""
     mark = folder.path / MARK
     if mark.exists():
         return True
@@ -316,10 +312,6 @@ def _settings(run: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any
     return {name: value for name, value in run.items() if name not in OWN | lacking}
 
 
-def _summary(shard: _ShardRun) -> Mapping[str, Any]:
-    return shard.folder.read_summary() or {}
-
-
 def _check_complete(shards: Sequence[_ShardRun]) -> None:
     """Refuse what is not all of the input, and say what is to be done."""
     lines = [
@@ -366,11 +358,7 @@ def _command(shard: _ShardRun, number: int | None = None) -> str:
 
 
 def _preparation(shard: _ShardRun, pool: Path | None) -> Preparation | None:
-    """Return what was prepared for all shards, if anything was.
-
-    Raises:
-        RunFolderError: it is not there.
-    """
+    """Return what was prepared for all shards, if anything was; raises if it is not there."""
     if (key := shard.run.get(PREPARATION)) is None:
         return None
     found = Preparation(pool or Path(shard.run[POOL]), key)

@@ -189,11 +189,11 @@ def out_of_fold(
     """
     x, y = np.asarray(table, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     of, fold = np.asarray(clusters, dtype=np.int64), np.asarray(folds)
-    found = np.full(len(y), np.nan)
+    result = np.full(len(y), np.nan)
     for number in np.unique(fold):
         mine = fold == number
-        found[mine] = fit(x[~mine], y[~mine], of[~mine])(x[mine])
-    return found
+        result[mine] = fit(x[~mine], y[~mine], of[~mine])(x[mine])
+    return result
 
 
 Method = Literal["isotonic", "logistic"]
@@ -234,12 +234,12 @@ class Combination:
         x = _table(table)
         if x.shape[1] != len(self.terms):
             raise ValueError(f"expected {len(self.terms)} scores, got {x.shape[1]}")
-        found = np.full(len(x), self.intercept)
+        result = np.full(len(x), self.intercept)
         for column, term in zip(x.T, self.terms, strict=True):
             without = np.nan if term.missing is None else term.missing
             there = term.coefficient * ((column - term.centre) / term.scale)
-            found += np.where(np.isnan(column), without, there)
-        return np.where(np.isnan(x).all(axis=1), np.nan, found)
+            result += np.where(np.isnan(column), without, there)
+        return np.where(np.isnan(x).all(axis=1), np.nan, result)
 
 
 def fit_combination(
@@ -248,9 +248,9 @@ def fit_combination(
     """Fit a logistic regression on several scores, some of which may be missing (NaN).
 
     Nothing is imputed: a score that some answers lack has one more coefficient, which is added to
-    the log odds of exactly those (a missing-indicator). So an answer without a score is told by its
-    other scores and by the share of right answers among those that lack this one. Answers without
-    any score are left out.
+    the log odds of exactly those (a missing-indicator). So an answer without a score gets its
+    probability from the others and from the share of right ones among those without it. Answers
+    without any score are left out.
 
     Scores are divided by their standard deviation before the penalty (1 by default, which is that
     of a normal prior with variance 1 for each coefficient) is applied.

@@ -24,16 +24,6 @@ from trustassay.statistics.resampling import drawn_counts, generator
 from trustassay.summaries import Weighted
 from trustassay.workflows.two_runs import Direction, Pairing, Scored, better_of
 
-__all__ = [
-    "AnswerChange",
-    "AnswerChanges",
-    "FigureChange",
-    "VerdictChange",
-    "answer_changes",
-    "figure_changes",
-    "why_not_resampled",
-]
-
 Floats = NDArray[np.float64]
 LISTED = 500
 """Changed answers of a kind that are read and listed; all are counted."""

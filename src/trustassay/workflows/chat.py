@@ -23,8 +23,6 @@ from trustassay.capabilities import ChatRequest, Message, Reply
 from trustassay.errors import BackendError, did_you_mean, door
 from trustassay.event_loop import run_anywhere
 
-__all__ = ["Chat", "Unanswered", "UnansweredError", "chat"]
-
 Cache = str | os.PathLike[str] | bool
 Prompts = Sequence[str | Sequence[Message]]
 
@@ -155,10 +153,10 @@ class Chat:
         options = CallOptions(
             self._cache, self._prices, self._budget, calls_at_once=self._calls_at_once
         )
-        async with open_calls(backends, options) as gatherers:
+        async with open_calls(backends, options) as client:
             block = self._calls_at_once or calls_at_once([self._model])
             requests = (chat_request(prompt, **parameters) for prompt in prompts)
-            return await _all_asked(requests, gatherers.find("chat", MODEL), block)
+            return await _all_asked(requests, client.find("chat", MODEL), block)
 
 
 async def _all_asked(

@@ -38,15 +38,13 @@ from trustassay.workflows.two_runs import (
     Outcome,
     Pairing,
     Scored,
-    as_json,
     differing_settings,
     finished_run,
     headlines,
     outcome_changes,
+    outcomes_as_json,
     paired_runs,
 )
-
-__all__ = ["Comparison", "Side", "compare"]
 
 Floats = NDArray[np.float64]
 
@@ -160,7 +158,7 @@ class Comparison:
             "pairing": self.pairing.to_dict(),
             "figures": {key: one.to_dict() for key, one in self.figures.items()},
             "not_compared": dict(self.not_compared),
-            "outcomes": as_json(self.outcomes),
+            "outcomes": outcomes_as_json(self.outcomes),
             "answers": self.answers.to_dict(),
             "warnings": list(self.warnings),
         }

@@ -33,8 +33,6 @@ from trustassay.statistics.resampling import (
     interval_of,
 )
 
-__all__ = ["Contradictions", "Estimate", "MeasuredEntailer", "Passed", "measure_entailers"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Places = NDArray[np.int64]
@@ -139,8 +137,8 @@ async def _scored(
     found = np.full((len(pairs), 3), NO_SCORE)
     reason = ""
     begun = time.monotonic()
-    async with open_calls(Backends.of(entail=entailer), options) as gatherers:
-        models = cast(Models, SampleModels(gatherers))
+    async with open_calls(Backends.of(entail=entailer), options) as client:
+        models = cast(Models, SampleModels(client))
         for start in range(0, len(pairs), TOGETHER):
             block = pairs[start : start + TOGETHER]
             replies = await asyncio.gather(

@@ -18,8 +18,6 @@ from trustassay.sample import Sample
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-__all__ = ["EvaluationEvents", "EventsChoice"]
-
 EventsChoice = bool | Literal["explanations"]
 
 EVENT = "gen_ai.evaluation.result"

@@ -45,13 +45,11 @@ from trustassay.workflows.two_runs import (
     paired_runs,
 )
 
-__all__ = ["gate"]
-
 
 def gate(
     path: Path, bounds: Sequence[Bound] = (), earlier: Earlier | None = None, *, seed: int = 0
 ) -> Gate:
-    """Hold the figures of a finished run against bounds, and against an earlier run.
+    """Compare the figures of a finished run with bounds, and with an earlier run.
 
     Raises:
         RunFolderError: a folder holds no finished run, or is damaged; no metric in common.
@@ -152,11 +150,7 @@ def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def _line(bound: Bound, one: Mapping[str, Any]) -> float:
-    """Return the value of a bound in the unit of its figure.
-
-    Raises:
-        ValueError: it is outside the figure's range, or could be meant in two ways.
-    """
+    """Return the value of a bound in the unit of its figure, if it can be meant in one way only."""
     unit, ends, value = one.get("unit", ""), one.get("range"), bound.value
     if unit == "%":
         if bound.percent or value == 0 or value > 1 or value < 0:

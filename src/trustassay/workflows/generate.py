@@ -29,8 +29,6 @@ from trustassay.sample import Sample
 from trustassay.workflows.choose_metric import some_unanswered
 from trustassay.workflows.resumable import locked
 
-__all__ = ["GenerateOptions", "Generated", "generate"]
-
 
 @dataclass(frozen=True)
 class GenerateOptions:
@@ -104,16 +102,15 @@ async def _generate(
     async with AsyncExitStack() as stack:
         place = stack.enter_context(TemporaryDirectory(prefix="trustassay-"))
         folder = RunFolder(Path(place))
-        with Progress("checking the input", shown=options.progress) as progress:
-            intake = await take_in(
-                source,
-                folder.samples_path,
-                checks_of([], stages[:1], asked=True),
-                fields=options.fields,
-                limit=options.limit,
-                skip_bad=options.skip_bad,
-                step=progress.step,
-            )
+        intake = await take_in(
+            source,
+            folder.samples_path,
+            checks_of([], stages[:1], asked=True),
+            fields=options.fields,
+            limit=options.limit,
+            skip_bad=options.skip_bad,
+            shown=options.progress,
+        )
         inventory = intake.inventory
         asked = inventory.samples if options.again else inventory.samples - inventory.responses
         if asked:
@@ -124,12 +121,12 @@ async def _generate(
         file = stack.enter_context(locked(part))
         stack.callback(part.unlink, missing_ok=True)
         file.truncate(0)  # what a killed process left; its replies are in the cache
-        gatherers = await stack.enter_async_context(open_calls(backends, options.calls))
+        client = await stack.enter_async_context(open_calls(backends, options.calls))
         ahead = AHEAD * (options.calls.calls_at_once or calls_at_once([backend]))
         progress = stack.enter_context(
             Progress("answering", asked * options.repeats, shown=options.progress)
         )
-        models = cast(StageModels, SampleModels(gatherers))
+        models = cast(StageModels, SampleModels(client))
         questions = _questions(folder, stages, again=options.again)
         async for found in filled(questions, models, ahead, progress.step):
             name = found.sample.id
@@ -144,7 +141,7 @@ async def _generate(
             content = found.sample.to_dict() | {"id": name}
             file.write((json.dumps(content, ensure_ascii=False, default=str) + "\n").encode())
         file.flush()
-        done.endpoints = gatherers.endpoints.all()
+        done.endpoints = client.endpoints.all()
         if done.written or not done.failed:
             part.replace(out)
     return done

@@ -7,8 +7,6 @@ import socket
 
 from trustassay.data.records import InputError
 
-__all__ = ["is_loopback", "listening"]
-
 
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine alone."""

@@ -112,20 +112,14 @@ def open_backends(
     out: Path,
     options: SessionOptions,
 ) -> Backends:
-    """Load what a search calls; all that stands in the way is said before a model is loaded.
+    """Load what a search calls; every fault is reported before a model is loaded.
 
     Raises:
         UnknownNameError, BackendError, FaultsError: one cannot be loaded, or lacks its key.
     """
     stores = [RunFolder(out).calls_path, shared_file(options.calls.cache)]
     wanted = {Place("embed"): ("embed", embedder), Place("chat", MODEL): ("chat", model)}
-    return run_anywhere(lambda: _loaded(wanted, stores))
-
-
-async def _loaded(
-    wanted: Mapping[Place, tuple[str, Any]], stores: Sequence[Path | None]
-) -> Backends:
-    return Backends(await load_all(wanted, stores=stores))
+    return Backends(run_anywhere(lambda: load_all(wanted, stores=stores)))
 
 
 def attack(
@@ -144,7 +138,7 @@ def attack(
         RunFolderError: the folder holds something else, or another process works in it.
         BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
     """
-    settings = {name: value for name, value in _options(how).items() if name not in GROWING}
+    settings = {one.name: getattr(how, one.name) for one in fields(how) if one.name not in GROWING}
     trace = out / "trace.jsonl"
 
     async def search(models: CountedModels) -> list[Point]:
@@ -179,10 +173,6 @@ def attack(
 def row(point: Point) -> dict[str, Any]:
     """Return a point as it is written in the trace."""
     return {name: getattr(point, name) for name in point.__slots__}
-
-
-def _options(how: Ascent) -> dict[str, Any]:
-    return {field.name: getattr(how, field.name) for field in fields(how)}
 
 
 def _draw_page(found: Attacked, backends: Backends, how: Ascent) -> None:
@@ -314,8 +304,8 @@ async def _embedded(
     texts: Sequence[str], backends: Backends, options: CallOptions
 ) -> dict[str, Vectors]:
     found: dict[str, Vectors] = {}
-    async with open_calls(backends, options) as gatherers:
-        models = cast(Models, SampleModels(gatherers))
+    async with open_calls(backends, options) as client:
+        models = cast(Models, SampleModels(client))
         for start in range(0, len(texts), TOGETHER):
             block = texts[start : start + TOGETHER]
             vectors = await asyncio.gather(*map(models.embed, block))

@@ -26,8 +26,6 @@ from trustassay.statistics.ranking import (
 )
 from trustassay.statistics.resampling import generator
 
-__all__ = ["PairsAlike", "Ranking", "rank"]
-
 Floats = NDArray[np.float64]
 AT_ONCE = 256
 """Samples whose similarities are computed together."""
@@ -118,7 +116,7 @@ def rank(
     accuracy is the share of answers with a label above 0, where all ranked answers have one.
 
     Args:
-        similarity: where given, answers are also held against the samples' right and wrong
+        similarity: where given, answers are also compared with the samples' right and wrong
             answers (``answers``, ``incorrect_answers``), as TruthfulQA does.
 
     Raises:
@@ -162,7 +160,7 @@ def rank(
         if not known:
             raise UsageError(
                 f"{path}: no question of all models has right and wrong answers (`answers`, "
-                "`incorrect_answers`) to hold the scores against"
+                "`incorrect_answers`) to compare the scores with"
             )
         both = answers.table(answers.scores, known), answers.table(truths, known)
         assert both[0] is not None and both[1] is not None

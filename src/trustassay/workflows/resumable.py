@@ -232,8 +232,8 @@ class Session:
 class CountedModels(SampleModels):
     """The models, with a count of the requests sent to chat models."""
 
-    def __init__(self, gatherers: Client, counter: RequestCounter) -> None:
-        super().__init__(gatherers)
+    def __init__(self, client: Client, counter: RequestCounter) -> None:
+        super().__init__(client)
         self._counter = counter
 
     @property
@@ -283,10 +283,10 @@ async def in_session(
         def count(own: CallStore) -> RequestCounter:
             return RequestCounter(own, path / "failures.jsonl", options.most)
 
-        async with open_calls(backends, options.calls, folder.calls_path, count) as gatherers:
-            assert gatherers.counter is not None
-            counter = gatherers.counter
-            models = CountedModels(gatherers, counter)
+        async with open_calls(backends, options.calls, folder.calls_path, count) as client:
+            assert client.counter is not None
+            counter = client.counter
+            models = CountedModels(client, counter)
             try:
                 found = await work(models)
             except BackendError:
@@ -294,7 +294,7 @@ async def in_session(
                 raise
             used: Counter[str] = sum(models.usage.values(), Counter())
             counts = (counter.used, counter.failed, used["calls"], used["cut"])
-        return found, Session(gatherers.endpoints.all(), *counts)
+        return found, Session(client.endpoints.all(), *counts)
 
 
 def _check_session(folder: RunFolder, wanted: Mapping[str, Any]) -> None:
@@ -374,16 +374,15 @@ async def write_each(
     """
     async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
-        with Progress("checking the input", shown=options.progress) as progress:
-            intake = await take_in(
-                source,
-                folder.samples_path,
-                work.check,
-                fields=options.fields,
-                limit=options.limit,
-                skip_bad=options.skip_bad,
-                step=progress.step,
-            )
+        intake = await take_in(
+            source,
+            folder.samples_path,
+            work.check,
+            fields=options.fields,
+            limit=options.limit,
+            skip_bad=options.skip_bad,
+            shown=options.progress,
+        )
         check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
         known = {**work.settings, "samples": intake.sha256, "backends": backends.names()}
         unfinished = stack.enter_context(UnfinishedFile(out, known))
@@ -391,8 +390,8 @@ async def write_each(
         total = intake.inventory.samples
         progress = stack.enter_context(Progress(work.doing, total, shown=options.progress))
         progress.step(resumed)
-        gatherers = await stack.enter_async_context(open_calls(backends, options.calls))
-        models, record_of = cast(Models, SampleModels(gatherers)), work.begin(folder)
+        client = await stack.enter_async_context(open_calls(backends, options.calls))
+        models, record_of = cast(Models, SampleModels(client)), work.begin(folder)
         samples = unfinished.todo(folder.samples())
         try:
             under_way = ((item, record_of(item[1], models)) for item in samples)
@@ -408,7 +407,7 @@ async def write_each(
         if stopped is None:
             unfinished.finish()
         failed = dict(unfinished.failed.values())
-        endpoints = gatherers.endpoints.all()
+        endpoints = client.endpoints.all()
         return Done(unfinished.written, unfinished.counts, resumed, failed, stopped, endpoints)
 
 
@@ -433,7 +432,7 @@ async def _results(
 
 
 async def _ended(task: asyncio.Future[Record]) -> Record | Exception:
-    """Return what became of a sample; what would befall all that follow is raised."""
+    """Return what became of a sample; an error that all others would meet is raised."""
     try:
         return await task
     except BudgetReachedError:

@@ -1,4 +1,4 @@
-"""The rules of a gate, what came of them, and the result as Markdown and JUnit XML."""
+"""The rules of a gate, their results, written as Markdown and JUnit XML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from trustassay.errors import UsageError
 from trustassay.statistics.intervals import Interval
 from trustassay.workflows.changes import AnswerChange, AnswerChanges, FigureChange
-from trustassay.workflows.two_runs import Outcome, as_json, in_words
+from trustassay.workflows.two_runs import Outcome, outcomes_as_json, outcomes_in_words
 
 MOST_TIMES = 100
 """Times the samples of a run up to which it is said how many more would decide a rule."""
@@ -75,7 +75,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Check:
-    """One rule, and what came of it.
+    """One rule and its result.
 
     value: the figure, or its change since the earlier run; ``None`` where it has none. interval:
     its 95 % interval. line: what it is compared with. why: the result in words. advice: what would
@@ -134,7 +134,7 @@ class Gate:
             "no_worse_than": None if self.earlier is None else str(self.earlier),
             "result": self.result,
             "checks": [check.to_dict() for check in self.checks],
-            "outcomes": {name: as_json(ones) for name, ones in self.outcomes.items()},
+            "outcomes": {name: outcomes_as_json(ones) for name, ones in self.outcomes.items()},
             "answers": {name: one.to_dict() for name, one in self.answers.items()},
             "notes": list(self.notes),
         }
@@ -256,7 +256,7 @@ def interval_in_words(check: Check) -> str:
 
 
 def markdown(gate: Gate) -> str:
-    """Return GitHub's Markdown. Foreign text stands in code spans, where nothing is a link, a
+    """Return GitHub's Markdown. Foreign text is put in code spans, where nothing is a link, a
     mention, an image or HTML.
     """
     lines = [
@@ -276,7 +276,7 @@ def markdown(gate: Gate) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     lines.append("")
-    lines += [f"- {_code(name)}: {in_words(ones)}" for name, ones in gate.outcomes.items()]
+    lines += [f"- {_code(name)}: {outcomes_in_words(ones)}" for name, ones in gate.outcomes.items()]
     lines += [f"- {_code(note)}" for note in gate.notes]
     for name, answers in gate.answers.items():
         worse = answers.counts["worse"]
@@ -352,7 +352,7 @@ def junit(gate: Gate, undecided: Result) -> bytes:
 
 
 def _told(gate: Gate, check: Check) -> Iterator[str]:
-    """Yield the lines that say what came of a rule, and which answers got worse."""
+    """Yield the lines that give the result of a rule, and which answers got worse."""
     within = interval_in_words(check)
     ends = f", 95 % interval {within}" if within else ""
     yield f"{check.result}: {check.name} {value_of(check)}{ends}"
@@ -360,7 +360,7 @@ def _told(gate: Gate, check: Check) -> Iterator[str]:
     metric = check.name.split(".")[0]
     answers = gate.answers.get(metric)
     if check.change is not None and metric in gate.outcomes:
-        yield in_words(gate.outcomes[metric])
+        yield outcomes_in_words(gate.outcomes[metric])
     if check.change is not None and answers is not None:
         yield f"answers that got worse: {answers.counts['worse']:,}"
         for change in answers.worse[:LISTED]:

@@ -88,8 +88,8 @@ async def open_scorer(
     calls = dataclasses.replace(options.calls, again_after_s=AGAIN_AFTER_S)
     with ExitStack() as stack:
         waiting = stack.enter_context(run.opened()) if run else []
-        async with open_calls(backends, calls, own) as gatherers:
-            scorer = Scorer(metrics, backends, gatherers, run, options, events)
+        async with open_calls(backends, calls, own) as client:
+            scorer = Scorer(metrics, backends, client, run, options, events)
             scorer.take_up(waiting)
             try:
                 yield scorer
@@ -109,13 +109,13 @@ class Scorer:
         self,
         metrics: Sequence[Metric],
         backends: Backends,
-        gatherers: Client,
+        client: Client,
         run: GrowingRun | None,
         options: RunOptions,
         events: EvaluationEvents | None,
     ) -> None:
         self._metrics, self._backends = metrics, backends
-        self._gatherers, self._run, self._options = gatherers, run, options
+        self._client, self._run, self._options = client, run, options
         self._events = events
         at_once = samples_at_once(options.samples_at_once, SAMPLES, backends.endpoints())
         self._free = asyncio.Semaphore(at_once)
@@ -239,7 +239,7 @@ class Scorer:
         how = self._options.seed, self._options.limits
         try:
             path = self._run.folder.path if self._run else None
-            found, line = await assessed(metric, sample, self._gatherers, None, *how, path)
+            found, line = await assessed(metric, sample, self._client, None, *how, path)
             if self._run:
                 self._run.note(found, line)
         except DiskFullError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,7 +19,6 @@ from trustassay.metric import (
     Assessment,
     Figure,
     Mean,
-    Metric,
     MetricInfo,
     Quantile,
     Share,
@@ -51,7 +51,7 @@ class Pairing:
     first, second: the places of each pair in the runs, in the order of the first. units: for each
     pair the number of its question, from 0 on without gaps. by_id, by_question: pairs of the same
     id and question, and those of the same question alone. repeated: of these, pairs of questions
-    that a run holds several times. other_question: ids that stand in both runs with different
+    that a run holds several times. other_question: ids that both runs hold with different
     questions, which pair nothing. only_first, only_second: samples without a partner.
     """
 
@@ -132,7 +132,7 @@ def pair(first: SampleKeys, second: SampleKeys) -> Pairing:
     """Pair the samples of two runs.
 
     Samples of the same id and question are a pair. The others are paired by their question, whose
-    case and white space do not count. Where a question stands in a run several times, its answers
+    case and white space do not count. Where a run holds a question several times, its answers
     are paired with those of the same model first, then in the order in which they stand.
     """
     _, in_first, in_second = np.intersect1d(first.ids, second.ids, return_indices=True)
@@ -177,22 +177,22 @@ def _by_question(
     left = [place for place in ours.tolist() if first.questions[place]]
     taken: set[int] = set()
     for with_model in (True, False):
+
+        def key(keys: SampleKeys, place: int, with_model: bool = with_model) -> tuple[int, int]:
+            return int(keys.questions[place]), int(keys.models[place]) if with_model else 0
+
         waiting: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
         for place in theirs.tolist():
             if place not in taken:
-                waiting[_key(second, place, with_model)].append(place)
+                waiting[key(second, place)].append(place)
         unpaired = []
         for place in left:
-            if queue := waiting.get(_key(first, place, with_model)):
+            if queue := waiting.get(key(first, place)):
                 taken.add(queue[0])
                 yield place, queue.popleft()
             else:
                 unpaired.append(place)
         left = unpaired
-
-
-def _key(keys: SampleKeys, place: int, with_model: bool) -> tuple[int, int]:
-    return int(keys.questions[place]), int(keys.models[place]) if with_model else 0
 
 
 SCORED, NOT_ASSESSABLE, FAILED, MISSING = "scored", "not assessable", "failed", "missing"
@@ -272,12 +272,12 @@ def _moved(
     return int((change > 0).sum()), int((change < 0).sum()), len(change)
 
 
-def in_words(outcomes: Sequence[Outcome]) -> str:
+def outcomes_in_words(outcomes: Sequence[Outcome]) -> str:
     """Write the outcomes of both runs: ``scored 50 → 40, refused 0 → 10``."""
     return ", ".join(f"{one.name} {one.first:,} → {one.second:,}" for one in outcomes)
 
 
-def as_json(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
+def outcomes_as_json(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
     """Return the JSON form of all outcomes by name."""
     return {one.name: one.to_dict() for one in outcomes}
 
@@ -336,7 +336,9 @@ def read_scored(path: Path, run: Mapping[str, Any], info: MetricInfo, keys: Samp
     Raises:
         RunFolderError: the assessments are damaged, or not those of the samples.
     """
-    metric, folder = _metric(run, info), RunFolder(path)
+    metric, folder = None, RunFolder(path)
+    with suppress(UnknownNameError, TypeError, ValueError):
+        metric = metric_from_settings(info.name, run["metrics"][info.name])
     scores, failed, verdicts, outcomes = array("d"), array("b"), list[str](), list[str]()
     badness = array("d")
     flagged = array("d") if metric is not None and metric.line else None
@@ -358,7 +360,8 @@ def read_scored(path: Path, run: Mapping[str, Any], info: MetricInfo, keys: Samp
             badness.append(np.nan if bad is None else bad)
             failed.append(one.error is not None)
             verdicts.append(one.verdict or "")
-            outcomes.append(_outcome(one))
+            unscored = FAILED if one.error is not None else one.verdict or NOT_ASSESSABLE
+            outcomes.append(SCORED if one.error is None and one.score is not None else unscored)
             if flagged is not None:
                 looked = metric is not None and metric.problem(one) is not None
                 flagged.append(np.nan if outcomes[-1] != SCORED else float(looked))
@@ -387,21 +390,6 @@ def read_scored(path: Path, run: Mapping[str, Any], info: MetricInfo, keys: Samp
         weighted,
         np.array(badness),
     )
-
-
-def _outcome(one: Assessment) -> str:
-    if one.error is not None:
-        return FAILED
-    if one.score is not None:
-        return SCORED
-    return one.verdict or NOT_ASSESSABLE
-
-
-def _metric(run: Mapping[str, Any], info: MetricInfo) -> Metric | None:
-    try:
-        return metric_from_settings(info.name, run["metrics"][info.name])
-    except (UnknownNameError, TypeError, ValueError):
-        return None
 
 
 def _mean_alone(path: Path, info: MetricInfo, weighted: Weighted) -> dict[str, Figure]:

@@ -21,8 +21,6 @@ from trustassay.statistics.variance import (
     weights_without,
 )
 
-__all__ = ["JUDGES", "PEOPLE", "RATERS", "Component", "Decomposition", "Variances", "variances"]
-
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 

@@ -14,8 +14,6 @@ from trustassay.metrics.judge.rubric import RubricError
 from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder
 
-__all__ = ["joined", "votes_of"]
-
 METRIC = "judge"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,24 +16,13 @@ from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Summary
 from trustassay.metrics.pairwise import OTHER_MODEL, OTHER_RESPONSE, Pairwise
-from trustassay.progress import Progress
+from trustassay.runs.estimates import Plan
 from trustassay.runs.execute import RunOutcome, execute
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions, Source, take_in
 from trustassay.runs.needs import settle
-from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample, question_key
-
-__all__ = [
-    "PairedSamples",
-    "Pairs",
-    "WinRate",
-    "WinRateOptions",
-    "pair_answers",
-    "plan_win_rate",
-    "win_rate",
-]
 
 
 @dataclass(frozen=True)
@@ -224,9 +212,7 @@ async def _answers(source: Source, options: WinRateOptions, limit: int | None) -
     fields = options.fields
     if isinstance(source, str | os.PathLike) and (Path(source) / "run.json").exists():
         source, fields = RunFolder(Path(source)).samples_path, {}
-    with ExitStack() as stack:
-        place = stack.enter_context(TemporaryDirectory(prefix="trustassay-"))
-        progress = stack.enter_context(Progress("checking the input", shown=options.progress))
+    with TemporaryDirectory(prefix="trustassay-") as place:
         folder = RunFolder(Path(place))
         await take_in(
             source,
@@ -235,7 +221,7 @@ async def _answers(source: Source, options: WinRateOptions, limit: int | None) -
             fields=fields,
             limit=limit,
             skip_bad=options.skip_bad,
-            step=progress.step,
+            shown=options.progress,
         )
         samples = list(folder.samples())
     found: dict[str, Sample] = {}

@@ -173,7 +173,8 @@ class Running:
             RunFolderError: the folder holds the table of another experiment.
         """
         from trustassay.errors import RunFolderError
-        from trustassay.runs.folder import RunFolder, default_folder
+        from trustassay.runs.folder import RunFolder
+        from trustassay.runs.intake import default_folder
 
         if self.out is not None:
             found = (RunFolder(self.out).read_json("experiment") or {}).get("experiment", name)

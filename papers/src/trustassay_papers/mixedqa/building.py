@@ -26,6 +26,7 @@ from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
 from trustassay.progress import Progress
+from trustassay.runs.estimates import Plan
 from trustassay.runs.fill import (
     AHEAD,
     Failure,
@@ -39,7 +40,6 @@ from trustassay.runs.fill import (
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import encoded_sample
-from trustassay.runs.plan import Plan
 from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample
 from trustassay.workflows.resumable import CountedModels, SessionOptions, in_session

@@ -150,10 +150,10 @@ def label(  # noqa: PLR0913 - one argument an option
     source = LabelSource(
         [Path(one) for one in as_list(ratings)], field, at_least, as_list(positive), columns
     )
-    found = read_plan(path) if path.exists() and path.stat().st_size else None
-    work = _Work(paths, source, unit, as_list(scores), compare, auroc, equal, seed, path, found)
+    result = read_plan(path) if path.exists() and path.stat().st_size else None
+    work = _Work(paths, source, unit, as_list(scores), compare, auroc, equal, seed, path, result)
     added: Sequence[AnswerKey] = ()
-    if propose is not None or found is None:
+    if propose is not None or result is None:
         added = work.propose(propose or PROPOSED)
     return work.told(added, width, beyond)
 
@@ -203,7 +203,9 @@ class _Work:
                     f"{path}: is a plan of other answers, or of an earlier state of these; name "
                     "the runs that it was made of, or another --plan"
                 )
-            self.figure = _figure(self.population, compare or _kept(kept, auroc), auroc)
+            if len(kept) == 2 and not auroc:  # the models that the plan was made to compare
+                compare = compare or (kept[0], kept[1])
+            self.figure = _figure(self.population, compare, auroc)
         self.features = self.population.features(self.start["scores"])
         self.labels = read_labels(self.population, source)
         self.places = {key: place for place, key in enumerate(self.population.keys)}
@@ -237,18 +239,14 @@ class _Work:
 
     def _draws(self) -> list[Draw]:
         """Return the plan's draws as the statistics take them."""
-        found: list[Draw] = []
+        result: list[Draw] = []
         for number, batch in enumerate(self.plan.batches if self.plan else (), 1):
-            found += [Draw(self._unit(f"batch {number}", [key]), None) for key in batch.known]
-            found += [
+            result += [Draw(self._unit(f"batch {number}", [key]), None) for key in batch.known]
+            result += [
                 Draw(self._unit(f"batch {number}", draw.answers), draw.probability)
                 for draw in batch.draws
             ]
-        return found
-
-    def _is_rated(self, unit: int) -> bool:
-        """Whether all answers of a unit have a label."""
-        return not np.isnan(self.labels[self.population.units == unit]).any()
+        return result
 
     def propose(self, number: int) -> list[AnswerKey]:
         """Add a batch to the plan and return its answers."""
@@ -294,10 +292,10 @@ class _Work:
         """Return what the labels of the plan say."""
         assert self.plan
         draws = self._draws()
-        rated = [self._is_rated(draw.unit) for draw in draws]
+        units = self.population.units
+        rated = [not np.isnan(self.labels[units == draw.unit]).any() for draw in draws]
         last = max((place for place, done in enumerate(rated) if done), default=-1)
         draws = draws[: last + 1]
-        units = self.population.units
         used = np.where(np.isin(units, [draw.unit for draw in draws]), self.labels, np.nan)
         count = int((~np.isnan(used)).sum())
         planned = [key for draw in self.plan.draws for key in draw.answers]
@@ -308,7 +306,8 @@ class _Work:
             labels = Labels(self.features, units, draws, self.labels)
             every = dict.fromkeys([self.figure, *_others(self.population)])
             figures = [measured(one, self.population, labels, used) for one in every]
-            needs = _needs(figures[0], width, self._drawn_answers(draws), beyond)
+            drawn = [draw.unit for draw in draws if draw.probability is not None]
+            needs = _needs(figures[0], width, int(np.isin(units, drawn).sum()), beyond)
         return Labelling(
             self.path,
             len(units),
@@ -324,11 +323,6 @@ class _Work:
             self.start["scores"],
             self.plan.equal,
         )
-
-    def _drawn_answers(self, draws: Sequence[Draw]) -> int:
-        """Return how many answers people rated for the draws that count."""
-        drawn = [draw.unit for draw in draws if draw.probability is not None]
-        return int(np.isin(self.population.units, drawn).sum())
 
     def _notes(self, draws: Sequence[Draw], used: int) -> list[str]:
         notes = []
@@ -349,10 +343,10 @@ class _Work:
 def _needs(first: LabelFigure, width: float, labels: int, beyond: bool) -> list[Need]:
     if first.estimate is None or first.without:
         return []
-    found = [wide_enough(first, width, labels, beyond=beyond)]
+    result = [wide_enough(first, width, labels, beyond=beyond)]
     if first.figure.signed:
-        found.append(told_apart(first, labels, beyond=beyond))
-    return found
+        result.append(told_apart(first, labels, beyond=beyond))
+    return result
 
 
 def _figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:
@@ -378,13 +372,8 @@ def _figure(population: Population, compare: tuple[str, str] | None, auroc: str)
     raise InputError(f"compare {' '.join(compare)}: {hint}; models and scores here: {known}")
 
 
-def _kept(models: Sequence[str], auroc: str) -> tuple[str, str] | None:
-    """Return the models that a plan was made to compare."""
-    return (models[0], models[1]) if len(models) == 2 and not auroc else None
-
-
 def _others(population: Population) -> list[Figure]:
-    """Return the figures that are told beside the wanted one."""
+    """Return the figures that are given beside the wanted one."""
     models = [name for name in population.models if name]
     shares = [Figure("share of", (name,)) for name in models] if len(models) > 1 else []
     scores = [one.name for one in population.answers.columns if one.kind == "metric"]

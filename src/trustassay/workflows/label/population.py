@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from trustassay.data.journal import Journal, is_journal, read_journal
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
+from trustassay.statistics.correlation import ranks
 from trustassay.statistics.distributions import normal_quantile
 from trustassay.workflows.label.plan import AnswerKey
 from trustassay.workflows.study.answers import Answers, Column, read_answers
@@ -162,15 +163,13 @@ def _only(answers: Answers, kept: Sequence[int]) -> Answers:
 
 def _normal_scores(values: Floats) -> Floats:
     """Return the normal quantiles of the values' ranks, ties at the mean of theirs; 0 for NaN."""
-    found = np.zeros(len(values))
+    result = np.zeros(len(values))
     there = ~np.isnan(values)
     n = int(there.sum())
     if n:
-        _, place, count = np.unique(values[there], return_inverse=True, return_counts=True)
-        ranks = np.cumsum(count) - (count - 1) / 2
-        quantiles = np.array([normal_quantile(float(rank) / (n + 1)) for rank in ranks])
-        found[there] = quantiles[place]
-    return found
+        shares = ranks(values[there]) / (n + 1)
+        result[there] = [normal_quantile(share) for share in shares.tolist()]
+    return result
 
 
 def read_labels(population: Population, source: LabelSource) -> Floats:
@@ -181,7 +180,7 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     Raises:
         InputError: labels cannot be read as right and wrong, or files disagree.
     """
-    found = np.full(len(population.answers.rows), math.nan)
+    result = np.full(len(population.answers.rows), math.nan)
     options = LabelOptions(None, {}, (), source.positive, (), weighted=True)
     made = []
     if source.field:
@@ -193,14 +192,14 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
             _check_levels(path, source)
     for name, label in made:
         values = _right(name, label, source.at_least)
-        both = ~np.isnan(values) & ~np.isnan(found)
-        if (values[both] != found[both]).any():
-            place = int(np.flatnonzero(both)[values[both] != found[both]][0])
+        both = ~np.isnan(values) & ~np.isnan(result)
+        if (values[both] != result[both]).any():
+            place = int(np.flatnonzero(both)[values[both] != result[both]][0])
             raise InputError(
                 f"{name}: {population.answers.rows[place].id[:40]!r} has another label elsewhere"
             )
-        found = np.where(np.isnan(values), found, values)
-    return found
+        result = np.where(np.isnan(values), result, values)
+    return result
 
 
 def _journal(path: Path, source: LabelSource) -> Journal:

@@ -1,4 +1,4 @@
-"""Studies: the scores of runs against labels, with intervals, tests, baselines and costs."""
+"""Studies: the scores of runs compared with labels, with intervals, tests, baselines and costs."""
 
 from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.study.answers import Column, Cost

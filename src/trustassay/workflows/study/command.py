@@ -92,7 +92,7 @@ def right_where_wrong(
     answers: Answers, columns: Sequence[Column], labels: Floats
 ) -> list[RightWhereWrong]:
     """Return each ordered pair of columns, on the answers that have both and a label of 0 or 1."""
-    found = []
+    result = []
     for first, second in itertools.permutations(columns, 2):
         there = ~(np.isnan(first.values) | np.isnan(second.values) | np.isnan(labels))
         places = np.flatnonzero(there)
@@ -116,10 +116,10 @@ def right_where_wrong(
             for at in farthest
         ]
         wrong = int((~right[1]).sum())
-        found.append(
+        result.append(
             RightWhereWrong(first.name, second.name, len(places), wrong, len(parting), cases)
         )
-    return found
+    return result
 
 
 Figures = Mapping[str, Mapping[str, Estimate]]
@@ -128,9 +128,9 @@ Figures = Mapping[str, Mapping[str, Estimate]]
 CEILING, CHANCE_ROW = "people", "chance"
 RESAMPLES = 2000
 MOST_GROUPS = 20
-"""Groups of a field that are told: those with most answers."""
+"""Groups of a field that have figures: those with most answers."""
 MOST_COMPARED = 12
-"""Scores of which it is told where one is right and another wrong."""
+"""Scores that are compared for where one is right and another wrong."""
 
 
 @dataclass(frozen=True)
@@ -209,9 +209,13 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        plain = ("runs", "answers", "questions", "notes", "seed", "resamples")
         return {
-            **{name: _plain(getattr(self, name)) for name in plain},
+            "runs": list(self.runs),
+            "answers": self.answers,
+            "questions": self.questions,
+            "notes": list(self.notes),
+            "seed": self.seed,
+            "resamples": self.resamples,
             "labels": [one.to_dict() for one in self.labels],
             "costs": [cost.to_dict() for cost in self.costs],
         }
@@ -231,14 +235,14 @@ def study(  # noqa: PLR0913 - one argument an option
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Study:
-    """Hold every score of finished runs against labels, with intervals, tests and baselines.
+    """Compare every score of finished runs with labels, with intervals, tests and baselines.
 
     Args:
         runs: folders of runs. Answers with the same id, model and response are the same answer.
         labels: fields of the samples, dots descending into objects; or columns of ``ratings``.
         ratings: a file of ratings as ``agree`` reads it, whose raters are pooled to one label; or
             a table keyed by id, whose columns ``labels`` name.
-        by: fields by which all figures are told again for each value; ``model`` is the model.
+        by: fields by which all figures are given again for each value; ``model`` is the model.
         positive: words that mean right where they occur; all others then mean wrong.
         levels: words of an ordinal scale, the lowest first.
         machines: raters of ``ratings`` that are judges: they are scores to be studied.
@@ -263,11 +267,11 @@ def study(  # noqa: PLR0913 - one argument an option
         as_list(positive),
         list(levels),
     )
-    found = labelled(answers, names, options)
+    result = labelled(answers, names, options)
     _check_groups(answers, groups)
-    columns = [*answers.columns, *found.judges]
+    columns = [*answers.columns, *result.judges]
     studied = [
-        _of_label(answers, columns, label, groups, seed, resamples) for label in found.labels
+        _of_label(answers, columns, label, groups, seed, resamples) for label in result.labels
     ]
     return Study(
         [str(path) for path in paths],
@@ -275,7 +279,7 @@ def study(  # noqa: PLR0913 - one argument an option
         len(np.unique(answers.questions)),
         studied,
         answers.costs,
-        [*answers.notes, *_notes(columns), *(n for one in found.labels for n in one.notes)],
+        [*answers.notes, *_notes(columns), *(n for one in result.labels for n in one.notes)],
         seed,
         resamples,
     )
@@ -335,7 +339,7 @@ def _by_group(
         value: int((there & (values == value)).sum()) for value in dict.fromkeys(values.tolist())
     }
     largest = sorted(counts, key=lambda value: -counts[value])[:MOST_GROUPS]
-    found: dict[str, Figures] = {}
+    result: dict[str, Figures] = {}
     for value in largest:
         places = np.flatnonzero(values == value)
         columns = [
@@ -347,8 +351,8 @@ def _by_group(
         own: dict[str, Mapping[str, Estimate]] = {}
         own |= estimates(columns, labels, label.kind, questions, resampling(value))
         own[CHANCE_ROW] = chance(labels, label.kind)
-        found[value] = own
-    return found
+        result[value] = own
+    return result
 
 
 def _check_groups(answers: Answers, by: Sequence[str]) -> None:
@@ -362,21 +366,17 @@ def _check_groups(answers: Answers, by: Sequence[str]) -> None:
 
 
 def _notes(columns: Sequence[Column]) -> list[str]:
-    found = []
+    result = []
     for column in columns:
         if column.turned:
-            found.append(f"{column.name}: lower was better; turned round, so that higher is")
+            result.append(f"{column.name}: lower was better; turned round, so that higher is")
         if column.kind == "metric":
-            found += [
+            result += [
                 f"{column.name}: {amount(count, 'answer')} {why}"
                 for why, count in column.why.items()
             ]
-    return found
+    return result
 
 
 def _told(figures: Mapping[str, Estimate]) -> dict[str, Any]:
     return {name: one.to_dict() for name, one in figures.items()}
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
