@@ -156,7 +156,7 @@ def test_options_that_do_not_fit_are_refused_in_words(text: str, words: str) -> 
         ("refusal=phrase", "did you mean phrases"),
         ("threshold=nan", "between 0 and 1"),
         ("threshold=1", "between 0 and 1"),
-        ("at_most_citations=0", "expected 1 or more, got 0"),
+        ("at_most_citations=0", "expected 1 or more, or none, got 0"),
         ("precision=alec", "did you mean alce"),
         ("threshhold=0.3", "did you mean threshold?"),
     ],

@@ -62,17 +62,17 @@ class EntailerQuality:
         words = [f"{_short(best.auc)} on {best.data}"]
         if others:
             words.append(f"{_short(others[-1].auc)} on {others[-1].data}")
-        found = (
+        result = (
             f"The entailer {self.name} agrees with people at an AUC of {' and '.join(words)} "
             "(.5 is chance, 1 is perfect)"
         )
         if self.near_copies:
             copies = self.near_copies
             how = "hardly better than chance, " if copies.interval[1] < CHANCE else ""
-            found += f"; on {copies.n} hand-written minimal pairs {how}AUC {_short(copies.auc, 3)}"
+            result += f"; on {copies.n} hand-written minimal pairs {how}AUC {_short(copies.auc, 3)}"
         if self.weak:
-            found += f"; it misses {', '.join(self.weak[:-1])} and {self.weak[-1]}"
-        return f"{found}."
+            result += f"; it misses {', '.join(self.weak[:-1])} and {self.weak[-1]}"
+        return f"{result}."
 
     @property
     def note(self) -> str:
@@ -107,11 +107,11 @@ def entailer_quality(
     if raw is None:
         return EntailerQuality(entailer, why=why)
     own = next((name for name in metrics if name in raw["sets"]), PAIRS)
-    found = [_agreement(**one) for one in raw["sets"][own]]
+    result = [_agreement(**one) for one in raw["sets"][own]]
     copies = _agreement("near copies", "hand-written minimal pairs", **raw["near_copies"])
-    found.sort(key=lambda one: -one.auc)
+    result.sort(key=lambda one: -one.auc)
     return EntailerQuality(
-        entailer, larger, why, tuple(found), copies, tuple(raw["weak"]), raw["page"]
+        entailer, larger, why, tuple(result), copies, tuple(raw["weak"]), raw["page"]
     )
 
 
@@ -122,8 +122,8 @@ def _agreement(data: str, set: str, n: int, auc: float, interval: list[float]) -
 @cache
 def _figures() -> dict[str, Any]:
     source = files("trustassay.backends").joinpath("weights", "measured.json")
-    found: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
+    return result
 
 
 def _short(value: float, digits: int = 2) -> str:

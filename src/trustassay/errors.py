@@ -167,12 +167,16 @@ def did_you_mean(what: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {what} {name!r}; {hint}"
 
 
-def check_least(options: object, **least: float) -> None:
-    """Raise :class:`UsageError` where an option is below its least value; ``None`` is not."""
+def check_least(options: Any, **least: float) -> None:
+    """Raise :class:`UsageError` where an option of a dataclass is below its least value; ``None``
+    is not.
+    """
     for name, bound in least.items():
         value = getattr(options, name)
         if value is not None and not value >= bound:
-            raise UsageError(f"{name}: expected {bound:g} or more, got {value}")
+            optional = "None" in str(options.__dataclass_fields__[name].type)
+            words = f"{bound:g} or more, or none" if optional else f"{bound:g} or more"
+            raise UsageError(f"{name}: expected {words}, got {value}")
 
 
 def check_choices(options: object, **known: Any) -> None:

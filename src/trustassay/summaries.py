@@ -132,12 +132,12 @@ def summarised(
     there are none, it does not apply. Assessments of one unit are not independent: intervals are
     over units, and so is the least number that they need.
     """
-    found = Summarised()
+    result = Summarised()
     columns = {key: array("d") for key in statistics}
     units = array("q")
     for assessment in assessments:
-        found.n += 1
-        found.failed += assessment.error is not None
+        result.n += 1
+        result.failed += assessment.error is not None
         if assessment.error is not None:
             continue
         units.append(-1 if assessment.unit is None else assessment.unit)
@@ -150,12 +150,12 @@ def summarised(
         there = ~np.isnan(column)
         numbers, own = column[there], of_all[there]
         if not len(numbers):
-            found.put(key, None, 0, why="no sample has it" if found.n else "no sample was scored")
+            result.put(key, None, 0, why="no sample has it" if result.n else "no sample was scored")
             continue
         interval = interval_of(statistic, numbers, own, score_range)
         value = _value_of(statistic, numbers)
-        found.put(key, value, len(numbers), interval, units=_units_in(own))
-    return found
+        result.put(key, value, len(numbers), interval, units=_units_in(own))
+    return result
 
 
 def _value(statistic: Statistic, assessment: Any) -> float | None:
@@ -204,8 +204,8 @@ def interval_of(
     if isinstance(statistic, Quantile):
         if statistic.q != 0.5 and _units_in(units) < len(numbers):
             return "samples of one unit are not independent; of them only a median has an interval"
-        found = unit_quantile_interval(numbers, units, statistic.q)
-        return found or "too few units for this quantile"
+        result = unit_quantile_interval(numbers, units, statistic.q)
+        return result or "too few units for this quantile"
     if isinstance(statistic, Share):
         low, high = mean_interval(*mean)
         return 100 * low, 100 * high
@@ -270,19 +270,19 @@ class WeightedColumns:
 
     def figures(self, weights: Floats) -> dict[str, Floats]:
         """Return the figures over data sets of these weights, shape (b,) each."""
-        found = {}
+        result = {}
         for key, statistic in self.statistics.items():
             column = self.columns[key]
             there = ~np.isnan(column)
             own, values = weights[:, there], column[there]
             if isinstance(statistic, Quantile):
-                found[key] = _weighted_quantiles(values, own, statistic.q)
+                result[key] = _weighted_quantiles(values, own, statistic.q)
                 continue
             total, size = own @ values, own.sum(axis=1)
             if not isinstance(statistic, Total):
                 total = np.divide(total, size, out=np.full(len(size), np.nan), where=size > 0)
-            found[key] = total * (100 if isinstance(statistic, Share) else 1)
-        return found
+            result[key] = total * (100 if isinstance(statistic, Share) else 1)
+        return result
 
     def inputs(self, key: str) -> Floats:
         """Return what a figure takes of each answer, shape (n, 1)."""
@@ -305,11 +305,11 @@ def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
     """
     order = np.argsort(values)
     ordered, reached = values[order], np.cumsum(weights[:, order], axis=1)
-    found = np.full(len(weights), np.nan)
+    result = np.full(len(weights), np.nan)
     for row, upto in enumerate(reached):
         if len(upto) and upto[-1] > 0:
             place = (upto[-1] - 1) * q
             ends = np.searchsorted(upto, (math.floor(place), math.ceil(place)), side="right")
             low, high = ordered[ends]
-            found[row] = low + (high - low) * (place - math.floor(place))
-    return found
+            result[row] = low + (high - low) * (place - math.floor(place))
+    return result

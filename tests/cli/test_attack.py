@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from tests.cli.serving import one_server, server, uri
 from tests.llm_server import LlmServer
 from tests.support import command, quick_embedder
-from trustassay.cli import attack as attack_command
+from trustassay.cli import probe as attack_command
 from trustassay.cli.main import app
 from trustassay.metrics.harmonicity.ascent import Ascent
 

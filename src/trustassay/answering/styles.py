@@ -5,6 +5,9 @@ rag           from the sample's documents, with citations (as Trust-Eval asks)
 rag-refusal   the same, with the permission to refuse
 icl           in the manner of given examples
 own           with the sample's own prompt, as it stands
+
+Several different answers in one call: one model asked for five diversified answers stands for five
+references (Wei et al. 2024, section 4.1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A chat as plain text, for base models, functions and error messages."""
+"""A chat as plain text, and a reply without the reasoning before its answer.
+
+Reasoning models write their reasoning between tags, and not every server removes it from the
+content. The reply is stored as received; it is removed each time the reply is read.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,15 @@
 """``embedded``: entailment and embeddings from weights in the package.
 
 The entailer reads a premise in overlapping windows of whole sentences with a small cross-encoder
-and uses the window with the strongest entailment. A logistic combination, whose inputs and
-weights are in ``entailer.json``, adds the words that the statement shares with the whole premise.
-``docs/embedded-models.md`` reports the agreement with people; ``training/`` builds the weights.
+and uses the window with the strongest entailment. What still has more tokens than fit (data, lists
+of links, scripts without spaces) is cut between tokens, so that every text can be read. A logistic
+combination, whose inputs and weights are in ``entailer.json``, adds the words that the statement
+shares with the whole premise. ``docs/embedded-models.md`` reports the agreement with people;
+``training/`` builds the weights, and cuts with the same functions.
+
+The encoders are int8 ONNX graphs over one shared table of word embeddings. Both begin behind the
+word embeddings, so that the table, a third of all weights, is shipped once: int8 rows with a scale
+each. Needs onnxruntime and tokenizers, and nothing from a network.
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 from importlib.resources import as_file, files
@@ -21,16 +27,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.backends import telemetry
+from trustassay.backends import lexical, telemetry
+from trustassay.backends.functions import check_labels
+from trustassay.capabilities import BatchLimits, Probabilities, Vectors
 from trustassay.errors import BackendError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-from collections.abc import Mapping
 
-from trustassay.backends import lexical
-from trustassay.backends.functions import check_labels
-from trustassay.capabilities import BatchLimits, Probabilities, Vectors
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

@@ -1,8 +1,13 @@
-"""How a local model's tokens are chosen, and when each reply of a batch ends.
+"""``hf:ID-or-path``: a chat model of the Hugging Face hub, or of a folder, run on this machine.
 
-One object plays both parts in ``generate``: as its logits processor it chooses the next token of
-every row and leaves no other, as its stopping criterion it says which rows are done. So rows
-with different temperatures, seeds, stop strings and lengths share a batch.
+Decoder-only and encoder-decoder models. A chat is laid out by the tokenizer's chat template where
+it has one, else as :func:`~trustassay.backends.chat_text.plain` says. A prompt that does not fit
+the model is an error and is never cut.
+
+A reply only depends on its request: the random generator is seeded by messages, ``seed``,
+``repeat`` and the reply's number, and each row of a batch has its own. The only influence of
+other rows is rounding: padding can change the last digits of the logits, and so, rarely, a choice
+between tokens with almost the same probability.
 """
 
 from __future__ import annotations

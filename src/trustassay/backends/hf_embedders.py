@@ -1,7 +1,8 @@
-"""``hf:ID-or-path`` as an embedder: a sentence-transformers model, run on this machine.
+"""``hf:ID-or-path`` as an embedder of texts, or of tokens, run on this machine.
 
-sentence-transformers cuts a text that is longer than its model reads. Here such a text is divided
-between words until its parts fit, and its vector is the mean of theirs, weighed by their tokens.
+Texts: a sentence-transformers model. That library cuts a text that is longer than its model reads.
+Here such a text is divided between words until its parts fit, and its vector is the mean of
+theirs, weighed by their tokens. Tokens: the hidden states of a model.
 """
 
 from __future__ import annotations

@@ -1,20 +1,18 @@
-"""An address with a JSON API: sessions, keys, proxies, and kinds of errors."""
+"""An address with a JSON API: sessions, keys, proxies, kinds of errors, and bodies of any size.
+
+A body is read bit by bit and never beyond a limit, packed or not.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import re
-import zlib
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import aiohttp
 import json
 import os
+import re
 import urllib.request
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime

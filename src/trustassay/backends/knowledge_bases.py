@@ -1,7 +1,7 @@
-"""``dbpedia``: entities of given types from a SPARQL endpoint; ``spotlight``: entities of a text.
+"""``dbpedia``: entities of given types; ``spotlight`` and ``spacy``: those of a text.
 
-Both are services over HTTP at any address. What is asked and how often is decided elsewhere: here
-is one query and one reply.
+The first two are services over HTTP at any address; how often they are asked is decided elsewhere.
+The last is an installed spaCy model. Nothing is downloaded.
 """
 
 from __future__ import annotations

@@ -12,12 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from trustassay.backends import DEFAULT_SIMILARITY
 from trustassay.backends.registry import load
-from trustassay.errors import UsageError
-
-if TYPE_CHECKING:
-    from trustassay.backends.knowledge_bases import DBpediaSource, SpotlightLinker
-    from trustassay.backends.openai import OpenAIEmbedder
-
 from trustassay.capabilities import (
     ChatModel,
     Embedder,
@@ -30,6 +24,12 @@ from trustassay.capabilities import (
     SubstituteSource,
     TokenEmbedder,
 )
+from trustassay.errors import UsageError
+
+if TYPE_CHECKING:
+    from trustassay.backends.knowledge_bases import DBpediaSource, SpotlightLinker
+    from trustassay.backends.openai import OpenAIEmbedder
+
 
 EntailerChoice = str | Entailer | ChatModel | LocalChatModel | Callable[[str, str], Any]
 ChatChoice = str | ChatModel | LocalChatModel | Callable[[Any], Any]

@@ -1,8 +1,8 @@
-"""Word vectors in word2vec's two formats, text and binary, as gensim writes and reads them.
+"""``embedding:FILE``: the words nearest to others in a file of vectors in word2vec's two formats.
 
-Both begin with a line ``WORDS DIMENSIONS``. Text: a word and its numbers on each line. Binary: the
-word, a space, and its numbers as little-endian float32, with or without a line's end after them.
-Either may be compressed by gzip. Nothing is executed: there is no pickle in these formats.
+Both formats begin with a line ``WORDS DIMENSIONS``. Text: a word and its numbers on each line.
+Binary: the word, a space, and its numbers as little-endian float32, with or without a line's end
+after them. Either may be compressed by gzip. Nothing is executed: there is no pickle in them.
 """
 
 from __future__ import annotations

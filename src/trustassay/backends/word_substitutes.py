@@ -1,4 +1,7 @@
-"""Which words of a name are replaced, and by words of which group."""
+"""``embedding`` and ``pos`` without a file: words of one group, the nearest or drawn at random.
+
+Which words of a name are replaced, and by words of which group, is decided by its parts.
+"""
 
 from __future__ import annotations
 

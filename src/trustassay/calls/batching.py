@@ -1,4 +1,7 @@
-"""Replies in the form in which they are stored, and storing them."""
+"""From single requests to batches: made unique, gathered, sorted, run in a thread, stored.
+
+If the backend is an endpoint, the batches (of one, for text) run concurrently instead.
+"""
 
 from __future__ import annotations
 

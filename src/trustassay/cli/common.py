@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional
 
 import typer
 
-from trustassay.cli.internal import internal_error
 from trustassay.cli.interrupting import INTERRUPTED, at_work
 from trustassay.errors import UsageError
-from trustassay.show.terminal import complain, one_line, say
+from trustassay.show.terminal import INTERNAL, complain, one_line, say
+from trustassay.tracebacks import keep_internal_error, place_of
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from trustassay.calls.retry import Endpoint
     from trustassay.data.records import Untold
     from trustassay.runs.intake import BadInputError
-
 FAULTS_SHOWN = 20
 FAILURES_SHOWN = 20
 MOST = 1_000_000_000
@@ -407,3 +406,17 @@ def pairs(options: list[str], flag: str, expected: str = "canonical=theirs") -> 
             raise UsageError(f"{flag}: expected {expected}, got {option!r}")
         found[key] = value
     return found
+
+
+def internal_error(error: Exception) -> NoReturn:
+    """Say that the program is at fault and where its traceback is, and exit with status 70.
+
+    The traceback is in the folder of the run that this process worked on, if there is one.
+    """
+    from trustassay.runs.folder import RunFolder
+
+    kept = keep_internal_error(RunFolder.last_locked, error)
+    where = f"; the traceback is in {kept}" if kept else "; its traceback could not be written"
+    told = f"internal error, no fault of the input: {type(error).__name__} at {place_of(error)}"
+    complain(one_line(f"trustassay: {told}{where}"))
+    raise typer.Exit(INTERNAL)

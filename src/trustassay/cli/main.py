@@ -11,22 +11,15 @@ import typer
 from trustassay.cli import (
     agree,
     annotate,
-    calibrate,
-    cite,
+    commands,
     compare,
-    completion,
-    demo,
-    entailers,
     gate,
     generate,
     label,
-    mcp,
-    merge,
     models,
     probe,
     rank,
     report,
-    rescore,
     rubric,
     score,
     serve,
@@ -34,7 +27,7 @@ from trustassay.cli import (
     study,
 )
 from trustassay.cli.commands import OTHERS, Commands
-from trustassay.cli.internal import internal_error
+from trustassay.cli.common import internal_error
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable
 from trustassay.show.terminal import output_failed, prepare_streams
@@ -58,42 +51,42 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "gate": (gate.gate, "Pass or fail a run, for continuous integration."),
         "compare": (compare.compare, "Compare two runs; with --judge, any two files of answers."),
         "rank": (rank.rank, "Rank models by their mean score over the same questions."),
-        "rescore": (rescore.rescore, "Score the samples of a run with other settings."),
-        "demo": (demo.demo, "Score the bundled example."),
+        "rescore": (score.rescore, "Score the samples of a run with other settings."),
+        "demo": (score.demo, "Score the bundled example."),
     },
     "Before a run": {
         "generate": (generate.generate, "Answer a file of questions with a model."),
         "plan": (score.plan, "Show the calls, tokens, money and time that a run would need."),
         "models": (models.models, "List the backends that work here, or try one."),
-        "cite": (cite.cite, "Put citations into answers that have documents but cite none."),
+        "cite": (generate.cite, "Put citations into answers that have documents but cite none."),
     },
     "People": {
         "annotate": (annotate.annotate, "Let people rate answers in the browser."),
         "label": (label.label, "Choose the answers that people should rate next."),
         "study": (study.study, "Say how far each score of a run agrees with labels."),
-        "calibrate": (calibrate.calibrate, "Turn scores into probabilities of being right."),
+        "calibrate": (study.calibrate, "Turn scores into probabilities of being right."),
         "agree": (agree.agree, "Say how far raters agree."),
         "rubric": (rubric.app, "Look at the rubrics of the metric judge."),
-        "entailers": (entailers.entailers, "Measure entailers on your own labelled pairs."),
+        "entailers": (models.entailers, "Measure entailers on your own labelled pairs."),
     },
     "For other programs": {
         "serve": (serve.serve, "Score answers over HTTP."),
-        "mcp": (mcp.mcp, "Serve a tool that checks answers to an MCP client."),
+        "mcp": (serve.mcp, "Serve a tool that checks answers to an MCP client."),
     },
     "Several machines": {
         "shard": (shard.shard, "Divide an input into shards."),
-        "merge": (merge.merge, "Put the runs of all shards together."),
+        "merge": (shard.merge, "Put the runs of all shards together."),
     },
     OTHERS: {
         "probe": (probe.app, "Attack prompts, check perturbations, show distractors."),
-        "completion": (completion.completion, "Print a script for completion at the Tab key."),
+        "completion": (commands.completion, "Print a script for completion at the Tab key."),
     },
 }
 """By group: each command's function, or its own commands, and its line in ``--help``."""
 ANSWERING_AT_ONCE = {"annotate", "serve", "mcp", "models", "entailers", "completion"}
 """Commands whose lines are their result, so that there is nothing to leave out."""
-for title, commands in COMMANDS.items():
-    for name, (run, line) in commands.items():
+for title, of_group in COMMANDS.items():
+    for name, (run, line) in of_group.items():
         if isinstance(run, typer.Typer):
             app.add_typer(run, name=name, short_help=line, rich_help_panel=title)
         else:
@@ -124,9 +117,9 @@ def main() -> None:
     """Run the command line."""
     prepare_streams()
     try:
-        if completion.asked():
-            completion.prepare()
-        app(prog_name=completion.PROGRAM)
+        if commands.asked():
+            commands.prepare()
+        app(prog_name=commands.PROGRAM)
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue", file=sys.stderr)
         sys.exit(INTERRUPTED)

@@ -1,16 +1,26 @@
-"""``trustassay score``, of files and of one that grows, and ``trustassay plan``."""
+"""``trustassay score`` (also of a file that grows), ``plan``, ``rescore`` and ``demo``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
+from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.common import (
+    CalibratorFile,
+    Entailer,
+    Json,
+    LongestAnswer,
+    Metrics,
+    Unit,
+    errors_for_people,
+)
 from trustassay.cli.options import (
     Answers,
     AtOnce,
@@ -326,3 +336,81 @@ def plan(  # noqa: PLR0913
             source, metrics=metric, out=out, answering=answers.read(), progress=True, **options
         )
         show_plan(found, as_json=as_json)
+
+
+@with_options
+def rescore(  # noqa: PLR0913 - one argument an option
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
+    *,
+    out: Annotated[Path, typer.Option(help="The new run's folder.", show_default=False)],
+    metric: Metrics = [],  # noqa: B006 - typer copies it
+    backends: Backends,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(help="A seed other than the run's.", min=0, show_default=False),
+    ] = None,
+    unit: Unit = None,
+    at_once: AtOnce,
+    longest_answer: LongestAnswer = LONGEST_ANSWER,
+    calibrator: CalibratorFile = None,
+    as_json: Json = False,
+) -> None:
+    """Score the samples of a run with other settings; stored replies are not requested again.
+
+    A metric or a backend that is not given is the run's own.
+
+    \b
+    trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
+    trustassay rescore runs/two --metric harmonicity --embedder hf:MODEL \\
+        --out runs/other
+    """
+    with errors_for_people():
+        from trustassay import api
+
+        again = api.rescore(
+            run,
+            metrics=metric or None,
+            out=out,
+            seed=seed,
+            samples_at_once=at_once.read(),
+            longest_answer=longest_answer,
+            unit=unit,
+            progress=True,
+            calibrator=calibrator,
+            **backends.named(),
+        )
+        asked = sum(count.computed for count in again.outcome.counts.values())
+        stored = sum(count.from_store for count in again.outcome.counts.values())
+        say(f"{stored} replies were stored, {asked} were newly requested")
+        show(again, as_json=as_json)
+
+
+def demo(
+    out: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(help="The run's folder. Default: one in trustassay-runs.", show_default=False),
+    ] = None,
+    entailer: Entailer = DEFAULT_ENTAILER,
+    as_json: Json = False,
+    open_report: Annotated[
+        bool, typer.Option("--open", help="Open the report in a browser.")
+    ] = False,
+) -> None:
+    """Score the bundled example: 32 cited answers, good ones and bad ones.
+
+    \b
+    trustassay demo --open
+    """
+    with errors_for_people():
+        from trustassay import api
+        from trustassay.runs.intake import default_folder
+
+        with as_file(files("trustassay.data") / "demo.jsonl") as source:
+            say(f"scoring the bundled answers with the entailer {entailer}")
+            folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
+            run = api.score(
+                source, metrics=["grounding"], entailer=entailer, out=folder, progress=True
+            )
+        if open_report:
+            typer.launch(str(run.path / "report.html"))
+        show(run, as_json=as_json)

@@ -1,4 +1,7 @@
-"""Dates in an answer, and their neighbours: one field varied, always a date that exists."""
+"""Dates and numbers in an answer, and their plausible neighbours, written alike.
+
+A date has one field varied, and always exists; a number never has leading zeros.
+"""
 
 from __future__ import annotations
 

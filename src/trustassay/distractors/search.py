@@ -1,4 +1,10 @@
-"""``llm``: distractors that a chat model writes, read back as one replaced part of the answer."""
+"""The search for wrong answers: group of slots by group, source by source, until there are enough.
+
+The priority-based substitution of Zheng et al. 2024 (section 2.1, Algorithm 1), with lower levels
+topping up higher ones, as the prose has it; duplicates are dropped in the order of rank. A
+substitute is put into the answer so that case and article agree. The source ``llm`` is a chat
+model, whose wrong answers are read back as one replaced part of the answer.
+"""
 
 from __future__ import annotations
 

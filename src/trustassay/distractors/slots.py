@@ -1,4 +1,4 @@
-"""Which words of an answer can be replaced, by how much they tell.
+"""Which words of an answer can be replaced, by how much they tell; and answers of the same kind.
 
 Level 1: entities and dates that are only in the answer. Level 2: nouns and numbers that are only
 there. Level 3: verbs and adjectives that are only there, then entities, then nouns and numbers

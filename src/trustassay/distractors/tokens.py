@@ -1,4 +1,8 @@
-"""What is found: a wrong answer, and what was replaced in it; and what can be replaced."""
+"""Words of an answer: their tags, what of them can be replaced, and when two answers say the same.
+
+Tags are those of TextBlob's pattern tagger, a lexicon with rules of context (Brill's form); it
+brings its data. Answers are compared by SQuAD's normalisation, and by containment of whole words.
+"""
 
 from __future__ import annotations
 

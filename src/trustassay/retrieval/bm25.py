@@ -20,16 +20,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trustassay.capabilities import Passage
+from trustassay.data.records import InputError
 from trustassay.errors import BackendError
 from trustassay.files import DiskFullError, has_no_room
+from trustassay.progress import Progress
+from trustassay.retrieval.corpus import corpus_mark, corpus_size, read_corpus
 from trustassay.sample import clean
 
 if TYPE_CHECKING:
     import tantivy
 
-from trustassay.data.records import InputError
-from trustassay.progress import Progress
-from trustassay.retrieval.corpus import corpus_mark, corpus_size, read_corpus
 
 MANIFEST = "trustassay-bm25.json"
 """File in every finished index; written last."""

@@ -83,13 +83,13 @@ def draw_units(
     """
     s = np.asarray(spread, dtype=np.float64)
     left = np.arange(len(s))
-    found: list[tuple[int, float]] = []
-    while len(found) < number and len(left):
+    result: list[tuple[int, float]] = []
+    while len(result) < number and len(left):
         q = chances(s[left], explored)
         place = int(rng.choice(len(left), p=q))
-        found.append((int(left[place]), float(q[place])))
+        result.append((int(left[place]), float(q[place])))
         left = np.delete(left, place)
-    return found
+    return result
 
 
 @dataclass(frozen=True)
@@ -264,12 +264,12 @@ class Labels:
         last = drawn & (m == 1)
         if last.any():  # the last unit is drawn with certainty: nothing is open
             return np.asarray(last, dtype=np.float64)
-        found = np.where(drawn, 1 / (m * np.maximum(m - 1, 1.0)), 0.0)
-        return np.asarray(found / (found.sum() or 1.0))
+        result = np.where(drawn, 1 / (m * np.maximum(m - 1, 1.0)), 0.0)
+        return np.asarray(result / (result.sum() or 1.0))
 
     def _each(self, slope: Floats) -> Floats:
         """Return S_t of each unit that was drawn."""
-        known, found = 0.0, list[float]()
+        known, result = 0.0, list[float]()
         open_ = np.ones(len(self._units), dtype=bool)
         for start, end, f in self._predicted():
             expected = slope * f
@@ -279,11 +279,11 @@ class Labels:
                 label = float(slope[members] @ self._y[members])
                 guess = float(expected[members].sum())
                 if q is not None:
-                    found.append(known + rest + (label - guess) / q)
+                    result.append(known + rest + (label - guess) / q)
                 known += label
                 rest -= guess
                 open_[members] = False
-        return np.array(found)
+        return np.array(result)
 
     def _predicted(self) -> Iterator[tuple[int, int, Floats]]:
         """Yield stretches of draws, from and to, with the predictions before them."""
@@ -304,19 +304,19 @@ class Labels:
         entry = np.full(self._count, n)
         entry[[draw.unit for draw in self._draws]] = np.arange(n)
         entered = entry[self._units]
-        found = np.zeros(len(self._units))
+        result = np.zeros(len(self._units))
         at = np.zeros(len(self._units))
         for start, end, f in self._predicted():
             stop = np.clip(entered + 1, start, end)  # the draw of the answer itself counts f, too
-            found += f * (upto[stop] - upto[start])
+            result += f * (upto[stop] - upto[start])
             own = (entered >= start) & (entered < end)
             at[own] = f[own]
         for place, (unit, q) in enumerate(self._draws):
             members = self._members[unit]
-            found[members] += self._y[members] * (1 - upto[place + 1])
+            result[members] += self._y[members] * (1 - upto[place + 1])
             if q is not None:
-                found[members] += weights[place] * (self._y[members] - at[members]) / q
-        return found
+                result[members] += weights[place] * (self._y[members] - at[members]) / q
+        return result
 
     @cached_property
     def _stands_for(self) -> Floats:

@@ -340,8 +340,8 @@ def item_interval(
     if value is None or any(one is None for one in without):
         return "not defined without one of the units: nearly all ratings are the same"
     values = np.repeat(np.array(without, dtype=float), list(alike.values()))
-    found = jackknife_interval(value, values, "fisher")
-    return found or "raters agree on nearly all items, and how often not is not known"
+    result = jackknife_interval(value, values, "fisher")
+    return result or "raters agree on nearly all items, and how often not is not known"
 
 
 def _effective_units(ratings: Floats, units: NDArray[np.int64], scale: Scale) -> float:

@@ -131,15 +131,15 @@ class _Placed(NamedTuple):
 
     def covariance(self, other: _Placed) -> float:
         """Return the covariance with another AUROC of the same units; with itself the variance."""
-        found = 0.0
+        result = 0.0
         for mine, its, count in (
             (self.of_positives, other.of_positives, min(self.positives, other.positives)),
             (self.of_negatives, other.of_negatives, min(self.negatives, other.negatives)),
         ):
-            found += count / (count - 1) * float(mine @ its)
+            result += count / (count - 1) * float(mine @ its)
         n = len(self.of_positives)
         across = self.of_positives @ other.of_negatives + self.of_negatives @ other.of_positives
-        return found + n / (n - 1) * float(across)
+        return result + n / (n - 1) * float(across)
 
 
 def _placed(scores: ArrayLike, labels: ArrayLike, units: ArrayLike | None) -> _Placed:
@@ -184,16 +184,16 @@ def _mean(placed: Sequence[_Placed]) -> _Placed:
 
 def _interval(one: _Placed, z: float) -> Interval:
     """Return the AUROCs from which ``one`` is no farther than z standard errors."""
-    m, n, found = one.positives, one.negatives, one.value
-    alone = _variance(found, m, n)
+    m, n, result = one.positives, one.negatives, one.value
+    alone = _variance(result, m, n)
     effect = max(one.covariance(one), 0.0) / alone if alone > 0 else 0.0
     effect = (one.events * effect + UNSEEN) / (one.events + UNSEEN)
 
     def end(bound: float) -> float:
-        inside, outside = found, bound
+        inside, outside = result, bound
         for _ in range(STEPS):
             middle = (inside + outside) / 2
-            near = (found - middle) ** 2 <= z * z * effect * _variance(middle, m, n)
+            near = (result - middle) ** 2 <= z * z * effect * _variance(middle, m, n)
             inside, outside = (middle, outside) if near else (inside, middle)
         return inside
 

@@ -189,11 +189,11 @@ def out_of_fold(
     """
     x, y = np.asarray(table, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     of, fold = np.asarray(clusters, dtype=np.int64), np.asarray(folds)
-    found = np.full(len(y), np.nan)
+    result = np.full(len(y), np.nan)
     for number in np.unique(fold):
         mine = fold == number
-        found[mine] = fit(x[~mine], y[~mine], of[~mine])(x[mine])
-    return found
+        result[mine] = fit(x[~mine], y[~mine], of[~mine])(x[mine])
+    return result
 
 
 Method = Literal["isotonic", "logistic"]
@@ -234,12 +234,12 @@ class Combination:
         x = _table(table)
         if x.shape[1] != len(self.terms):
             raise ValueError(f"expected {len(self.terms)} scores, got {x.shape[1]}")
-        found = np.full(len(x), self.intercept)
+        result = np.full(len(x), self.intercept)
         for column, term in zip(x.T, self.terms, strict=True):
             without = np.nan if term.missing is None else term.missing
             there = term.coefficient * ((column - term.centre) / term.scale)
-            found += np.where(np.isnan(column), without, there)
-        return np.where(np.isnan(x).all(axis=1), np.nan, found)
+            result += np.where(np.isnan(column), without, there)
+        return np.where(np.isnan(x).all(axis=1), np.nan, result)
 
 
 def fit_combination(

@@ -371,8 +371,8 @@ def spread_of(values: ArrayLike, clusters: ArrayLike) -> Spread:
     there = x[~np.isnan(x)]
     points: list[float] = []
     if len(there):
-        found = np.quantile(there, np.linspace(0, 1, POINTS), method="inverted_cdf")
-        points = sorted({float(f"{point:.{DIGITS}g}") for point in found.tolist()})
+        result = np.quantile(there, np.linspace(0, 1, POINTS), method="inverted_cdf")
+        points = sorted({float(f"{point:.{DIGITS}g}") for point in result.tolist()})
     shares = [float((there <= point).mean()) for point in points]
     return Spread(effective_size(clusters), float(np.isnan(x).mean()), tuple(points), tuple(shares))
 

@@ -145,14 +145,14 @@ def questions_needed(
     Seen is the share of wrong answers above each threshold, with one more wrong answer added.
     """
     answers = _Answers(scores, wrong, clusters)
-    found: list[int] = []
+    result: list[int] = []
     counts = np.geomspace(1, max(1, answers.questions), LOOKED_AT).round().astype(int)
     for count in np.unique(counts[counts <= answers.questions]).tolist():
         questions, accepted, bad = answers.accepted(answers.threshold_of(count))
         risk = (bad.sum() + 1) / (accepted.sum() + 1)
         if questions and risk < alpha:
-            found.append(_enough(questions / answers.questions, float(risk), alpha, delta, most))
-    fewest = min(found, default=most)
+            result.append(_enough(questions / answers.questions, float(risk), alpha, delta, most))
+    fewest = min(result, default=most)
     return int(float(f"{fewest:.2g}")) if fewest < most else None
 
 

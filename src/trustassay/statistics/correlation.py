@@ -151,9 +151,9 @@ def weighted_average_precision(scores: ArrayLike, labels: ArrayLike) -> Figure:
     def figure(weights: Floats) -> Floats:
         w = weights[:, ties.order]
         of_positives, of_all = ties.totals(w * positive), ties.totals(w)
-        found = np.cumsum(of_positives, axis=1)
-        precision = _over(found, np.cumsum(of_all, axis=1), 0.0)
-        p, every = found[:, -1:].sum(axis=1), of_all.sum(axis=1)
+        result = np.cumsum(of_positives, axis=1)
+        precision = _over(result, np.cumsum(of_all, axis=1), 0.0)
+        p, every = result[:, -1:].sum(axis=1), of_all.sum(axis=1)
         return _over((of_positives * precision).sum(axis=1), np.where(p < every, p, 0.0))
 
     return figure
@@ -461,11 +461,11 @@ def roc_curve(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
         raise ValueError("expected labels of both classes")
     order = np.argsort(-x, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(x[order])), len(x) - 1)
-    found = []
+    result = []
     for of_class in (~y[order], y[order]):
         reached = np.cumsum(of_class)[ends] / of_class.sum()
-        found.append(np.concatenate([[0.0], reached]))
-    return found[0], found[1]
+        result.append(np.concatenate([[0.0], reached]))
+    return result[0], result[1]
 
 
 def kept_means(scores: ArrayLike, labels: ArrayLike) -> Floats:

@@ -135,8 +135,8 @@ class RowSums:
         moved = gradients @ self.total
         several = self.several
         products = self._products + several.T @ several
-        found: Floats = gradients @ products @ gradients.T - np.outer(moved, moved) / self.units
-        return found
+        result: Floats = gradients @ products @ gradients.T - np.outer(moved, moved) / self.units
+        return result
 
     def ratio(self, above: Floats, below: Floats) -> UnitMean:
         """Return the ratio of two sums, with the variance of its linear form (Cochran 1977, sec.
@@ -427,8 +427,8 @@ def unit_quantile_interval(
     low, high = mean_interval(mean, variance, worth, level)
     if high >= 1 or low <= 0:
         return None
-    found = np.quantile(values, (low, high))
-    return float(found[0]), float(found[1])
+    result = np.quantile(values, (low, high))
+    return float(result[0]), float(result[1])
 
 
 def fewest_for_quantile(q: float, level: float = 0.95) -> int:

@@ -191,13 +191,13 @@ def _shape(moves: Floats, moved: NDArray[np.bool_]) -> Shape:
     if several.any():
         pairs = own[several] * (own[several] - 1)
         cosine = _mean((sums[several] ** 2 - own[several]) / pairs, COSINE)
-    found = spectrum(moves[moved])
+    result = spectrum(moves[moved])
     return Shape(
         _mean(sums[some] / own[some], SHARE),
         cosine,
-        Estimate(found.largest, None),
-        Estimate(found.dimensions, None),
-        found,
+        Estimate(result.largest, None),
+        Estimate(result.dimensions, None),
+        result,
     )
 
 

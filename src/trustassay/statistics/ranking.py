@@ -167,11 +167,11 @@ def _rank_probabilities(drawn: Floats) -> Floats:
     b, m = drawn.shape
     above = (drawn[:, None, :] > drawn[:, :, None]).sum(axis=2)  # models that are better
     equal = (drawn[:, None, :] == drawn[:, :, None]).sum(axis=2)  # with itself
-    found = np.zeros((m, m))
+    result = np.zeros((m, m))
     for rank in range(m):
         held = (above <= rank) & (rank < above + equal)
-        found[:, rank] = (held / equal).sum(axis=0) / b
-    return found
+        result[:, rank] = (held / equal).sum(axis=0) / b
+    return result
 
 
 def ordered_alike(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:

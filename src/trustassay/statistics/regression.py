@@ -227,8 +227,8 @@ class Isotonic:
     def at(self, scores: ArrayLike) -> Floats:
         """Return the function at each score, of the same shape; NaN stays NaN."""
         x = np.asarray(scores, dtype=np.float64)
-        found = np.interp(x, self.knots, self.values)
-        return np.asarray(np.where(np.isnan(x), np.nan, found))
+        result = np.interp(x, self.knots, self.values)
+        return np.asarray(np.where(np.isnan(x), np.nan, result))
 
 
 def isotonic_regression(

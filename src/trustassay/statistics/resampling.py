@@ -211,9 +211,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     none above 1. The chance of any false alarm stays below the level, whatever their dependence.
     """
     m = len(p_values)
-    found = [math.nan] * m
+    result = [math.nan] * m
     largest = 0.0
     for rank, place in enumerate(sorted(range(m), key=p_values.__getitem__)):
         largest = max(largest, min(1.0, (m - rank) * p_values[place]))
-        found[place] = largest
-    return found
+        result[place] = largest
+    return result

@@ -69,14 +69,14 @@ class Cells:
         matrix, squares = self._equations(w)
         kept = [COMPONENTS.index(BOTH if name == REST else name) for name in self.names]
         matrix, squares = matrix[:, kept][:, :, kept], squares[:, kept]
-        found = np.full(squares.shape, np.nan)
+        result = np.full(squares.shape, np.nan)
         told = (w.sum(axis=1) > 0) & (_condition(matrix) < SINGULAR)
-        found[told] = np.linalg.solve(matrix[told], squares[told][..., None])[..., 0]
+        result[told] = np.linalg.solve(matrix[told], squares[told][..., None])[..., 0]
         if weights is None and not told[0]:
             raise NotEstimableError(
                 "too few answers were rated by two raters to tell the rater from the answer"
             )
-        return found
+        return result
 
     def _equations(self, w: Floats) -> tuple[Floats, Floats]:
         """Return the coefficients of the four variances in the expected sums of squares of answer,
@@ -156,9 +156,9 @@ def shares(components: ArrayLike) -> Floats:
     """
     kept: Floats = np.maximum(np.asarray(components, dtype=float), 0.0)
     total: Floats = kept.sum(axis=-1, keepdims=True)
-    found: Floats = np.full(kept.shape, np.nan)
-    np.divide(100.0 * kept, total, out=found, where=total > 0)
-    return found
+    result: Floats = np.full(kept.shape, np.nan)
+    np.divide(100.0 * kept, total, out=result, where=total > 0)
+    return result
 
 
 def weights_without(units: NDArray[np.int64], groups: int = MOST_LEFT_OUT) -> Iterator[Floats]:

@@ -184,11 +184,11 @@ def agreement(
     def estimates(
         table: Floats, figures: Mapping[str, Figure], units: Places = own
     ) -> dict[str, Estimate]:
-        found = {}
+        result = {}
         for name, figure in figures.items():
-            found[name] = estimated(table, figure, units)
+            result[name] = estimated(table, figure, units)
             shown.step()
-        return found
+        return result
 
     with shown:
         of_models = {model: np.array([at == model for _, at in items]) for model in models}
@@ -247,10 +247,10 @@ def _kappas(
     """
 
     def mean(table: Floats, times: Floats) -> float | None:
-        found = [
+        result = [
             cohen_kappa(table[i], table[j], weights, levels, times) for i, j in pairs(len(table))
         ]
-        known = [one for one in found if one is not None]
+        known = [one for one in result if one is not None]
         return math.fsum(known) / len(known) if known else None
 
     return Coefficient(mean, "nominal" if weights == "none" else "interval")
@@ -276,11 +276,11 @@ def _alpha(scale: Scale) -> Coefficient:
 
 
 def _icc(which: int) -> Coefficient:
-    def found(table: Floats, times: Floats) -> float | None:
+    def result(table: Floats, times: Floats) -> float | None:
         correlation = intraclass(table, times, level=None)  # estimated has intervals of its own
         return None if correlation is None else float(correlation[which])  # type: ignore[arg-type]
 
-    return Coefficient(found, "interval", complete=True)
+    return Coefficient(result, "interval", complete=True)
 
 
 def _same_pairs(table: Floats) -> tuple[Floats, Floats]:
@@ -303,21 +303,21 @@ def _distance(ratings: Ratings) -> Ratio:
 
 def figures_of_two(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
     """Return the figures of two raters."""
-    found: dict[str, Figure] = {"percent": PERCENT, "kappa": _kappas(_each_two, "none", levels)}
+    result: dict[str, Figure] = {"percent": PERCENT, "kappa": _kappas(_each_two, "none", levels)}
     if ratings.ordered:
-        found |= {
+        result |= {
             "kappa_linear": _kappas(_each_two, "linear", levels),
             "kappa_quadratic": _kappas(_each_two, "quadratic", levels),
         }
-    found["ac1"] = _ac("none", levels)
+    result["ac1"] = _ac("none", levels)
     if ratings.ordered:
-        found |= {"ac2": _ac("quadratic", levels), "mean_absolute_difference": _distance(ratings)}
-    return found
+        result |= {"ac2": _ac("quadratic", levels), "mean_absolute_difference": _distance(ratings)}
+    return result
 
 
 def figures_of_all(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
     """Return the figures of all raters."""
-    found: dict[str, Figure] = {
+    result: dict[str, Figure] = {
         "percent": PERCENT,
         "mean_kappa": _kappas(_each_two, "none", levels),
         "fleiss_kappa": FLEISS,
@@ -325,7 +325,7 @@ def figures_of_all(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figur
         "alpha_nominal": _alpha("nominal"),
     }
     if ratings.ordered:
-        found |= {
+        result |= {
             "ac2": _ac("quadratic", levels),
             "alpha_ordinal": _alpha("ordinal"),
             "alpha_interval": _alpha("interval"),
@@ -333,28 +333,28 @@ def figures_of_all(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figur
             "icc_mean": _icc(1),
             "mean_absolute_difference": _distance(ratings),
         }
-    return found
+    return result
 
 
 def _with_people(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
     """Return the figures of a judge, whose ratings come first, with all people."""
-    found: dict[str, Figure] = {"mean_kappa": _kappas(_first_with_others, "none", levels)}
+    result: dict[str, Figure] = {"mean_kappa": _kappas(_first_with_others, "none", levels)}
     if ratings.ordered:
-        found["mean_kappa_quadratic"] = _kappas(_first_with_others, "quadratic", levels)
-    return found | {"fleiss_kappa": FLEISS}
+        result["mean_kappa_quadratic"] = _kappas(_first_with_others, "quadratic", levels)
+    return result | {"fleiss_kappa": FLEISS}
 
 
 def _of_repeats(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
     """Return the figures of one rater's repeats, each taken for a rater."""
     names = ("percent", "alpha_nominal", "alpha_ordinal", "alpha_interval")
     every = figures_of_all(ratings, levels)
-    found = {name: every[name] for name in names if name in every}
+    result = {name: every[name] for name in names if name in every}
     if ratings.ordered:
         distance = _distance(ratings)
-        found["mean_absolute_difference"] = distance
+        result["mean_absolute_difference"] = distance
         bounds = distance.bounds and (0.0, distance.bounds[1] / math.sqrt(2))
-        found["sd"] = Ratio(_deviations, bounds)
-    return found
+        result["sd"] = Ratio(_deviations, bounds)
+    return result
 
 
 def _distances_of_pairs(table: Floats) -> tuple[Floats, Floats]:
@@ -418,7 +418,7 @@ def _disputes(
     first: Floats,
 ) -> list[Dispute]:
     """Return the items with different ratings, the farthest apart first."""
-    found = []
+    result = []
     for place, (item, model) in enumerate(units):
         column = first[:, place]
         there = ~np.isnan(column)
@@ -429,8 +429,10 @@ def _disputes(
             len(set(values.tolist())) - 1
         )  # fmt: skip
         said = {rater: _named(ratings, column[i]) for i, rater in enumerate(raters) if there[i]}
-        found.append((-distance, -float(values.std()), place, Dispute(item, model, distance, said)))
-    return [dispute for *_, dispute in sorted(found, key=lambda row: row[:3])]
+        result.append(
+            (-distance, -float(values.std()), place, Dispute(item, model, distance, said))
+        )
+    return [dispute for *_, dispute in sorted(result, key=lambda row: row[:3])]
 
 
 def _named(ratings: Ratings, value: float) -> str:
@@ -450,12 +452,12 @@ def links_into(run: Path, disputes: Sequence[Dispute]) -> list[Dispute]:
         places.setdefault((sample.id, ""), number)
         if number > SHOWN:  # the report lists a selection, under numbers of its own
             return list(disputes)
-    found = []
+    result = []
     for dispute in disputes:
         number = places.get((dispute.item, dispute.model)) or places.get((dispute.item, ""), 0)
         link = f"{folder.report_path}#a{number}" if number else ""
-        found.append(Dispute(dispute.item, dispute.model, dispute.distance, dispute.ratings, link))
-    return found
+        result.append(Dispute(dispute.item, dispute.model, dispute.distance, dispute.ratings, link))
+    return result
 
 
 def units_of_items(run: Path) -> dict[str, int]:

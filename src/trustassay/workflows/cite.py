@@ -43,7 +43,7 @@ def uncited(text: str, split: Splitter) -> list[Uncited]:
     One that ends like code, in ``=``, is left out: what is in brackets behind it is no citation.
     """
     markers = citation_markers(text)
-    found, position = [], 0
+    result, position = [], 0
     for statement in statements(text, split, trailing=True, lines=True):
         # A statement is a part of the text but for white space, which reading may have changed.
         words = r"\s*".join(map(re.escape, statement.text.split()))
@@ -57,8 +57,8 @@ def uncited(text: str, split: Splitter) -> list[Uncited]:
             continue
         reads_back = citation_markers(f"{text[start : _place(text, start, end)]} [1]")
         if not statement.numbers and reads_back:
-            found.append(Uncited(start, end, statement.hypothesis))
-    return found
+            result.append(Uncited(start, end, statement.hypothesis))
+    return result
 
 
 def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
@@ -120,8 +120,8 @@ async def by_bm25(documents: Sequence[Document], sentences: Sequence[str], _: Mo
     """Return BM25 scores among the answer's documents, 0 where they share no word."""
     index = Bm25.of(Passage(str(i), d.text, d.title) for i, d in enumerate(documents))
     scores = np.zeros((len(sentences), len(documents)))
-    for row, found in zip(scores, index.search(sentences, len(documents)), strict=True):
-        for passage in found:
+    for row, result in zip(scores, index.search(sentences, len(documents)), strict=True):
+        for passage in result:
             row[int(passage.id)] = passage.score
     return scores
 

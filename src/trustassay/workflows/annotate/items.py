@@ -154,8 +154,8 @@ def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
         run: Mapping[str, Any] = folder.read_run() or {}
         asked = run.get("backends", {}).get("model")
         most = math.inf if reading.limit is None else reading.limit
-        found = [one for number, one in enumerate(folder.samples()) if number < most]
-        return found, asked if isinstance(asked, str) else "", 0
+        result = [one for number, one in enumerate(folder.samples()) if number < most]
+        return result, asked if isinstance(asked, str) else "", 0
     with TemporaryDirectory(prefix="trustassay-") as temporary:
         folder = RunFolder(Path(temporary))
         intake = asyncio.run(

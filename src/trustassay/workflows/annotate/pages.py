@@ -270,10 +270,10 @@ def _scales(project: Project, rater: RaterState, step: int, scale: int) -> list[
     ratings = rater.ratings(step)
     still = [place for place, rating in enumerate(ratings) if rating not in rater.done]
     active = still[0] if still else scale
-    found = []
+    result = []
     for place, (rating, one) in enumerate(zip(ratings, project.scales, strict=True)):
         given, former = rater.done.get(rating), rater.undone.get(rating)
-        found.append(
+        result.append(
             ShownScale(
                 one,
                 f"{one.name}/" if len(ratings) > 1 else "",
@@ -282,16 +282,16 @@ def _scales(project: Project, rater: RaterState, step: int, scale: int) -> list[
                 place == active,
             )
         )
-    return found
+    return result
 
 
 def _answers(project: Project, rater: RaterState, current: int) -> list[Shown]:
     """Return the answers that are shown together, in the order in which they are asked for."""
     same = [place for place, step in _around(rater.steps, current)]
-    found = []
+    result = []
     for letter, place in enumerate(same):
         title = f"Answer {LETTERS[letter] if letter < len(LETTERS) else letter + 1}"
-        found.append(
+        result.append(
             Shown(
                 title if len(same) > 1 else "Answer",
                 project.items[rater.steps[place].item].answers[0],
@@ -299,7 +299,7 @@ def _answers(project: Project, rater: RaterState, current: int) -> list[Shown]:
                 None if place == current else _given(project, rater, place) or None,
             )
         )
-    return found
+    return result
 
 
 def _around(steps: Sequence[Step], current: int) -> list[tuple[int, Step]]:

@@ -136,12 +136,12 @@ def steps(
     sides of pairs.
     """
     rng = generator(seed, "annotate", "order", rater)
-    found = []
+    result = []
     for number, (place, repeat) in enumerate(order_with_repeats(len(pages), again, rng)):
         for item in rng.permutation(pages[place]).tolist():
             swapped = bool(pairs and rng.integers(2))
-            found.append(Step(item, repeat, number, swapped))
-    return found
+            result.append(Step(item, repeat, number, swapped))
+    return result
 
 
 KEYS = "1234567890qwertyiopd"
@@ -387,13 +387,13 @@ def _planned_pages(
     places = {item.id: place for place, item in enumerate(items)}
     pages: list[tuple[int, ...]] = []
     for draw in plan.draws:
-        found = []
+        result = []
         for sample, model in draw.answers:
             place = places.get(sample)
             own = "" if place is None else items[place].model
             if place is not None and (not model or not own or model == own):
-                found.append(place)
-        pages += [tuple(found)] if together and found else [(place,) for place in found]
+                result.append(place)
+        pages += [tuple(result)] if together and result else [(place,) for place in result]
     return pages
 
 

@@ -53,25 +53,25 @@ class Links:
 
     def rater(self, token: str) -> str | None:
         """Return whose token it is; ``None`` if nobody's. The time it takes tells nothing."""
-        found = None
+        result = None
         for name, known in self.tokens.items():
             if hmac.compare_digest(known.encode(), token.encode(errors="replace")):
-                found = name
-        return found
+                result = name
+        return result
 
 
 def _read_tokens(path: Path) -> dict[str, str]:
     try:
-        found = json.loads(path.read_bytes())
+        result = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(
-        isinstance(token, str) and len(token) >= BYTES for token in found.values()
+        result = None
+    if not isinstance(result, dict) or not all(
+        isinstance(token, str) and len(token) >= BYTES for token in result.values()
     ):
         raise InputError(f"{path}: damaged; remove it, and all raters get new links")
-    return found
+    return result
 
 
 LEASE_S = 15.0
@@ -205,9 +205,9 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
     for name, act in _acts(session).items():
         routes.append(Route(f"/{{token}}/{name}", acts(act), methods=["POST"]))
     handlers: Any = {HTTPException: _nothing, Exception: failed}
-    found = Starlette(routes=routes, exception_handlers=handlers)
-    found.router.redirect_slashes = False
-    return _with_headers(found)
+    result = Starlette(routes=routes, exception_handlers=handlers)
+    result.router.redirect_slashes = False
+    return _with_headers(result)
 
 
 def _acts(session: Session) -> dict[str, Act]:
@@ -260,8 +260,8 @@ async def _fields(request: Request) -> Fields:
         body += piece
         if len(body) > LARGEST_BODY:
             raise HTTPException(413)
-    found = parse_qs(body.decode(errors="replace"), keep_blank_values=True)
-    return {name: values[-1] for name, values in found.items()}
+    result = parse_qs(body.decode(errors="replace"), keep_blank_values=True)
+    return {name: values[-1] for name, values in result.items()}
 
 
 def _number(fields: Fields, name: str) -> int:

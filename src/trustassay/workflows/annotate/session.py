@@ -76,16 +76,16 @@ class RatingsFile:
             self._keep_name()
         return journal
 
-    def _check(self, found: Mapping[str, Any], start: Mapping[str, Any]) -> None:
-        if found.get("input") != start["input"]:
+    def _check(self, result: Mapping[str, Any], start: Mapping[str, Any]) -> None:
+        if result.get("input") != start["input"]:
             raise InputError(
                 f"{self.path}: holds ratings of another input, or of an earlier state of it; "
                 "choose another --out"
             )
         different = [
-            f"{name} {found.get(name)!r}, now {start.get(name)!r}"
-            for name in {**found, **start}
-            if found.get(name) != start.get(name)
+            f"{name} {result.get(name)!r}, now {start.get(name)!r}"
+            for name in {**result, **start}
+            if result.get(name) != start.get(name)
         ]
         if different:
             raise InputError(
@@ -349,8 +349,8 @@ class Session:
         """Leave a step without the ratings that it has not; without all if it has all. Errors as of
         :meth:`rate`.
         """
-        found, ratings = self.raters[rater], self._ratings(rater, step)
-        for rating in [one for one in ratings if one not in found.done] or ratings:
+        result, ratings = self.raters[rater], self._ratings(rater, step)
+        for rating in [one for one in ratings if one not in result.done] or ratings:
             await self._store(rater, rating, State(None, _tidy(note)))
 
     async def undo(self, rater: str, rating: int) -> None:
@@ -360,12 +360,12 @@ class Session:
         Raises:
             OSError: that could not be stored; nothing has changed then.
         """
-        found = self.raters[rater]
-        if found.last != rating:
+        result = self.raters[rater]
+        if result.last != rating:
             return
-        skip = found.done[rating].choice is None
-        for one in found.ratings(rating // found.scales) if skip else (rating,):
-            if one == rating or (one in found.done and found.done[one].choice is None):
+        skip = result.done[rating].choice is None
+        for one in result.ratings(rating // result.scales) if skip else (rating,):
+            if one == rating or (one in result.done and result.done[one].choice is None):
                 await self._take_back(rater, one)
 
     async def reopen(self, rater: str) -> None:
@@ -388,11 +388,11 @@ class Session:
         self.raters[rater].set(rating, None)
 
     async def _store(self, rater: str, rating: int, state: State) -> bool:
-        found = self.raters[rater]
-        if found.done.get(rating) == state:
+        result = self.raters[rater]
+        if result.done.get(rating) == state:
             return False  # a request that is sent again, since no reply came
         await self._file.append(self.line(rater, rating, state))
-        found.set(rating, state)
+        result.set(rating, state)
         return True
 
     def line(

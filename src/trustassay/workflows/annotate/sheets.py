@@ -45,13 +45,13 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
         OSError: a file cannot be written.
     """
     raters = list(project.steps)
-    found = [sheet_path(path, rater, raters) for rater in raters]
-    if there := [target for target in found if target.exists()]:
+    result = [sheet_path(path, rater, raters) for rater in raters]
+    if there := [target for target in result if target.exists()]:
         raise InputError(
             f"{there[0]}: this file exists, and what it holds would be lost; choose another "
             "--export, or remove it"
         )
-    for target, (rater, steps) in zip(found, project.steps.items(), strict=True):
+    for target, (rater, steps) in zip(result, project.steps.items(), strict=True):
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole(target) as file:
             text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
@@ -62,7 +62,7 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
                 empty = [""] * (len(_columns(project)) + 1)
                 rows.writerow([project.row_key(rater, place), *empty, *cells])
             text.detach()
-    return found
+    return result
 
 
 def defused(text: str) -> str:
@@ -113,7 +113,7 @@ def read_sheet(project: Project, path: Path) -> list[Row]:
         for place in range(len(steps))
     }
     columns = _columns(project)
-    found, faults, seen = [], [], set()
+    result, faults, seen = [], [], set()
     for number, cells in _rows(path, list(columns)):
         where = f"{path}: row {number}"
         key = cells[KEY].strip()
@@ -138,14 +138,14 @@ def read_sheet(project: Project, path: Path) -> list[Row]:
                 offered = ", ".join(one.value for one in scale.choices)
                 faults.append(f"{where}: {name}: expected one of {offered}, got {rating[:40]!r}")
                 continue
-            found.append(
+            result.append(
                 Row(*known[key], f"{scale.name}/{choice}" if len(columns) > 1 else choice, note)
             )
     if faults:
         more = len(faults) - FAULTS_TOLD
         told = "\n".join(faults[:FAULTS_TOLD]) + (f"\n... {more:,} more" if more > 0 else "")
         raise InputError(f"{told}\nnothing was stored")
-    return found
+    return result
 
 
 def _rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:

@@ -143,10 +143,10 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         list(machines),
         as_list(positive),
     )
-    found = _label(labelled(answers, [label] if label else [], options).labels)
+    result = _label(labelled(answers, [label] if label else [], options).labels)
     columns = _columns(answers, as_list(metrics))
     inputs = [_input(column, as_list(lower)) for column in columns]
-    used = ~np.isnan(found.values)
+    used = ~np.isnan(result.values)
     failed = np.zeros(len(used), dtype=bool)
     for column in columns:
         failed[list(column.failed)] = True
@@ -154,15 +154,15 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         [one.sign * _raw(column) for one, column in zip(inputs, columns, strict=True)], axis=1
     )
     used &= ~failed
-    rows = Rows(table, found.values, answers.questions).of(used)
-    _check_enough(rows, found.name, risks, confidence)
+    rows = Rows(table, result.values, answers.questions).of(used)
+    _check_enough(rows, result.name, risks, confidence)
     fitted = fit(rows, cast(Method, method) if method != "auto" else None, seed)
     kept = promises(fitted, risks or AT_MOST, confidence, seed)
     probable = len(columns) == 1 and columns[0].probability and inputs[0].sign > 0
     score = rows.scores[:, 0] if probable else None
     figures = _figures(rows, fitted.out_of_fold, inputs[0].name, score, seed, resamples)
     calibrator = Calibrator(
-        found.name,
+        result.name,
         len(rows.right),
         len(np.unique(rows.questions)),
         float(rows.right.mean()),
@@ -173,10 +173,10 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         {name: _kept(one) for name, one in figures[CALIBRATED].items()},
         f"trustassay {version('trustassay')}",
     )
-    notes = [*answers.notes, *_notes(found, columns, inputs, rows, failed), *_missing(figures)]
+    notes = [*answers.notes, *_notes(result, columns, inputs, rows, failed), *_missing(figures)]
     if len(columns) == 1:
-        repeat = _command(paths, found.name if label else "", ratings, positive, machines, fields)
-        notes += _better(answers, columns[0], inputs[0], found.values, repeat)
+        repeat = _command(paths, result.name if label else "", ratings, positive, machines, fields)
+        notes += _better(answers, columns[0], inputs[0], result.values, repeat)
     return Calibration(
         calibrator,
         [str(path) for path in paths],
@@ -282,12 +282,12 @@ def _spreads(
 ) -> dict[str, Any]:
     """Return the distributions of the scores and of all parts of their metrics."""
     settings = {(column.metric, column.settings) for column in columns}
-    found = {}
+    result = {}
     for column in answers.columns:
         if (column.metric, column.settings) in settings:
             name = f"{column.metric}.{column.part}" if column.part else column.metric
-            found[name] = spread_of(_raw(column)[used], answers.questions[used])
-    return found
+            result[name] = spread_of(_raw(column)[used], answers.questions[used])
+    return result
 
 
 def _figures(
@@ -300,11 +300,11 @@ def _figures(
     columns.append(Column(CHANCE, "baseline", share, probability=True))
     resampling = Resampling(generator(seed, "calibrate", "figures"), resamples)
     _, questions = np.unique(rows.questions, return_inverse=True)
-    found = dict(estimates(columns, rows.right, "binary", questions, resampling, MEASURES))
+    result = dict(estimates(columns, rows.right, "binary", questions, resampling, MEASURES))
     # Each fold's curve is fitted on other answers of the same set, and so none is independent of
     # the rest: intervals of 40 to 150 questions held in 81 to 93 of 100 simulated sets.
-    bare = {name: replace(one, interval=None) for name, one in found[CALIBRATED].items()}
-    return {**found, CALIBRATED: bare}
+    bare = {name: replace(one, interval=None) for name, one in result[CALIBRATED].items()}
+    return {**result, CALIBRATED: bare}
 
 
 def _missing(figures: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
@@ -337,18 +337,18 @@ def _better(
         tests.append(auroc_difference(*told))
     known = [(one, test) for one, test in zip(others, tests, strict=True) if test.p is not None]
     corrected = holm([test.p for _, test in known if test.p is not None])
-    found = []
+    result = []
     for (one, test), p in zip(known, corrected, strict=True):
         if p >= LEVEL or test.value <= 0 or test.interval is None:
             continue
         low, high = test.interval
         command = shlex.join([*repeat, "--metric", one.name])
-        found.append(
+        result.append(
             f"{one.name} orders the answers better than {column.name}: its AUROC is higher by "
             f"{test.value:.3f} ({low:.3f} to {high:.3f}, p {p:.2g}, corrected for "
             f"{amount(len(known), 'test')}). To calibrate it: {command}"
         )
-    return found
+    return result
 
 
 def _command(
@@ -383,19 +383,19 @@ def _notes(
     rows: Rows,
     failed: NDArray[np.bool_],
 ) -> list[str]:
-    found = list(label.notes)
+    result = list(label.notes)
     labels = ~np.isnan(label.values)
     if count := int((labels & failed).sum()):
-        found.append(f"{amount(count, 'labelled answer')} could not be scored and is left out")
+        result.append(f"{amount(count, 'labelled answer')} could not be scored and is left out")
     if count := int((~rows.scored).sum()):
-        found.append(f"{amount(count, 'labelled answer')} without a score: never accepted")
+        result.append(f"{amount(count, 'labelled answer')} without a score: never accepted")
     for place, (column, one) in enumerate(zip(columns, inputs, strict=True)):
         there = ~np.isnan(rows.scores[:, place])
         tells = auroc(rows.scores[there, place], rows.right[there])
         if tells is not None and tells < 0.5 and len(inputs) == 1:
             hint = f"; --lower {column.name} turns it round" if one.part and one.sign > 0 else ""
-            found.append(
+            result.append(
                 f"{column.name}: right answers score lower than wrong ones (AUROC {tells:.3f}), so "
                 f"that it tells nothing here{hint}"
             )
-    return found
+    return result

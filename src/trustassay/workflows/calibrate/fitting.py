@@ -137,7 +137,7 @@ def promises(
     rows, ranks = fitted.tested, fitted.ranks
     given = (ranks, 1 - rows.right, rows.questions)
     n = len(np.unique(rows.questions))
-    found = []
+    result = []
     for alpha in at_most:
         delta = round(1 - confidence, 12)
         fewest = fewest_questions(alpha, delta)
@@ -148,31 +148,31 @@ def promises(
             needed = questions_needed(*given, alpha=alpha, delta=delta)
             needed = max(needed or 0, fewest) if needed or n < fewest else None
         why = "" if passed else _why_none(n, fewest, needed)
-        found.append(_promise(Promise(AMONG_ACCEPTED, alpha, confidence), passed, why, needed))
+        result.append(_promise(Promise(AMONG_ACCEPTED, alpha, confidence), passed, why, needed))
     for alpha in at_most:
         fewest = fewest_questions_of_expected(alpha)
         passed = accepted_and_wrong_threshold(*given, alpha=alpha)
         why = "" if passed else _why_none(n, fewest, fewest)
-        found.append(
+        result.append(
             _promise(Promise(OF_ALL, alpha, None), passed, why, None if passed else fewest)
         )
-    return found
+    return result
 
 
-def _promise(promise: Promise, found: Threshold | None, why: str, needed: int | None) -> Promise:
-    if found is None:
+def _promise(promise: Promise, result: Threshold | None, why: str, needed: int | None) -> Promise:
+    if result is None:
         return Promise(
             promise.kind, promise.at_most, promise.confidence, without=why, needed=needed
         )
-    above = None if found.above == -math.inf else found.above
+    above = None if result.above == -math.inf else result.above
     return Promise(
         promise.kind,
         promise.at_most,
         promise.confidence,
         above,
-        found.questions,
-        found.answers,
-        found.wrong,
+        result.questions,
+        result.answers,
+        result.wrong,
     )
 
 

@@ -27,9 +27,9 @@ Floats = NDArray[np.float64]
 PROMISES = ("threshold", "accepted", "wrong among them")
 
 
-def headline(found: Calibration) -> str:
+def headline(result: Calibration) -> str:
     """Say what the calibrator is, and what it was made from."""
-    made = found.calibrator
+    made = result.calibrator
     names = " and ".join(one.name for one in made.inputs)
     return (
         f"{made.method} of {names}, from {amount(made.answers, 'labelled answer')} to "
@@ -37,20 +37,20 @@ def headline(found: Calibration) -> str:
     )
 
 
-def figure_rows(found: Calibration) -> list[tuple[str, list[str]]]:
+def figure_rows(result: Calibration) -> list[tuple[str, list[str]]]:
     """Return the figures of each row as text, each with its interval."""
     return [
         (
             f"{row}, out of fold" if row == CALIBRATED else row,
             [_with_interval(own[name]) for name in FIGURES],
         )
-        for row, own in found.figures.items()
+        for row, own in result.figures.items()
     ]
 
 
-def _with_interval(found: Estimate) -> str:
-    ends = interval_text(found.interval)
-    return f"{cell(found)} ({ends})" if ends else cell(found)
+def _with_interval(result: Estimate) -> str:
+    ends = interval_text(result.interval)
+    return f"{cell(result)} ({ends})" if ends else cell(result)
 
 
 def promise_rows(made: Calibrator) -> list[tuple[str, list[str]]]:
@@ -69,17 +69,17 @@ def _promise_cells(made: Calibrator, one: Promise) -> list[str]:
     return [above, f"{one.answers:,}", wrong]
 
 
-def write_page(found: Calibration, path: Path) -> None:
+def write_page(result: Calibration, path: Path) -> None:
     """Write the page, whole or not at all."""
-    made = found.calibrator
+    made = result.calibrator
     facts = {
-        "runs": ", ".join(found.runs),
+        "runs": ", ".join(result.runs),
         "label": made.label,
         "labelled answers": f"{made.answers:,}",
         "questions": f"{made.questions:,}",
-        "seed": str(found.seed),
+        "seed": str(result.seed),
     }
-    rows = [Row(name, cells) for name, cells in figure_rows(found)]
+    rows = [Row(name, cells) for name, cells in figure_rows(result)]
     kept = [Row(name, cells) for name, cells in promise_rows(made)]
     note = (
         "95 % intervals over questions. Out of fold: of each answer the probability by a "
@@ -90,30 +90,30 @@ def write_page(found: Calibration, path: Path) -> None:
         Table("Probability", list(FIGURES.values()), rows, "How good the probabilities are", note),
         Table("Promise", PROMISES, kept, "What is accepted", "Of the labelled answers."),
     ]
-    plots = curves([name for name, _ in _series(found)], list(_plots(found)))
+    plots = curves([name for name, _ in _series(result)], list(_plots(result)))
     title = f"Probability of being right ({made.label})"
     Document(
         "calibrate",
-        "Calibration: " + ", ".join(Path(run).name for run in found.runs),
+        "Calibration: " + ", ".join(Path(run).name for run in result.runs),
         facts,
         "From scores to the probability that an answer is right.",
-        found.notes,
-        [Section(title, [Text(headline(found), "headline"), *plots, *tables])],
+        result.notes,
+        [Section(title, [Text(headline(result), "headline"), *plots, *tables])],
     ).write(path)
 
 
-def _series(found: Calibration) -> list[tuple[str, Floats]]:
-    series = [(f"{CALIBRATED}, out of fold", found.probabilities)]
-    if found.scores is not None:
-        (name,) = (row for row in found.figures if row not in (CALIBRATED, CHANCE))
-        series.append((name, found.scores))
+def _series(result: Calibration) -> list[tuple[str, Floats]]:
+    series = [(f"{CALIBRATED}, out of fold", result.probabilities)]
+    if result.scores is not None:
+        (name,) = (row for row in result.figures if row not in (CALIBRATED, CHANCE))
+        series.append((name, result.scores))
     return series
 
 
-def _plots(found: Calibration) -> Iterator[Plot]:
+def _plots(result: Calibration) -> Iterator[Plot]:
     known = [
-        (place, name, values[~np.isnan(values)], found.right[~np.isnan(values)])
-        for place, (name, values) in enumerate(_series(found))
+        (place, name, values[~np.isnan(values)], result.right[~np.isnan(values)])
+        for place, (name, values) in enumerate(_series(result))
     ]
     lines = [
         Line(name, points, place, dots=True)

@@ -150,10 +150,10 @@ def label(  # noqa: PLR0913 - one argument an option
     source = LabelSource(
         [Path(one) for one in as_list(ratings)], field, at_least, as_list(positive), columns
     )
-    found = read_plan(path) if path.exists() and path.stat().st_size else None
-    work = _Work(paths, source, unit, as_list(scores), compare, auroc, equal, seed, path, found)
+    result = read_plan(path) if path.exists() and path.stat().st_size else None
+    work = _Work(paths, source, unit, as_list(scores), compare, auroc, equal, seed, path, result)
     added: Sequence[AnswerKey] = ()
-    if propose is not None or found is None:
+    if propose is not None or result is None:
         added = work.propose(propose or PROPOSED)
     return work.told(added, width, beyond)
 
@@ -239,14 +239,14 @@ class _Work:
 
     def _draws(self) -> list[Draw]:
         """Return the plan's draws as the statistics take them."""
-        found: list[Draw] = []
+        result: list[Draw] = []
         for number, batch in enumerate(self.plan.batches if self.plan else (), 1):
-            found += [Draw(self._unit(f"batch {number}", [key]), None) for key in batch.known]
-            found += [
+            result += [Draw(self._unit(f"batch {number}", [key]), None) for key in batch.known]
+            result += [
                 Draw(self._unit(f"batch {number}", draw.answers), draw.probability)
                 for draw in batch.draws
             ]
-        return found
+        return result
 
     def propose(self, number: int) -> list[AnswerKey]:
         """Add a batch to the plan and return its answers."""
@@ -343,10 +343,10 @@ class _Work:
 def _needs(first: LabelFigure, width: float, labels: int, beyond: bool) -> list[Need]:
     if first.estimate is None or first.without:
         return []
-    found = [wide_enough(first, width, labels, beyond=beyond)]
+    result = [wide_enough(first, width, labels, beyond=beyond)]
     if first.figure.signed:
-        found.append(told_apart(first, labels, beyond=beyond))
-    return found
+        result.append(told_apart(first, labels, beyond=beyond))
+    return result
 
 
 def _figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:

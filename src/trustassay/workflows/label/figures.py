@@ -66,9 +66,9 @@ class Figure:
                 return one - other
         scores = [population.column(name).values for name in self.names]
         missing = np.isnan(np.stack(scores)).any(axis=0)  # both of the same answers
-        found = [auroc_target(labels, np.where(missing, np.nan, each)) for each in scores]
-        there = [one for one in found if one is not None]
-        if len(there) < len(found):
+        result = [auroc_target(labels, np.where(missing, np.nan, each)) for each in scores]
+        there = [one for one in result if one is not None]
+        if len(there) < len(result):
             return None
         return there[0] - there[1] if len(there) == 2 else there[0]
 
@@ -121,34 +121,34 @@ def measured(figure: Figure, population: Population, labels: Labels, told: Float
     target = figure.target(population, labels.estimates)
     if target is None:
         return LabelFigure(figure, None, without="too few labels of one kind")
-    found = labels.estimate(target)
+    result = labels.estimate(target)
     value = float(np.clip(target.value, -1.0 if figure.signed else 0.0, 1.0))
-    if found is None:
+    if result is None:
         return LabelFigure(figure, None, without="fewer than two drawn units have labels")
     there = told[~np.isnan(told)]
     rarer = int(min(there.sum(), len(there) - there.sum()))
-    reason = too_few(f"rated {population.unit}s", found.draws, FEWEST)
+    reason = too_few(f"rated {population.unit}s", result.draws, FEWEST)
     if figure.by_class:
         reason = reason or too_few("labels of one kind", rarer, FEWEST_OF_CLASS)
     if reason:
-        return LabelFigure(figure, value, without=reason, estimate=found)
-    interval = interval_at(figure, found, found.variance, found.effective)
+        return LabelFigure(figure, value, without=reason, estimate=result)
+    interval = interval_at(figure, result, result.variance, result.effective)
     beyond = None
     if population.unit == "question" or not population.clustered:
-        beyond = interval_at(figure, found, found.variance + found.between, found.effective)
-    even = interval_at(figure, found, found.variance_at(found.draws, evenly=True), found.draws)
+        beyond = interval_at(figure, result, result.variance + result.between, result.effective)
+    even = interval_at(figure, result, result.variance_at(result.draws, evenly=True), result.draws)
     if figure.kind == "share":
         interval = _possible(interval, told)
-    return LabelFigure(figure, value, interval, beyond, even, "", found)
+    return LabelFigure(figure, value, interval, beyond, even, "", result)
 
 
-def interval_at(figure: Figure, found: Estimate, variance: float, draws: float) -> Interval:
+def interval_at(figure: Figure, result: Estimate, variance: float, draws: float) -> Interval:
     """Return the interval that a figure has with this variance, from so many draws."""
     n = max(2, int(draws))
     if figure.signed:
-        low, high = t_interval(found.value, variance, n, LEVEL) or (found.value, found.value)
+        low, high = t_interval(result.value, variance, n, LEVEL) or (result.value, result.value)
         return max(-1.0, low), min(1.0, high)
-    return mean_interval(min(max(found.value, 0.0), 1.0), variance, n, LEVEL)
+    return mean_interval(min(max(result.value, 0.0), 1.0), variance, n, LEVEL)
 
 
 def _possible(interval: Interval, told: Floats) -> Interval:
@@ -158,31 +158,31 @@ def _possible(interval: Interval, told: Floats) -> Interval:
     return max(low, float(right)), min(high, 1 - float(wrong))
 
 
-def wide_enough(found: LabelFigure, width: float, labels: int, *, beyond: bool) -> Need:
+def wide_enough(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> Need:
     """Return how many labels more make the interval no wider than ``width``. ``labels``: so far."""
-    one = found.estimate
+    one = result.estimate
     assert one is not None
     goal = f"an interval of {width:g}"
-    now = found.beyond if beyond else found.interval
+    now = result.beyond if beyond else result.interval
     if now is not None and now[1] - now[0] <= width:
         return Need(goal, 0, None)
     added = one.between if beyond else 0.0
 
     def enough(variance: float, draws: float) -> bool:
-        low, high = interval_at(found.figure, one, variance + added, draws)
+        low, high = interval_at(result.figure, one, variance + added, draws)
         return high - low <= width
 
     return _need(goal, one, enough, labels)
 
 
-def told_apart(found: LabelFigure, labels: int, *, beyond: bool) -> Need:
+def told_apart(result: LabelFigure, labels: int, *, beyond: bool) -> Need:
     """Return how many labels more show with a power of 80 % at 5 % that a difference is not 0,
     if it is the one that was seen. It is 0 where the interval leaves 0 out already.
     """
-    one = found.estimate
+    one = result.estimate
     assert one is not None
     goal = f"telling them apart (a difference of {abs(one.value):.3f}, power 80 %)"
-    now = found.beyond if beyond else found.interval
+    now = result.beyond if beyond else result.interval
     if now is not None and not now[0] <= 0 <= now[1]:
         return Need(goal, 0, None)
     reach = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
@@ -196,9 +196,9 @@ def told_apart(found: LabelFigure, labels: int, *, beyond: bool) -> Need:
 
 def _need(goal: str, one: Estimate, enough: Callable[[float, float], bool], labels: int) -> Need:
     of_one = labels / one.draws
-    found = []
+    result = []
     for evenly in (False, True):
         draws = one.draws_for(enough, evenly=evenly)
         never = draws > one.draws + one.left
-        found.append(None if never else max(0, round((draws - one.draws) * of_one)))
-    return Need(goal, found[0], found[1])
+        result.append(None if never else max(0, round((draws - one.draws) * of_one)))
+    return Need(goal, result[0], result[1])

@@ -146,14 +146,14 @@ class _Reading:
 def _keys(where: str, name: str, given: Any) -> list[AnswerKey]:
     if not isinstance(given, list):
         raise InputError(f"{where}: {name}: expected a list, got {given!r:.40}")
-    found = []
+    result = []
     for one in given:
         sample = one.get("id") if isinstance(one, dict) else None
         model = one.get("model", "") if isinstance(one, dict) else None
         if not (isinstance(sample, str) and isinstance(model, str)):
             raise InputError(f"{where}: {name}: expected objects with an id, got {one!r:.60}")
-        found.append((sample, model))
-    return found
+        result.append((sample, model))
+    return result
 
 
 def append_lines(path: Path, start: Mapping[str, Any] | None, batch: Batch, number: int) -> None:

@@ -163,13 +163,13 @@ def _only(answers: Answers, kept: Sequence[int]) -> Answers:
 
 def _normal_scores(values: Floats) -> Floats:
     """Return the normal quantiles of the values' ranks, ties at the mean of theirs; 0 for NaN."""
-    found = np.zeros(len(values))
+    result = np.zeros(len(values))
     there = ~np.isnan(values)
     n = int(there.sum())
     if n:
         shares = ranks(values[there]) / (n + 1)
-        found[there] = [normal_quantile(share) for share in shares.tolist()]
-    return found
+        result[there] = [normal_quantile(share) for share in shares.tolist()]
+    return result
 
 
 def read_labels(population: Population, source: LabelSource) -> Floats:
@@ -180,7 +180,7 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     Raises:
         InputError: labels cannot be read as right and wrong, or files disagree.
     """
-    found = np.full(len(population.answers.rows), math.nan)
+    result = np.full(len(population.answers.rows), math.nan)
     options = LabelOptions(None, {}, (), source.positive, (), weighted=True)
     made = []
     if source.field:
@@ -192,14 +192,14 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
             _check_levels(path, source)
     for name, label in made:
         values = _right(name, label, source.at_least)
-        both = ~np.isnan(values) & ~np.isnan(found)
-        if (values[both] != found[both]).any():
-            place = int(np.flatnonzero(both)[values[both] != found[both]][0])
+        both = ~np.isnan(values) & ~np.isnan(result)
+        if (values[both] != result[both]).any():
+            place = int(np.flatnonzero(both)[values[both] != result[both]][0])
             raise InputError(
                 f"{name}: {population.answers.rows[place].id[:40]!r} has another label elsewhere"
             )
-        found = np.where(np.isnan(values), found, values)
-    return found
+        result = np.where(np.isnan(values), result, values)
+    return result
 
 
 def _journal(path: Path, source: LabelSource) -> Journal:

@@ -231,7 +231,7 @@ class _Reading:
         infos = metric_infos(folder, run)
         parts = _declared_parts(run)
         backends = {k: v for k, v in run["backends"].items() if k != MODEL}
-        found: dict[tuple[str, str], _Scored] = {}
+        result: dict[tuple[str, str], _Scored] = {}
         for metric, info in infos.items():
             settings = json.dumps([run["metrics"][metric], backends], sort_keys=True, default=str)
             if metric not in parts:
@@ -239,7 +239,7 @@ class _Reading:
             better: Direction = "lower" if info.lower_is_better else "higher"
             columns = {"": (info.title, info.score_range, better), **parts.get(metric, {})}
             for part, declared in columns.items():
-                found[metric, part] = _Scored(
+                result[metric, part] = _Scored(
                     name, metric, settings, *declared, {}, Counter(), set()
                 )
         requests: dict[str, Counter[str]] = {metric: Counter() for metric in infos}
@@ -248,10 +248,10 @@ class _Reading:
             if place is None or metric not in infos:
                 continue
             requests[metric].update(line.fields["calls"])
-            for (of, part), scored in found.items():
+            for (of, part), scored in result.items():
                 if of == metric:
                     _take(scored, place, line.fields, part)
-        for key, scored in found.items():
+        for key, scored in result.items():
             self._join(key, scored)
         usage = summary.get("usage", {})
         if "prices" in usage:
@@ -323,9 +323,9 @@ def _take(scored: _Scored, place: int, fields: Mapping[str, Any], part: str) -> 
 
 def _declared_parts(run: Mapping[str, Any]) -> dict[str, dict[str, _Declared]]:
     """Return, by metric, the parts that figures declare."""
-    found: dict[str, dict[str, _Declared]] = {}
+    result: dict[str, dict[str, _Declared]] = {}
     for name, metric in metrics_of(run).items():
-        own = found.setdefault(name, {})
+        own = result.setdefault(name, {})
         for figure in metric.figures.values():
             match figure.statistic:
                 case Mean(of=part, bounds=bounds) if part != "score":
@@ -333,7 +333,7 @@ def _declared_parts(run: Mapping[str, Any]) -> dict[str, dict[str, _Declared]]:
                 case Quantile(of=part) if part != "score":
                     direction = metric.direction_of(part) or ""
                     own.setdefault(part, (figure.explanation, None, direction))
-    return found
+    return result
 
 
 def _cost(

@@ -92,7 +92,7 @@ def right_where_wrong(
     answers: Answers, columns: Sequence[Column], labels: Floats
 ) -> list[RightWhereWrong]:
     """Return each ordered pair of columns, on the answers that have both and a label of 0 or 1."""
-    found = []
+    result = []
     for first, second in itertools.permutations(columns, 2):
         there = ~(np.isnan(first.values) | np.isnan(second.values) | np.isnan(labels))
         places = np.flatnonzero(there)
@@ -116,10 +116,10 @@ def right_where_wrong(
             for at in farthest
         ]
         wrong = int((~right[1]).sum())
-        found.append(
+        result.append(
             RightWhereWrong(first.name, second.name, len(places), wrong, len(parting), cases)
         )
-    return found
+    return result
 
 
 Figures = Mapping[str, Mapping[str, Estimate]]
@@ -267,11 +267,11 @@ def study(  # noqa: PLR0913 - one argument an option
         as_list(positive),
         list(levels),
     )
-    found = labelled(answers, names, options)
+    result = labelled(answers, names, options)
     _check_groups(answers, groups)
-    columns = [*answers.columns, *found.judges]
+    columns = [*answers.columns, *result.judges]
     studied = [
-        _of_label(answers, columns, label, groups, seed, resamples) for label in found.labels
+        _of_label(answers, columns, label, groups, seed, resamples) for label in result.labels
     ]
     return Study(
         [str(path) for path in paths],
@@ -279,7 +279,7 @@ def study(  # noqa: PLR0913 - one argument an option
         len(np.unique(answers.questions)),
         studied,
         answers.costs,
-        [*answers.notes, *_notes(columns), *(n for one in found.labels for n in one.notes)],
+        [*answers.notes, *_notes(columns), *(n for one in result.labels for n in one.notes)],
         seed,
         resamples,
     )
@@ -339,7 +339,7 @@ def _by_group(
         value: int((there & (values == value)).sum()) for value in dict.fromkeys(values.tolist())
     }
     largest = sorted(counts, key=lambda value: -counts[value])[:MOST_GROUPS]
-    found: dict[str, Figures] = {}
+    result: dict[str, Figures] = {}
     for value in largest:
         places = np.flatnonzero(values == value)
         columns = [
@@ -351,8 +351,8 @@ def _by_group(
         own: dict[str, Mapping[str, Estimate]] = {}
         own |= estimates(columns, labels, label.kind, questions, resampling(value))
         own[CHANCE_ROW] = chance(labels, label.kind)
-        found[value] = own
-    return found
+        result[value] = own
+    return result
 
 
 def _check_groups(answers: Answers, by: Sequence[str]) -> None:
@@ -366,16 +366,16 @@ def _check_groups(answers: Answers, by: Sequence[str]) -> None:
 
 
 def _notes(columns: Sequence[Column]) -> list[str]:
-    found = []
+    result = []
     for column in columns:
         if column.turned:
-            found.append(f"{column.name}: lower was better; turned round, so that higher is")
+            result.append(f"{column.name}: lower was better; turned round, so that higher is")
         if column.kind == "metric":
-            found += [
+            result += [
                 f"{column.name}: {amount(count, 'answer')} {why}"
                 for why, count in column.why.items()
             ]
-    return found
+    return result
 
 
 def _told(figures: Mapping[str, Estimate]) -> dict[str, Any]:

@@ -114,10 +114,10 @@ def estimates(
         labels: shape (n,), NaN where there is none.
         questions: number of each answer's question, shape (n,).
     """
-    found: dict[str, dict[str, Estimate]] = {}
+    result: dict[str, dict[str, Estimate]] = {}
     open_: dict[tuple[str, str], _Drawn] = {}
     for column in columns:
-        own = found.setdefault(column.name, {})
+        own = result.setdefault(column.name, {})
         places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
         x, y = column.values[places], labels[places]
         for name, measure in measures.items():
@@ -131,8 +131,8 @@ def estimates(
                 open_[column.name, name] = _Drawn(name, places, measure(x, y), rarer)
     _draw(list(open_.values()), questions, resampling)
     for (column_name, name), drawn in open_.items():
-        found[column_name][name] = _estimate(drawn, questions)
-    return found
+        result[column_name][name] = _estimate(drawn, questions)
+    return result
 
 
 def mean_estimates(
@@ -145,7 +145,7 @@ def mean_estimates(
 
     Pairs of which a figure is not defined do not count in it. All come from the same resamples.
     """
-    found: dict[str, Estimate] = {}
+    result: dict[str, Estimate] = {}
     open_: dict[str, _Drawn] = {}
     everything = np.arange(len(questions))
     for name, measure in WEIGHTED_MEASURES.items():
@@ -159,19 +159,19 @@ def mean_estimates(
             samples.append((places, x, y))
             rated[places] = True
         n = int(rated.sum())
-        found[name] = Estimate(None, n, None, why)
+        result[name] = Estimate(None, n, None, why)
         if samples and name == "auroc":
             value = float(np.mean([value_of(measure, x, y) for _, x, y in samples]))
             own = [(x, y, questions[places]) for places, x, y in samples]
-            found[name] = _separation(value, n, own)
+            result[name] = _separation(value, n, own)
         elif samples:
             figures = [(places, measure(x, y)) for places, x, y in samples]
             open_[name] = _Drawn(name, everything, _mean_of(figures))
     _draw(list(open_.values()), questions, resampling)
     for name, drawn in open_.items():
         told = _estimate(drawn, questions)
-        found[name] = Estimate(told.value, found[name].n, told.interval, told.without)
-    return found
+        result[name] = Estimate(told.value, result[name].n, told.interval, told.without)
+    return result
 
 
 def _separation(value: float | None, n: int, samples: Sequence[Any]) -> Estimate:
@@ -212,17 +212,17 @@ def chance(labels: Floats, kind: Kind) -> dict[str, Estimate]:
     share of right answers."""
     there = labels[~np.isnan(labels)]
     n = len(there)
-    found = {}
+    result = {}
     for name in WEIGHTED_MEASURES:
         if name in OF_CLASSES and kind != "binary":
-            found[name] = Estimate(None, n, None, f"labels are {kind}, not of two classes")
+            result[name] = Estimate(None, n, None, f"labels are {kind}, not of two classes")
         elif not n or (there == there[0]).all():
-            found[name] = Estimate(None, n, None, "all labels are the same")
+            result[name] = Estimate(None, n, None, "all labels are the same")
         else:
             share = float(there.mean())
             value = {"auprc": share, "brier": share * (1 - share)}.get(name, CHANCE.get(name))
-            found[name] = Estimate(value, n, None, "by definition")
-    return found
+            result[name] = Estimate(value, n, None, "by definition")
+    return result
 
 
 def paired_tests(
@@ -289,10 +289,10 @@ def _comparable(a: Column, b: Column) -> bool:
 def _corrected(tests: Sequence[Test]) -> list[Test]:
     places = [place for place, test in enumerate(tests) if test.p is not None]
     p_values = holm([p for test in tests if (p := test.p) is not None])
-    found = list(tests)
+    result = list(tests)
     for place, corrected in zip(places, p_values, strict=True):
-        found[place] = replace(tests[place], corrected=corrected)
-    return found
+        result[place] = replace(tests[place], corrected=corrected)
+    return result
 
 
 def _draw(open_: Sequence[_Drawn], questions: Places, resampling: Resampling) -> None:

@@ -83,22 +83,22 @@ def labelled(answers: Answers, names: Sequence[str], options: LabelOptions) -> L
             read, or no label is named.
     """
     table = _Table(answers, options) if options.ratings else None
-    found = [
+    result = [
         table.label(name) if table and name in table.names else _of_field(answers, name, options)
         for name in dict.fromkeys(names)
     ]
     if table is None:
         if options.machines or options.columns:
             raise InputError("--machine and --field are about the file of --ratings: name it")
-        if not found:
+        if not result:
             raise InputError(
                 f"no label: expected --label FIELD, or --ratings FILE. {_known(answers)}"
             )
-        return Labelled(found)
+        return Labelled(result)
     if any(name in table.names for name in names):
-        return Labelled(found)
+        return Labelled(result)
     pooled, judges = table.ratings()
-    return Labelled([*found, pooled], judges)
+    return Labelled([*result, pooled], judges)
 
 
 def _of_field(answers: Answers, name: str, options: LabelOptions) -> Label:
@@ -211,7 +211,7 @@ class _Table:
         for one, value in zip(ratings, values, strict=True):
             by_item.setdefault(one.item, []).append((one, value))
         raters = list(dict.fromkeys(one.rater for one in ratings))
-        found = {name: np.full(len(self.answers.rows), math.nan) for name in raters}
+        result = {name: np.full(len(self.answers.rows), math.nan) for name in raters}
         any_found = False
         for place, row in enumerate(self.answers.rows):
             own: dict[str, list[float]] = {}
@@ -219,14 +219,14 @@ class _Table:
                 if not (one.model and row.model) or one.model == row.model:
                     own.setdefault(one.rater, []).append(value)
             for name, said in own.items():
-                found[name][place] = fmean(said)
+                result[name][place] = fmean(said)
                 any_found = True
         if not any_found:
             raise InputError(
                 f"{self.path}: its ids are none of the runs', e.g. {ratings[0].item[:40]!r} and "
                 f"{self.answers.rows[0].id[:40]!r}"
             )
-        return found
+        return result
 
     def _pooled(self, people: Mapping[str, Floats], read: LabelValues, given: int) -> Label:
         binary = read.kind == "binary"

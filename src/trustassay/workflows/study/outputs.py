@@ -81,9 +81,9 @@ def ranked(one: LabelStudy) -> list[str]:
     return sorted(one.figures, key=key)
 
 
-def cell(found: Estimate) -> str:
+def cell(result: Estimate) -> str:
     """Return a figure as text, and a dash where there is none."""
-    return ABSENT if found.value is None else f"{found.value:.3f}".replace("-", "−")
+    return ABSENT if result.value is None else f"{result.value:.3f}".replace("-", "−")
 
 
 def interval_text(interval: tuple[float, float] | None, sign: str = "") -> str:
@@ -155,9 +155,9 @@ def headline(one: LabelStudy) -> str:
 
 
 def _with_interval(one: LabelStudy, row: str) -> str:
-    found = one.figures[row][one.headline]
-    return f"{row} {cell(found)}" + (
-        f" ({interval_text(found.interval)})" if found.interval else ""
+    result = one.figures[row][one.headline]
+    return f"{row} {cell(result)}" + (
+        f" ({interval_text(result.interval)})" if result.interval else ""
     )
 
 
@@ -194,7 +194,7 @@ def cost_row(cost: Cost) -> list[str]:
 
 def missing(one: LabelStudy) -> list[str]:
     """Say which figures and intervals are missing, and why."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    result: dict[tuple[str, str, str], list[str]] = {}
     for name, figures in one.figures.items():
         own: dict[tuple[str, str], list[str]] = {}
         for figure in shown_figures(one):
@@ -203,10 +203,10 @@ def missing(one: LabelStudy) -> list[str]:
                 what = "no " if told.value is None else "no interval of "
                 own.setdefault((what, told.without), []).append(FIGURES[figure])
         for (what, reason), names in own.items():
-            found.setdefault((what, ", ".join(names), reason), []).append(name)
+            result.setdefault((what, ", ".join(names), reason), []).append(name)
     words = [
         f"{what}{figures}: {reason} ({', '.join(names)})"
-        for (what, figures, reason), names in found.items()
+        for (what, figures, reason), names in result.items()
     ]
     tests: dict[str, list[str]] = {}
     for test in one.tests:
@@ -260,11 +260,11 @@ def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
         ]
         for by, value, figures in places:
             for score, own in figures.items():
-                for name, found in own.items():
-                    low, high = found.interval or (None, None)
+                for name, result in own.items():
+                    low, high = result.interval or (None, None)
                     yield (
                         one.label.name, by, value, score, kinds.get(score, score), FIGURES[name],
-                        found.value, low, high, found.n, found.without,
+                        result.value, low, high, result.n, result.without,
                     )  # fmt: skip
 
 
@@ -314,7 +314,9 @@ def _parts(one: LabelStudy, folder: Path) -> list[Block]:
     drawn = [column for column in scores if len(_both(column, one.label)[0]) > 1][:MOST_CURVES]
     named = [(name, one.figures[name][one.headline]) for name in order]
     parts: list[Block] = [Text(headline(one), "headline")]
-    ends = [(name, found.value, found.interval) for name, found in named if found.value is not None]
+    ends = [
+        (name, result.value, result.interval) for name, result in named if result.value is not None
+    ]
     if ends:
         note = Markup("Bar: 95 % interval from resampled questions; {}the figure.").format(MEAN)
         title = f"{FIGURES[one.headline]} of each score"
