@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tests import forking
 from trustassay.capabilities import BatchLimits, Models, Probabilities
 from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary
 from trustassay.sample import Sample
@@ -146,8 +147,9 @@ def quick_embedder(folder: Path) -> list[str]:
 def run_command(
     *arguments: str | Path, cwd: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, in a process of its own whose imports are done already."""
     return subprocess.run(
-        command(*arguments),
+        forking.command(*map(str, arguments)),
         cwd=cwd,
         env=os.environ | environment,
         capture_output=True,

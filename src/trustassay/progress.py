@@ -16,8 +16,6 @@ from html import escape
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["Progress", "duration", "in_notebook", "quieted", "tell"]
-
 LINE_EVERY_S = 5.0
 RATE_OVER_S = 30.0
 LEAST_BAR, WIDEST_BAR = 4, 40

@@ -15,8 +15,6 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["TRACEBACKS", "hide", "keep_failure", "keep_internal_error", "place_of", "words_of"]
-
 TRACEBACKS, INTERNAL = "tracebacks", "internal-error.txt"
 MOST = 20
 """Files of a run's folder; what fails at other places then is not kept."""

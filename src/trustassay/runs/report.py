@@ -45,8 +45,16 @@ from trustassay.show.answers import (
 )
 from trustassay.show.distributions import LONGEST_NAME, Groups
 from trustassay.show.first_card import Looked, lines_of, problem_of
-from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
-from trustassay.show.pooled import AskedQuestion, PooledMetric, PooledPage, write_pooled_page
+from trustassay.show.page import (
+    AskedQuestion,
+    PooledMetric,
+    PooledPage,
+    ReportMetric,
+    ReportRun,
+    ReportSample,
+    write_page,
+    write_pooled_page,
+)
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 

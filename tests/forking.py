@@ -1,0 +1,190 @@
+"""Commands in processes forked from one that has imported ``trustassay`` already.
+
+``command(...)`` gives the arguments of a small program that hands its standard streams, folder,
+environment and limits to such a process, passes signals on, and ends as the command ends. A command
+runs as it would from a shell; what is saved is a second of imports. A test that kills a command or
+is about its start starts ``python -m trustassay`` (``tests.support.command``); so does the program
+where the environment has other settings of Python, or a standard stream is closed.
+"""
+
+from __future__ import annotations
+
+import array
+import functools
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+
+
+def command(*arguments: str) -> list[str]:
+    """Return what starts ``trustassay`` with these arguments."""
+    return [sys.executable, "-I", "-S", __file__, _server(), *arguments]
+
+
+@functools.cache
+def _server() -> str:
+    """Start the process to fork from, once in each worker; return the path of its socket."""
+    import atexit
+    import subprocess
+    import tempfile
+
+    folder = tempfile.TemporaryDirectory(prefix="forks-")
+    path = str(Path(folder.name) / "socket")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.forking", path],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin and process.stdout
+
+    def end() -> None:
+        assert process.stdin
+        process.stdin.close()
+        process.wait()
+        folder.cleanup()
+
+    atexit.register(end)
+    if process.stdout.readline() != b"ready\n":
+        raise RuntimeError("the process to fork from has not started")
+    return path
+
+
+def python_settings() -> str:
+    """Return the settings of Python in the environment."""
+    return json.dumps({name: one for name, one in os.environ.items() if name[:6] == "PYTHON"})
+
+
+# The process to fork from ------------------------------------------------------------------------
+
+
+def serve(path: str) -> None:
+    """Fork for each connection, until standard input is closed; return in commands alone."""
+    import typer.main
+
+    import trustassay.api  # noqa: F401
+    from trustassay.cli.main import app
+
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(16)
+        Path(f"{path}.settings").write_text(python_settings())
+        print("ready", flush=True)
+        while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+            connection, _ = listener.accept()
+            if not os.fork():
+                listener.close()
+                return _become(connection)
+            connection.close()
+    os._exit(0)
+
+
+def _become(connection: socket.socket) -> None:
+    """Fork the command, and wait for it here; this returns in the command alone."""
+    size, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_SPACE(3 * array.array("i").itemsize))
+    streams = array.array("i")
+    streams.frombytes(ancillary[0][2])
+    asked = json.loads(connection.makefile("rb").read(int.from_bytes(size, "big")))
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    process = os.fork()
+    if process:
+        _wait(process, connection, streams)
+    connection.close()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    os.umask(asked["umask"])
+    for limit, (soft, hard) in zip(LIMITS, asked["limits"], strict=True):
+        resource.setrlimit(limit, (soft, hard))
+    sys.path[0] = asked["folder"]
+    sys.argv = ["trustassay", *asked["arguments"]]
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", 1)  # noqa: SIM115
+
+
+def _wait(process: int, connection: socket.socket, streams: array.array[int]) -> None:
+    """Send the number of the command and its status; kill it if nobody waits for it any more."""
+    for stream in (0, 1, 2, *streams):
+        os.close(stream)
+    connection.sendall(f"{process}\n".encode())
+    ended = os.pidfd_open(process)
+    if ended not in select.select([ended, connection.fileno()], [], [])[0]:
+        os.kill(process, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    try:
+        connection.sendall(f"{status}\n".encode())
+    finally:
+        os._exit(0)
+
+
+# The program that stands for a command -----------------------------------------------------------
+
+
+def stand_for(path: str, arguments: list[str]) -> None:
+    """Have the command run, pass signals on to it, and end as it ends."""
+    waiting: list[int] = []
+    process = 0
+
+    def pass_on(number: int, _: object) -> None:
+        if process:
+            os.kill(process, number)
+        else:
+            waiting.append(number)
+
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            if Path(f"{path}.settings").read_text() != python_settings():
+                raise OSError
+            for stream in range(3):
+                os.fstat(stream)
+            umask = os.umask(0)
+            os.umask(umask)
+            asked = {
+                "arguments": arguments,
+                "folder": str(Path.cwd()),
+                "environment": dict(os.environ),
+                "umask": umask,
+                "limits": [resource.getrlimit(limit) for limit in LIMITS],
+            }
+            connection.connect(path)
+        except OSError:
+            os.execv(sys.executable, [sys.executable, "-m", "trustassay", *arguments])
+        for number in PASSED_ON:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, pass_on)
+        body = json.dumps(asked).encode()
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", range(3)))]
+        connection.sendmsg([len(body).to_bytes(4, "big")], rights)
+        connection.sendall(body)
+        answers = connection.makefile()
+        process = int(answers.readline())
+        for early in waiting:
+            os.kill(process, early)
+        status = int(answers.readline())
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    if sys.flags.isolated:
+        stand_for(sys.argv[1], sys.argv[2:])
+    serve(sys.argv[1])
+    from trustassay.__main__ import main
+
+    main()
