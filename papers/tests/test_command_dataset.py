@@ -56,7 +56,7 @@ def test_from_texts_to_a_score(cli: Cli, corpus: Path, tmp_path: Path) -> None:
         (["--corpus", "bad.jsonl"], "bad.jsonl:1: text: is missing"),
         ([], "give either --corpus"),
         (["--corpus", "texts", "--retriever", "bm25:texts"], "give either --corpus"),
-        (["--retriever", "bm52:texts"], "unknown retriever 'bm52:texts'; known: bm25:PATH"),
+        (["--retriever", "bm52:texts"], "unknown retriever 'bm52'; did you mean bm25?"),
         (["--corpus", "texts", "--claims", "sentence"], "did you mean"),
         (["--corpus", "texts", "--claims", "model"], "claims=model needs a model"),
         (["--corpus", "texts", "--documents", "200"], "not more than candidates"),

@@ -17,18 +17,6 @@ from typing import Any
 
 from trustassay.data.records import InputError
 
-__all__ = [
-    "ACTION",
-    "RUBRIC",
-    "SKIP",
-    "START",
-    "UNDO",
-    "UNEQUAL",
-    "Journal",
-    "is_journal",
-    "read_journal",
-]
-
 ACTION = "action"
 START, SKIP, UNDO = "start", "skip", "undo"
 UNEQUAL = "unequal"

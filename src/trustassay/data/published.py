@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from trustassay.data.recognising import ABSENT, reach
 
-__all__ = ["flattened", "is_published"]
-
 Record = Mapping[str, Any]
 
 _NO_STATEMENT = frozenset({"none of the above", "i don't know"})
@@ -63,11 +61,8 @@ def _known_by_kind(
     known_as = reach(record, fields.get("id", "id"))
     if known_as is ABSENT or known_as is None:
         return found
-    if (
-        isinstance(known_as, bool)
-        or not isinstance(known_as, str | int)
-        or not str(known_as).strip()
-    ):
+    sound = isinstance(known_as, str | int) and not isinstance(known_as, bool)
+    if not sound or not str(known_as).strip():
         return [{**one, "id": known_as} for one in found]  # the parser says what is wrong with it
     return [{**one, "id": f"{known_as}-{one['kind']}"} for one in found]
 
@@ -76,36 +71,34 @@ def _rest(record: Record, *taken: str) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in taken}
 
 
-def _chale(record: Record) -> Sequence[Record]:
-    """Three answers: one without hallucination, one with half of it, one with nothing else."""
-    keys = ("Question", "Short_ans", "Long_ans", "non-halu", "mid-halu", "halu")
-    question, short, long, right, half, wrong = (record[key] for key in keys)
-    common = _rest(record, *keys) | {
-        "question": question,
-        "answers": [short],
-        "incorrect_answers": [half] if half == wrong else [half, wrong],
-        "documents": [long],
+def _answers(
+    record: Record, question: str, gold: str, passage: str, kinds: Mapping[str, tuple[str, int]]
+) -> Sequence[Record]:
+    """Return a record for each of several answers; ``kinds`` gives the field and label of each."""
+    wrong = [record[field] for field, label in kinds.values() if not label]
+    fields = (question, gold, passage, *(field for field, _ in kinds.values()))
+    common = _rest(record, *fields) | {
+        "question": record[question],
+        "answers": [record[gold]],
+        "incorrect_answers": [one for n, one in enumerate(wrong) if one not in wrong[:n]],
+        "documents": [record[passage]],
     }
     return [
-        {**common, "response": text, "label": label, "kind": kind}
-        for kind, text, label in zip(keys[3:], (right, half, wrong), (1, 0, 0), strict=True)
+        {**common, "response": record[field], "label": label, "kind": kind}
+        for kind, (field, label) in kinds.items()
     ]
+
+
+def _chale(record: Record) -> Sequence[Record]:
+    """Three answers: one without hallucination, one with half of it, one with nothing else."""
+    kinds = {"non-halu": ("non-halu", 1), "mid-halu": ("mid-halu", 0), "halu": ("halu", 0)}
+    return _answers(record, "Question", "Short_ans", "Long_ans", kinds)
 
 
 def _halueval(record: Record) -> Sequence[Record]:
     """The right answer and the hallucinated one, with the knowledge as a passage."""
-    keys = ("knowledge", "question", "right_answer", "hallucinated_answer")
-    knowledge, question, right, wrong = (record[key] for key in keys)
-    common = _rest(record, *keys) | {
-        "question": question,
-        "answers": [right],
-        "incorrect_answers": [wrong],
-        "documents": [knowledge],
-    }
-    return [
-        {**common, "response": text, "label": label, "kind": kind}
-        for kind, text, label in (("right", right, 1), ("hallucinated", wrong, 0))
-    ]
+    kinds = {"right": ("right_answer", 1), "hallucinated": ("hallucinated_answer", 0)}
+    return _answers(record, "question", "right_answer", "knowledge", kinds)
 
 
 def _haltt4llm(record: Record) -> Sequence[Record]:

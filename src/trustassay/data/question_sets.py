@@ -21,8 +21,6 @@ from trustassay.data.tables import csv_records
 from trustassay.errors import did_you_mean
 from trustassay.sample import Problem, Sample, SampleError, clean, content_id
 
-__all__ = ["QUESTION_SETS", "SPLITS", "QuestionFile", "QuestionSet", "Split", "read_questions"]
-
 Split = Literal["test", "dev"]
 SPLITS: tuple[Split, ...] = ("test", "dev")
 """The splits that are read, in the order in which they are drawn from."""

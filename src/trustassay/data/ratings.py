@@ -24,8 +24,6 @@ from trustassay.data.tables import SAVE_AS_UTF8, Decoder, header_of, not_utf8
 from trustassay.errors import did_you_mean
 from trustassay.sample import clean
 
-__all__ = ["RATING_FIELDS", "Rating", "Ratings", "read_ratings", "table_rows"]
-
 RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "item": ("item", "id"),
     "rater": ("rater", "annotator", "judge"),
@@ -163,9 +161,7 @@ def read_ratings(
     by_column = bool(raters) and not of_annotate and set(raters) <= set(columns)
     if "rater" in named and "rating" in named and not by_column:
         _check_raters(path, raters, [_text(row.get(named["rater"])) for _, row in rows])
-        for where, row in rows:
-            if not raters or _text(row.get(named["rater"])) in raters:
-                _long(reading, where, row, named)
+        _take_long(reading, rows, named, raters)
     else:
         chosen = list(raters) or _rater_columns(rows, columns, named)
         reading.faults += [
@@ -174,14 +170,16 @@ def read_ratings(
             if name not in columns
         ]
         reading.check()
-        if len(chosen) < 1:
-            wanted = ", ".join(columns)
+        if not chosen:
             raise InputError(
                 f"{path}: expected columns rater and rating, or a column of numbers for each "
-                f"rater (--rater names them); it has {wanted}"
+                f"rater (--rater names them); it has {', '.join(columns)}"
             )
         for where, row in rows:
-            _wide(reading, where, row, named, chosen)
+            if _text(row.get(named["item"])):
+                _take(reading, where, row, named, [(name, name) for name in chosen])
+            else:
+                reading.faults.append(f"{where}: expected an item")
     return replace(_ratings(path, reading, levels, choices), pairs=pairs, chosen=unequal)
 
 
@@ -283,46 +281,44 @@ def _rater_columns(
     return found
 
 
-def _long(reading: _Reading, where: str, row: Mapping[str, Any], named: Mapping[str, str]) -> None:
-    item, rater = _text(row.get(named["item"])), _text(row.get(named["rater"]))
-    if not (item and rater):
-        reading.faults.append(f"{where}: expected an item and a rater")
-        return
-    note = _text(row.get(named["note"])) if "note" in named else ""
-    _take(reading, where, (item, rater, note), row.get(named["rating"]), row, named)
-
-
-def _wide(
+def _take_long(
     reading: _Reading,
-    where: str,
-    row: Mapping[str, Any],
+    rows: Sequence[tuple[str, Mapping[str, Any]]],
     named: Mapping[str, str],
     raters: Sequence[str],
 ) -> None:
-    item = _text(row.get(named["item"]))
-    if not item:
-        reading.faults.append(f"{where}: expected an item")
-        return
-    for rater in raters:
-        _take(reading, where, (item, rater, ""), row.get(rater), row, named)
+    """Take the ratings of a long table; of ``raters`` alone where there are any."""
+    for where, row in rows:
+        rater = _text(row.get(named["rater"]))
+        if raters and rater not in raters:
+            continue
+        if rater and _text(row.get(named["item"])):
+            note = _text(row.get(named["note"])) if "note" in named else ""
+            _take(reading, where, row, named, [(rater, named["rating"])], note)
+        else:
+            reading.faults.append(f"{where}: expected an item and a rater")
 
 
 def _take(
     reading: _Reading,
     where: str,
-    of: tuple[str, str, str],
-    value: Any,
     row: Mapping[str, Any],
     named: Mapping[str, str],
+    columns: Sequence[tuple[str, str]],
+    note: str = "",
 ) -> None:
-    text = _text(value)
-    if not text:
-        reading.missing += 1
-        return
-    repeat = _text(row.get(named["repeat"])) if "repeat" in named else ""
-    model = _text(row.get(named["model"])) if "model" in named else ""
-    item, rater, note = of
-    reading.cells.append(_Cell(where, item, rater, text, repeat, model, note))
+    """Take the ratings of a row: ``columns`` are a rater and the column of the rating each."""
+
+    def cell(what: str) -> str:
+        return _text(row.get(named[what])) if what in named else ""
+
+    for rater, column in columns:
+        if text := _text(row.get(column)):
+            reading.cells.append(
+                _Cell(where, cell("item"), rater, text, cell("repeat"), cell("model"), note)
+            )
+        else:
+            reading.missing += 1
 
 
 def _ratings(

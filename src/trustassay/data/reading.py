@@ -33,8 +33,6 @@ from trustassay.data.tables import csv_records, workbook_records
 from trustassay.errors import did_you_mean
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
 
-__all__ = ["Fault", "Files", "InputError", "Located", "paths_of", "raw_records", "read_samples"]
-
 KNOWN_KINDS = (
     ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst), .xlsx, .parquet, "
     "a folder written by save_to_disk of Hugging Face datasets, or - for standard input"

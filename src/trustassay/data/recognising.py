@@ -31,17 +31,6 @@ from trustassay.data.layouts import (
 from trustassay.data.records import Untold, is_nan
 from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, content_id
 
-__all__ = [
-    "ABSENT",
-    "Recognised",
-    "columns_of",
-    "names_of",
-    "reach",
-    "recognise",
-    "systems_of",
-    "tells_question",
-]
-
 ABSENT: Final = object()
 """What :func:`reach` returns where a record has no such field; ``None`` is a value."""
 _PASSAGE_NAMES = ("page_content", "pageContent", "content")

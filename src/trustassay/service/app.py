@@ -29,6 +29,7 @@ from trustassay.service.requests import (
     Limited,
     encoded,
     fault,
+    finished_before_leaving,
     handlers,
     problems_json,
     read_records,
@@ -218,21 +219,12 @@ def _told(
 
 async def _one(service: Service, request: Request, task: asyncio.Task[Assay]) -> Response:
     """Wait for one result; if the client goes away, its sample is given up."""
-
-    async def gone() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    leaving = asyncio.create_task(gone())
     try:
-        await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            service.give_up(task)
-            return Response(status_code=400)  # nobody reads it
-        return reply(service.verdict_of(await service.finished(task)))
+        if await finished_before_leaving(request, task):
+            return reply(service.verdict_of(await service.finished(task)))
+        return Response(status_code=400)  # nobody reads it
     finally:
-        leaving.cancel()
-        if not task.done():  # this request itself was cancelled
+        if not task.done():  # also if this request itself was cancelled
             service.give_up(task)
 
 

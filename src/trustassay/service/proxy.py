@@ -19,7 +19,13 @@ from starlette.types import Receive, Scope, Send
 
 from trustassay.backends.http import AT_ONCE, BodyError, OversizedError, read_body
 from trustassay.service.app import Part
-from trustassay.service.requests import RequestError, encoded, parse_json, read_json
+from trustassay.service.requests import (
+    RequestError,
+    encoded,
+    finished_before_leaving,
+    parse_json,
+    read_json,
+)
 from trustassay.service.service import Service
 from trustassay.service.upstream import (
     DONE,
@@ -318,21 +324,14 @@ class _Streamed(StreamingResponse):
 
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> Response:
     """Return the response that ``work`` makes; if the client goes away, it is given up."""
-
-    async def gone() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    working, leaving = asyncio.create_task(work), asyncio.create_task(gone())
+    working = asyncio.create_task(work)
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
+        if await finished_before_leaving(request, working):
             return await working
         return Response(status_code=400)  # nobody reads it
     finally:
-        leaving.cancel()
         working.cancel()
-        await asyncio.gather(leaving, working, return_exceptions=True)
+        await asyncio.gather(working, return_exceptions=True)
 
 
 def _ascii(content: Mapping[str, Any]) -> bytes:

@@ -377,3 +377,18 @@ def _names_this_machine(hosts: list[str]) -> bool:
     host = hosts[0]
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     return is_loopback(name)
+
+
+async def finished_before_leaving(request: Request, task: asyncio.Task[Any]) -> bool:
+    """Wait for a task, or until the client goes away; return whether the task is done."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    leaving = asyncio.create_task(gone())
+    try:
+        await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return task.done()
+    finally:
+        leaving.cancel()

@@ -257,9 +257,7 @@ def outcome_changes(
 
 
 def _moved(
-    name: str,
-    outcomes: tuple[Sequence[str], Sequence[str]],
-    pairing: Pairing,
+    name: str, outcomes: tuple[Sequence[str], Sequence[str]], pairing: Pairing
 ) -> tuple[int, int, int]:
     """Return in how many questions there are more and fewer of an outcome, and all questions."""
     before, after = (
@@ -494,8 +492,6 @@ def differing_settings(
 
 
 def _words(value: Any) -> str:
-    if value is None:
-        return "not set"
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={one}" for key, one in value.items())
-    return str(value)
+    return "not set" if value is None else str(value)
