@@ -405,7 +405,7 @@ def test_a_function_that_cannot_be_loaded_answers_from_what_is_stored(tmp_path: 
     again = rescore(tmp_path / "old", metrics=METRICS, out=tmp_path / "again", seed=1, cache=None)
     assert (again.assessments[0].score, again.outcome.counts["entailment"].computed) == (1.0, 0)
     (tmp_path / "old" / "calls.sqlite").unlink()
-    with pytest.raises(ValueError, match="unknown entailer 'function:"):
+    with pytest.raises(ValueError, match="unknown entailer 'function'"):
         rescore(tmp_path / "old", metrics=METRICS, out=tmp_path / "new", cache=None)
     run = rescore(
         tmp_path / "old", metrics=METRICS, entailer=lambda p, h: True, out=tmp_path / "new"
