@@ -179,6 +179,15 @@ def described(stored: bytes) -> tuple[object, object]:
         ("python:mine.py:Metric", FILE, "does not define assess, needs"),
         ("python:mine.py:Relevancy", FILE.replace('= "relevancy"', '= "judge"'), "metric judge"),
         ("python:mine.py:Relevancy", FILE.replace('[str] = "relevancy"', "[str]"), "`name`"),
+        ("python:mine.py:Relevancy", FILE.replace("title: ", "other: "), "`title`"),
+        ("python:mine.py:Relevancy", FILE.replace("@dataclass(frozen=True)", ""), "@dataclass"),
+        (
+            "python:mine.py:Relevancy",
+            FILE.replace(
+                "    def needs(self) -> Sequence[Need]:\n        return []", "    needs = 3"
+            ),
+            r"a method needs\(self\), got 3",
+        ),
         ("python:mine.py:Relevancy", "\n\nimport nothing_at_all\n", r"mine\.py, line 3: ModuleNot"),
         ("python:mine.py:Relevancy", "x = 1\ndef f(:\n", r"mine\.py, line 2: SyntaxError: inv"),
         ("python:mine.py:Relevancy", "def f():\n    1 / 0\nf()\n", "line 2: ZeroDivisionError"),

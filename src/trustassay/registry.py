@@ -144,8 +144,13 @@ class MetricFile:
             raise UnknownNameError(f"{what}: is not a subclass of trustassay.Metric")
         if missing := sorted(found.__abstractmethods__):
             raise UnknownNameError(f"{what}: does not define {', '.join(missing)}")
-        if not isinstance(getattr(found, "name", None), str):
-            raise UnknownNameError(f"{what}: expected a class variable `name`, a text")
+        if not dataclasses.is_dataclass(found):
+            raise UnknownNameError(f"{what}: expected a line @dataclass(frozen=True) above the class")
+        if not callable(found.needs):
+            raise UnknownNameError(f"{what}: expected a method needs(self), got {found.needs!r}")
+        for text in ("name", "title"):
+            if not isinstance(getattr(found, text, None), str):
+                raise UnknownNameError(f"{what}: expected a class variable `{text}`, a text")
         if found.name in _entries():
             raise UnknownNameError(f"{what}: its `name` is that of the metric {found.name}")
         return found
