@@ -145,7 +145,9 @@ class MetricFile:
         if missing := sorted(found.__abstractmethods__):
             raise UnknownNameError(f"{what}: does not define {', '.join(missing)}")
         if not dataclasses.is_dataclass(found):
-            raise UnknownNameError(f"{what}: expected a line @dataclass(frozen=True) above the class")
+            raise UnknownNameError(
+                f"{what}: expected a line @dataclass(frozen=True) above the class"
+            )
         if not callable(found.needs):
             raise UnknownNameError(f"{what}: expected a method needs(self), got {found.needs!r}")
         for text in ("name", "title"):
