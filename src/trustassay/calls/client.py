@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -153,10 +153,11 @@ class Client:
         """
         for caller in self._callers:
             caller.stop()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_S):
-                for caller in self._callers:
-                    await caller.idle()
+        idle = [asyncio.create_task(caller.idle()) for caller in self._callers]
+        if idle:  # asyncio.timeout() fails in a cancelled task before Python 3.11.3
+            await asyncio.wait(idle, timeout=GRACE_S)
+        for task in idle:
+            task.cancel()
         for made in self._made.values():
             await made.close()
         if self._marks:
