@@ -158,6 +158,7 @@ class Client:
             await asyncio.wait(idle, timeout=GRACE_S)
         for task in idle:
             task.cancel()
+        await asyncio.gather(*idle, return_exceptions=True)
         for made in self._made.values():
             await made.close()
         if self._marks:
