@@ -6,7 +6,7 @@ import asyncio
 import builtins
 import inspect
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 
@@ -22,14 +22,14 @@ from trustassay import (
     score,
     watch,
 )
-from trustassay.keywords import CLUSTER, ScoreOptions
+from trustassay.options import CLUSTER, ScoreOptions
 from trustassay.workflows.chat import chat
 
 
 @pytest.mark.parametrize("function", [score, ascore, plan])
 def test_the_signature_lists_every_keyword(function: Any) -> None:
     names = set(inspect.signature(function).parameters) - {"engine", *CLUSTER}
-    assert names == {"samples", "metrics", "out", *get_type_hints(ScoreOptions)}
+    assert names == {"samples", "metrics", "out", *ScoreOptions.__annotations__}
     assert {"entailer", "seed", "budget", "fields"} <= names
 
 

@@ -83,16 +83,16 @@ ALLOWED: dict[str, set[str]] = {
         "metric",
         "registry",
     }
-    | {"show", "statistics", "texts"},
-    "cluster": VALUES | {"backends", "calls", "metric", "registry", "runs"},
+    | {"options", "show", "statistics", "texts"},
+    "cluster": VALUES | {"backends", "calls", "metric", "options", "registry", "runs"},
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
     | {"prose", "runs", "texts", "event_loop", "words"},
-    "keywords": {"answering", "backends", "calls", "capabilities", "errors", "metric"},
+    "options": {"answering", "backends", "calls", "capabilities", "errors", "metric", "texts"},
     "api": VALUES
     | METRIC
-    | {"backends", "calls", "cluster", "data", "keywords", "show"}
+    | {"backends", "calls", "cluster", "data", "options", "show"}
     | {"runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
     | {"workflows"},
@@ -101,7 +101,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": VALUES
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "entailer_quality", "metrics", "show"}
-    | {"retrieval", "runs", "service", "texts", "workflows"},
+    | {"options", "retrieval", "runs", "service", "texts", "workflows"},
     "service": {"backends", "data", "errors", "event_loop", "metric", "registry", "show", "runs"}
     | {"sample", "texts", "tracebacks", "workflows"},
     "__main__": {"cli"},
@@ -182,7 +182,7 @@ def test_no_module_is_part_of_a_circle() -> None:
 
 def test_what_reads_options_tells_users_by_an_error_of_their_own() -> None:
     """Any other ``ValueError`` is an internal error, with exit status 70."""
-    readers = {"answering", "api", "cli", "keywords", "registry"}
+    readers = {"answering", "api", "cli", "options", "registry"}
     for module, path in modules():
         if room(module) in readers:
             assert "raise ValueError" not in path.read_text(encoding="utf-8"), module

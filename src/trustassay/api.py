@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from trustassay.data.reading import Files
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
-from trustassay.keywords import (
+from trustassay.metric import Metric
+from trustassay.options import (
     CLUSTER,
     BackendChoices,
     EngineOptions,
@@ -25,7 +26,6 @@ from trustassay.keywords import (
     check_keywords,
     shows_keywords,
 )
-from trustassay.metric import Metric
 from trustassay.progress import tell
 from trustassay.registry import metric_from_text, recorded_class
 from trustassay.runs.finished import Run
@@ -305,7 +305,7 @@ def score(
         out: the run's folder; a second call with the same settings continues where the first
             stopped. Without it the folder is temporary, and a report is only written on request.
         options: backends, and how samples are read, filled, scored and paid for:
-            :class:`~trustassay.keywords.ScoreOptions` describes each.
+            :class:`~trustassay.options.ScoreOptions` describes each.
 
     The backends, each a URI or an object of the right protocol:
 

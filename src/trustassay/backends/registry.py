@@ -238,6 +238,16 @@ def schemes(kind: str = "") -> list[Scheme]:
     return [one for one in _SCHEMES.values() if kind in ("", one.kind)]
 
 
+def forms(kind: str, default: str = "", without: str = "") -> str:
+    """Return how URIs of trustassay's own schemes for a kind look, for a help text."""
+    texts = []
+    for one in (one for one in schemes(kind) if one.name in OWN and one.name != without):
+        text = one.form.partition("[?")[0]
+        text += "[@BASE_URL]" if one.address and text.endswith(":MODEL") else ""
+        texts.append(f"{text} (the default)" if one.name == default else text)
+    return ", ".join(texts)
+
+
 def installed() -> dict[str, list[EntryPoint]]:
     """Return the entry points by which installed packages add schemes, by the scheme."""
     found: dict[str, list[EntryPoint]] = {}

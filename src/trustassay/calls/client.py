@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from trustassay.calls.backends import Backends, any_shared, is_shared, paid_names, place_of
 from trustassay.calls.batching import Batcher, Counts, Policy
@@ -75,6 +76,23 @@ class CallOptions:
     again_after_s: float | None = None
     open_shared: Callable[[Path], CallStore] = open_cache
     sharing: Sharing | None = None
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """Return options from keywords of Python functions: :class:`~trustassay.options.Spending`.
+
+        Raises:
+            UsageError, OSError: the budget or the file of prices is not valid.
+        """
+        if "budget" in given:
+            given["budget"] = Budget.of(given["budget"])
+        if isinstance(cache := given.get("cache"), str | os.PathLike):
+            given["cache"] = Path(cache)
+        prices = given.pop("prices", None)
+        if prices is not None:
+            is_file = isinstance(prices, str | os.PathLike)
+            given["prices"] = Prices.read(prices) if is_file else prices
+        return cls(**given)
 
 
 GRACE_S = 1.0

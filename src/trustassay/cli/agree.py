@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import with_options
+from trustassay.options import Argument, Flag, pairs
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -41,70 +40,67 @@ NAMES = {
 }
 
 
+@with_options
 def agree(  # noqa: PLR0913 - one argument an option
+    *,
     source: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Argument(
-            metavar="FILE",
-            help="Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and "
+        Path | None,
+        Argument(
+            "Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and "
             "maybe repeat and model; or item, and a column of numbers for each rater. May be "
             "left out where --run holds the votes of judges.",
-            show_default=False,
+            metavar="FILE",
         ),
     ] = None,
-    field: Annotated[
-        list[str],
-        typer.Option(
-            help="Where a column is called otherwise: item=question_id; if FILE has several "
+    fields: Annotated[
+        Mapping[str, str],
+        Flag(
+            "Where a column is called otherwise: item=question_id; if FILE has several "
             "rubrics, which one: rating=truthfulness. May be given again.",
             metavar="NAME=COLUMN",
-            show_default=False,
+            name="--field",
+            kind=list[str],
+            read=lambda given: pairs(given, "--field"),
         ),
-    ] = [],  # noqa: B006 - typer copies it
+    ],
     rater: Annotated[
         list[str],
-        typer.Option(
-            help="Read the ratings of FILE by this rater alone; of a wide table the column that "
+        Flag(
+            "Read the ratings of FILE by this rater alone; of a wide table the column that "
             "holds them. May be given again.",
             metavar="NAME",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ],
     levels: Annotated[
-        Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="All levels of the scale: 1..5, numbers, or words, the lowest first, with commas "
+        str | None,
+        Flag(
+            "All levels of the scale: 1..5, numbers, or words, the lowest first, with commas "
             "between them. Needed for weights where the ratings do not use all levels. Other words "
             "are categories without an order.",
             metavar="LEVELS",
-            show_default=False,
         ),
     ] = None,
     run: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="Folder of the run that was rated: disputes link to its report, and the votes of "
-            "its judges, if it has any, are ratings like those of FILE.",
-            show_default=False,
+        Path | None,
+        Flag(
+            "Folder of the run that was rated: disputes link to its report, and the votes of "
+            "its judges, if it has any, are ratings like those of FILE."
         ),
     ] = None,
     machine: Annotated[
         list[str],
-        typer.Option(
-            help="A rater of FILE that is a judge and not a person: their variances are told "
+        Flag(
+            "A rater of FILE that is a judge and not a person: their variances are told "
             "apart. More than once for all.",
             metavar="RATER",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ],
     page: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Write a page with the variance drawn.", show_default=False),
+        Path | None,
+        Flag("Write a page with the variance drawn."),
     ] = None,
-    top: Annotated[int, typer.Option(help="Items on which raters part that are listed.", min=0)] = (
-        10
-    ),
-    as_json: common.Json = False,
+    top: Annotated[int, Flag("Items on which raters part that are listed.", least=0)] = (10),
+    as_json: common.Json,
 ) -> None:
     """Say how far raters agree: each pair, all together, each with themselves, and where they part.
 
@@ -122,24 +118,23 @@ def agree(  # noqa: PLR0913 - one argument an option
     trustassay agree ratings.jsonl --levels poor,fair,good --run runs/one --json
     trustassay agree --run runs/judged --page variance.html
     """
-    with errors_for_people():
-        from trustassay.workflows.agree import agreement, links_into, units_of_items
+    from trustassay.workflows.agree import agreement, links_into, units_of_items
 
-        ratings, judges = _gathered(source, run, field, rater, levels, machine)
-        units = units_of_items(run) if run else None
-        found = agreement(ratings, machines=judges, units=units, progress=True)
-        disputes = links_into(run, found.disputes) if run else found.disputes
-        _show(found, disputes, top)
-        if page:
-            _write_page(found, source, run, page)
-        if as_json:
-            print_json(found.to_dict() | {"disputes": [one.to_dict() for one in disputes]})
+    ratings, judges = _gathered(source, run, fields, rater, levels, machine)
+    units = units_of_items(run) if run else None
+    found = agreement(ratings, machines=judges, units=units, progress=True)
+    disputes = links_into(run, found.disputes) if run else found.disputes
+    _show(found, disputes, top)
+    if page:
+        _write_page(found, source, run, page)
+    if as_json:
+        print_json(found.to_dict() | {"disputes": [one.to_dict() for one in disputes]})
 
 
 def _gathered(
     source: Path | None,
     run: Path | None,
-    field: list[str],
+    fields: Mapping[str, str],
     raters: list[str],
     levels: str | None,
     machines: list[str],
@@ -155,12 +150,12 @@ def _gathered(
         if votes is None:
             where = f"{run}: holds no votes of judges" if run else "no ratings"
             raise InputError(f"{where}; expected FILE, or --run with a run of judge")
-        if machines or field or raters or levels:
+        if machines or fields or raters or levels:
             raise InputError("--machine, --field, --rater and --levels are about FILE: name it")
         return votes, {one.rater for one in votes.ratings}
     ratings = read_ratings(
         source,
-        fields=common.pairs(field, "--field"),
+        fields=fields,
         raters=raters,
         levels=[word for word in (levels or "").split(",") if word.strip()],
     )

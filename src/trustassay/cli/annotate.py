@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
+from trustassay.options import Argument, Fields, Flag, Limit, Seed, SkipBad
 from trustassay.show.terminal import say
 
 if TYPE_CHECKING:
@@ -21,107 +19,95 @@ if TYPE_CHECKING:
 PORT = 8765
 
 
+@with_options
 def annotate(  # noqa: PLR0913 - one argument an option
+    *,
     source: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Argument(
-            metavar="INPUT",
-            help="Answers: a file as of `score`, or a run's folder.",
-            show_default=False,
-        ),
+        Path | None,
+        Argument("Answers: a file as of `score`, or a run's folder.", "INPUT"),
     ] = None,
     rater: Annotated[
         list[str],
-        typer.Option(help="A person who rates; once for each.", metavar="NAME", show_default=False),
-    ] = [],  # noqa: B006 - typer copies it
+        Flag("A person who rates; once for each.", metavar="NAME"),
+    ],
     rubric: Annotated[
         list[str],
-        typer.Option(
-            help="The levels: truthfulness, informativeness, verdict, answer, code, categories, or "
+        Flag(
+            "The levels: truthfulness, informativeness, verdict, answer, code, categories, or "
             "a YAML file. Once for each that is rated. Default: answer; of pairs none.",
             metavar="NAME|FILE",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
-    out: Annotated[
-        Path, typer.Option(help="The file of ratings; the same command goes on with it.")
-    ] = Path("ratings.jsonl"),
+    ],
+    out: Annotated[Path, Flag("The file of ratings; the same command goes on with it.")] = Path(
+        "ratings.jsonl"
+    ),
     gold: Annotated[
-        Optional[bool],  # noqa: UP045
-        typer.Option(
-            "--gold/--no-gold",
-            help="Show the gold answers as a guide. Default: where the rubric is about them.",
-            show_default=False,
+        bool | None,
+        Flag(
+            "Show the gold answers as a guide. Default: where the rubric is about them.",
+            name="--gold/--no-gold",
         ),
     ] = None,
     together: Annotated[
-        bool, typer.Option("--together", help="Show all answers to a question on one page.")
+        bool, Flag("Show all answers to a question on one page.", name="--together")
     ] = False,
     pairs: Annotated[
-        Optional[tuple[Path, Path]],  # noqa: UP045
-        typer.Option(
-            help="Two files or runs with answers to the same questions, side by side: which is "
+        tuple[Path, Path] | None,
+        Flag(
+            "Two files or runs with answers to the same questions, side by side: which is "
             "better? In place of INPUT.",
             metavar="A B",
-            show_default=False,
         ),
     ] = None,
     double: Annotated[
         float,
-        typer.Option(
-            help="Share of the answers that all raters rate; the others are divided among them.",
-            min=0,
-            max=1,
+        Flag(
+            "Share of the answers that all raters rate; the others are divided among them.",
+            least=0,
+            most=1,
         ),
     ] = 1.0,
     again: Annotated[
         float,
-        typer.Option(help="Share that a rater is shown a second time, later.", min=0, max=1),
+        Flag("Share that a rater is shown a second time, later.", least=0, most=1),
     ] = 0.0,
     per_group: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(
-            help="Draw this many answers of each model and domain (of questions of each domain, "
+        int | None,
+        Flag(
+            "Draw this many answers of each model and domain (of questions of each domain, "
             "with --together and --pairs).",
-            min=1,
-            show_default=False,
+            least=1,
         ),
     ] = None,
     plan: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="Rate the answers of a plan of `label` alone, in its order. The plan may grow.",
-            show_default=False,
-        ),
+        Path | None,
+        Flag("Rate the answers of a plan of `label` alone, in its order. The plan may grow."),
     ] = None,
     domain: Annotated[
-        str, typer.Option(help="The field that holds a sample's domain; dots descend into objects.")
+        str, Flag("The field that holds a sample's domain; dots descend into objects.")
     ] = "domain",
-    field: common.Fields = [],  # noqa: B006
-    limit: common.Limit = None,
-    skip_bad: common.SkipBad = False,
-    seed: common.Seed = 0,
+    fields: Fields,
+    limit: Limit,
+    skip_bad: SkipBad,
+    seed: Seed,
     host: Annotated[
-        str, typer.Option(help="The address to listen at; other machines reach it at 0.0.0.0.")
+        str, Flag("The address to listen at; other machines reach it at 0.0.0.0.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(help="The port to listen at; 0 takes a free one.", min=0, max=65535)
+        int, Flag("The port to listen at; 0 takes a free one.", least=0, most=65535)
     ] = PORT,
     export: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="Write the answers as a CSV for each rater, and end.", show_default=False
-        ),
+        Path | None,
+        Flag("Write the answers as a CSV for each rater, and end."),
     ] = None,
     sheets: Annotated[
         list[Path],
-        typer.Option(
-            "--import",
-            help="Store the ratings of a filled CSV of --export, and end. Once for each.",
+        Flag(
+            "Store the ratings of a filled CSV of --export, and end. Once for each.",
+            name="--import",
             metavar="SHEET",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ],
 ) -> None:
     """Let people rate answers in the browser, each through a link of their own.
 
@@ -137,35 +123,34 @@ def annotate(  # noqa: PLR0913 - one argument an option
     trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna
     trustassay annotate answers.jsonl --rater anna --export sheet.csv
     """
-    with errors_for_people():
-        from trustassay.metrics.judge import read_rubric
-        from trustassay.workflows.annotate import AnnotateOptions, open_project
-        from trustassay.workflows.annotate.items import Reading
-        from trustassay.workflows.label.plan import read_plan
+    from trustassay.metrics.judge import read_rubric
+    from trustassay.workflows.annotate import AnnotateOptions, open_project
+    from trustassay.workflows.annotate.items import Reading
+    from trustassay.workflows.label.plan import read_plan
 
-        if export and sheets:
-            raise UsageError("--export and --import: expected one of them")
-        options = AnnotateOptions(
-            rater,
-            [read_rubric(name) for name in rubric or ([] if pairs else ["answer"])],
-            gold,
-            together,
-            double,
-            again,
-            per_group,
-            seed,
-            Reading(common.pairs(field, "--field"), limit, domain, skip_bad),
-            read_plan(plan) if plan else None,
-        )
-        project = open_project(source, options, pairs)
-        for remark in project.material.remarks:
-            say(remark)
-        if export:
-            _export(project, export)
-        elif sheets:
-            _import(project, out, sheets)
-        else:
-            _serve(project, out, host, port)
+    if export and sheets:
+        raise UsageError("--export and --import: expected one of them")
+    options = AnnotateOptions(
+        rater,
+        [read_rubric(name) for name in rubric or ([] if pairs else ["answer"])],
+        gold,
+        together,
+        double,
+        again,
+        per_group,
+        seed,
+        Reading(fields, limit, domain, skip_bad),
+        read_plan(plan) if plan else None,
+    )
+    project = open_project(source, options, pairs)
+    for remark in project.material.remarks:
+        say(remark)
+    if export:
+        _export(project, export)
+    elif sheets:
+        _import(project, out, sheets)
+    else:
+        _serve(project, out, host, port)
 
 
 def _export(project: Project, path: Path) -> None:

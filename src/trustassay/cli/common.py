@@ -7,195 +7,103 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
+from trustassay.backends.registry import forms
 from trustassay.cli.interrupting import INTERRUPTED, at_work
 from trustassay.errors import UsageError
+from trustassay.options import FLAGS, MOST, AnswerOptions, Argument, Flag, pairs
 from trustassay.show.terminal import INTERNAL, complain, one_line, say
 from trustassay.tracebacks import keep_internal_error, place_of
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
-    from trustassay.calls.client import CallOptions
     from trustassay.calls.retry import Endpoint
     from trustassay.data.records import Untold
     from trustassay.runs.intake import BadInputError
 FAULTS_SHOWN = 20
 FAILURES_SHOWN = 20
-MOST = 1_000_000_000
-"""The largest number that options which count something take."""
 
+Model = Annotated[str | None, FLAGS["model"]]
+NeededModel = Annotated[str, replace(FLAGS["model"], kind=str)]
 Entailer = Annotated[
     str,
-    typer.Option(
-        help="The entailment model: embedded, lexical, hf:ID-or-path, python:MODULE:FUNCTION, "
-        "or a chat model (openai:MODEL, chat:hf:ID, ...).",
+    Flag(
+        f"The entailment model: {forms('entailer', without='chat')}, or a chat model "
+        "(openai:MODEL, chat:hf:ID, ...).",
         metavar="URI",
+        default=DEFAULT_ENTAILER,
     ),
 ]
 Embedder = Annotated[
     str,
-    typer.Option(
-        help="The embedding model: embedded, openai:MODEL[@BASE_URL], hf:ID-or-path.",
+    Flag(
+        f"The embedding model: {forms('embedder')}.",
         metavar="URI",
+        default=DEFAULT_EMBEDDER,
     ),
 ]
 Metrics = Annotated[
     list[str],
-    typer.Option(
-        "--metric",
-        help="A metric and, after a colon, its options: grounding:profile=paper,correctness=em. "
+    Flag(
+        "A metric and, after a colon, its options: grounding:profile=paper,correctness=em. "
         "May be given more than once. Default: what the samples bring decides.",
-        metavar="NAME[:OPTION=VALUE,...]",
-    ),
-]
-Model = Annotated[
-    Optional[str],  # noqa: UP045 - typer reads it
-    typer.Option(
-        help="The model to ask: openai:MODEL[@BASE_URL], anthropic:MODEL, gemini:MODEL, "
-        "hf:ID-or-path, replay:FILE, python:MODULE:FUNCTION.",
-        metavar="URI",
-        show_default=False,
-    ),
-]
-Style = Annotated[
-    str,
-    typer.Option(
-        help="How the model is asked for answers: closed-book, rag, rag-refusal, icl, own; auto "
-        "takes own if there is own_prompt, rag-refusal if there are documents, else closed-book.",
-    ),
-]
-PromptFile = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option("--prompt", help="Your own template in place of the style's.", show_default=False),
-]
-Examples = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
-        help="Answered questions to show before the question; a file like INPUT.",
-        show_default=False,
-    ),
-]
-Temperature = Annotated[
-    float, typer.Option(help="Sampling temperature; 0 for the most likely answer.", min=0)
-]
-MaxTokens = Annotated[int, typer.Option(help="Maximum length of an answer, in tokens.", min=1)]
-Cache = Annotated[
-    str,
-    typer.Option(
-        help="Folder of the cache in which runs share the replies of endpoints, or off. "
-        "Default: TRUSTASSAY_CACHE, else a folder in the user's cache.",
-        metavar="DIR|off",
-        show_default=False,
-    ),
-]
-PricesFile = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
-        "--prices",
-        help="Prices by model, in US dollars per million tokens: "
-        '{"MODEL": {"prompt": 1, "reply": 4}}.',
-        show_default=False,
-    ),
-]
-BudgetText = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        "--budget",
-        help="Stop before more than this is spent: 5usd, or 200000 (tokens).",
-        metavar="USD|TOKENS",
-        show_default=False,
-    ),
-]
-Fields = Annotated[
-    list[str],
-    typer.Option(
-        "--field",
-        help="Read a field from another name; dots descend into objects. May be given more than "
-        "once.",
-        metavar="CANONICAL=THEIRS",
+        "--metric",
+        "NAME[:OPTION=VALUE,...]",
     ),
 ]
 RatingFields = Annotated[
-    list[str],
-    typer.Option(
-        "--field",
-        help="Where a column of --ratings is called otherwise: item=question_id; if it has several "
+    Mapping[str, str],
+    Flag(
+        "Where a column of --ratings is called otherwise: item=question_id; if it has several "
         "rubrics, which one: rating=truthfulness. May be given again.",
-        metavar="NAME=COLUMN",
-        show_default=False,
-    ),
-]
-Limit = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(help="Take only the first N records.", min=1, max=MOST, show_default=False),
-]
-Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
-Unit = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        help="What is independent in an interval: question (all answers to one), answer, or a "
-        "field of the samples, as the number of a conversation. Default: question.",
-        metavar="FIELD",
-        show_default=False,
+        "--field",
+        "NAME=COLUMN",
+        kind=list[str],
+        default=[],
+        read=lambda given: pairs(given, "--field"),
     ),
 ]
 Length = Annotated[
     int,
-    typer.Option(
-        help="Maximum number of characters that a perturbation adds or mistypes, or of words that "
-        "it changes.",
-        min=1,
-        max=MOST,
+    Flag(
+        "Maximum number of characters that a perturbation adds or mistypes, or of words that it "
+        "changes.",
+        default=3,
+        least=1,
+        most=MOST,
     ),
 ]
 LastCode = Annotated[
     int,
-    typer.Option(
-        "--range", help="The highest code point that the perturbation codes draws.", min=0
+    Flag(
+        "The highest code point that the perturbation codes draws.", "--range", default=31, least=0
     ),
 ]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip faulty records, and count them.")]
 Source = Annotated[
     Path,
-    typer.Argument(
-        metavar="INPUT",
-        help="Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, "
-        "or - for standard input.",
-        show_default=False,
+    Argument(
+        "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, or - for "
+        "standard input.",
+        "INPUT",
     ),
 ]
 Sources = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="INPUT...",
-        help="Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, "
-        "or - for standard input. Several files are pooled, as those of several models.",
-        show_default=False,
+    Argument(
+        "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, or - for "
+        "standard input. Several files are pooled, as those of several models.",
+        "INPUT...",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
-CalibratorFile = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
-        "--calibrator",
-        help="A file that calibrate wrote: answers get a probability of being right, and those "
-        "above its thresholds are accepted.",
-        metavar="FILE",
-        show_default=False,
-    ),
-]
-LongestAnswer = Annotated[
-    int,
-    typer.Option(
-        help="Characters of the longest answer that is assessed, and a tenth of those of all "
-        "passages.",
-        min=1,
-    ),
+Json = Annotated[
+    bool, Flag("Print the summary as JSON on standard output.", "--json", default=False)
 ]
 
 
@@ -337,52 +245,24 @@ def show_untold(untold: Untold) -> None:
         )
 
 
-def call_options(
-    cache: str,
-    prices: Path | None = None,
-    budget: str | None = None,
-    calls_at_once: int | None = None,
-) -> CallOptions:
-    """Read the options of model calls.
+def answering(given: AnswerOptions) -> Answering:
+    """Return how a model is asked for answers.
 
     Raises:
-        ValueError, OSError: the budget or the file of prices is not valid.
-    """
-    from trustassay.calls.budget import Budget
-    from trustassay.calls.client import CallOptions
-    from trustassay.calls.prices import Prices
-    from trustassay.calls.store import default_cache
-
-    return CallOptions(
-        default_cache() if cache == "" else None if cache == "off" else Path(cache),
-        Prices.read(prices) if prices else Prices(),
-        Budget.parse(budget) if budget else None,
-        calls_at_once=calls_at_once,
-    )
-
-
-def answering(
-    style: str,
-    prompt: Path | None,
-    examples: Path | None,
-    temperature: float,
-    max_tokens: int,
-) -> Answering:
-    """Read the options for asking a model for answers.
-
-    Raises:
-        BadInputError, InputError, ValueError: the style, the prompt or the examples are not valid.
+        BadInputError, InputError, UsageError: the style, the prompt or the examples are not valid.
     """
     from trustassay.answering import Answering
     from trustassay.data.reading import read_samples
     from trustassay.data.records import Fault
     from trustassay.runs.intake import BadInputError
 
-    shown = list(read_samples(examples, fields={})) if examples else []
-    if faults := [found for found in shown if isinstance(found, Fault)]:
-        raise BadInputError(faults, len(faults))
-    samples = [found.sample for found in shown if not isinstance(found, Fault)]
-    return Answering(style, prompt, samples, temperature, max_tokens)
+    options: dict[str, Any] = dict(given)
+    if path := options.pop("examples", None):
+        shown = list(read_samples(path, fields={}))
+        if faults := [found for found in shown if isinstance(found, Fault)]:
+            raise BadInputError(faults, len(faults))
+        options["examples"] = [one.sample for one in shown if not isinstance(one, Fault)]
+    return Answering(**options)
 
 
 def show_endpoints(endpoints: Mapping[str, Endpoint]) -> None:
@@ -391,21 +271,6 @@ def show_endpoints(endpoints: Mapping[str, Endpoint]) -> None:
         if endpoint.failures:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in endpoint.failures.items())
             say(f"{address}: {endpoint.sent:,} tries; failed: {kinds}")
-
-
-def pairs(options: list[str], flag: str, expected: str = "canonical=theirs") -> dict[str, str]:
-    """Read ``key=value`` options.
-
-    Raises:
-        ValueError: one has no equals sign.
-    """
-    found: dict[str, Any] = {}
-    for option in options:
-        key, separator, value = option.partition("=")
-        if not (separator and key and value):
-            raise UsageError(f"{flag}: expected {expected}, got {option!r}")
-        found[key] = value
-    return found
 
 
 def internal_error(error: Exception) -> NoReturn:

@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trustassay.cli.common import Json, Seed, errors_for_people
-from trustassay.cli.options import Records, Spending, given, with_options
+from trustassay.cli.common import Json
+from trustassay.cli.options import given, with_options
 from trustassay.cli.results import show_plan, show_worse, tell
 from trustassay.errors import UsageError
+from trustassay.options import Argument, Flag, Records, Seed, Spending
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -41,16 +42,16 @@ def show_win_rate(
 ) -> None:
     """Compare and print; raises as :func:`~trustassay.workflows.winrate.win_rate`."""
     from trustassay.api import Run
+    from trustassay.calls.client import CallOptions
     from trustassay.metrics.pairwise import Pairwise
     from trustassay.runs.folder import RunFolder
     from trustassay.workflows import winrate
 
-    read = records.read()
     metric = Pairwise(None if asked.prompt is None else str(asked.prompt))
     options = winrate.WinRateOptions(
-        metric, asked.seed, progress=True, calls=spending.read(), **read
+        metric, asked.seed, progress=True, calls=CallOptions.of(**spending), **records
     )
-    out = asked.run or _default_folder(asked, metric.settings(), read)
+    out = asked.run or _default_folder(asked, metric.settings(), records)
     inputs = asked.first, asked.second, asked.judge
     if dry_run:
         show_plan(winrate.plan_win_rate(*inputs, out, options), as_json=as_json)
@@ -70,7 +71,7 @@ def show_win_rate(
         raise typer.Exit(1)
 
 
-def _default_folder(asked: Judged, settings: Any, read: Any) -> Path:
+def _default_folder(asked: Judged, settings: Any, records: Records) -> Path:
     from trustassay.runs.intake import default_folder
 
     other = default_folder(asked.second).name  # which changes with the file
@@ -80,8 +81,8 @@ def _default_folder(asked: Judged, settings: Any, read: Any) -> Path:
         judge=asked.judge,
         metrics=settings,
         seed=asked.seed,
-        limit=read["limit"],
-        fields=read["fields"],
+        limit=records.get("limit"),
+        fields=records.get("fields", {}),
     )
 
 
@@ -125,71 +126,57 @@ OF_FIGURES = ("first", "second", "change", "95 % interval", "")
 def compare(  # noqa: PLR0913 - one argument an option
     first: Annotated[
         Path,
-        typer.Argument(
+        Argument(
+            "The earlier run's folder; with --judge answers of any kind: a file, or a run.",
             metavar="RUN",
-            help="The earlier run's folder; with --judge answers of any kind: a file, or a run.",
-            show_default=False,
         ),
     ],
     second: Annotated[
         Path,
-        typer.Argument(
-            metavar="RUN",
-            help="The later run's folder; with --judge the answers to compare with.",
-            show_default=False,
+        Argument(
+            "The later run's folder; with --judge the answers to compare with.", metavar="RUN"
         ),
     ],
     *,
     metric: Annotated[
-        Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="The metric to compare, if the runs share several.",
-            metavar="NAME",
-            show_default=False,
-        ),
+        str | None,
+        Flag("The metric to compare, if the runs share several.", metavar="NAME"),
     ] = None,
-    seed: Seed = 0,
-    as_json: Json = False,
+    seed: Seed,
+    as_json: Json,
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            "--page",
-            "--out",
-            help="Write a page: changed answers and both distributions, or all pairs.",
+        Path | None,
+        Flag(
+            "Write a page: changed answers and both distributions, or all pairs.",
+            name="--page --out",
             metavar="FILE",
-            show_default=False,
         ),
     ] = None,
     judge: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="A judge that says whose answer is better, a URI as for --model of score: the "
+        str | None,
+        Flag(
+            "A judge that says whose answer is better, a URI as for --model of score: the "
             "win rate is reported, and no scores are compared.",
             metavar="URI",
-            show_default=False,
         ),
     ] = None,
     prompt: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="With --judge: your own template; filled with question, first, second and fence.",
-            show_default=False,
-        ),
+        Path | None,
+        Flag("With --judge: your own template; filled with question, first, second and fence."),
     ] = None,
     run: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            "--run",
-            help="With --judge: the folder of the calls and verdicts. Run the same command again "
+        Path | None,
+        Flag(
+            "With --judge: the folder of the calls and verdicts. Run the same command again "
             "to continue. Default: one in trustassay-runs.",
-            show_default=False,
+            name="--run",
         ),
     ] = None,
     records: Records,
     spending: Spending,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="With --judge: show the calls that would be made."),
+        Flag("With --judge: show the calls that would be made.", name="--dry-run"),
     ] = False,
 ) -> None:
     """Compare two runs: figures, single answers, and the distribution of scores; or answers by a
@@ -206,24 +193,23 @@ def compare(  # noqa: PLR0913 - one argument an option
     trustassay compare tuned.jsonl vanilla.jsonl --judge openai:gpt-4o-mini \\
         --budget 2usd
     """
-    with errors_for_people():
-        if judge is not None:
-            if metric is not None:
-                raise UsageError("--metric: a judge compares answers, not scores")
-            asked = Judged(first, second, judge, prompt, run, out, seed)
-            show_win_rate(asked, records, spending, dry_run=dry_run, as_json=as_json)
-            return
-        if flags := given(records, spending, prompt=prompt, run=run, dry_run=dry_run):
-            raise UsageError(f"{flags[0]}: has an effect with --judge alone")
-        from trustassay.workflows import compare as comparing
+    if judge is not None:
+        if metric is not None:
+            raise UsageError("--metric: a judge compares answers, not scores")
+        asked = Judged(first, second, judge, prompt, run, out, seed)
+        show_win_rate(asked, records, spending, dry_run=dry_run, as_json=as_json)
+        return
+    if flags := given(records, spending, prompt=prompt, run=run, dry_run=dry_run):
+        raise UsageError(f"{flags[0]}: has an effect with --judge alone")
+    from trustassay.workflows import compare as comparing
 
-        found = comparing.compare(first, second, metric=metric, seed=seed)
-        _show(found)
-        if out:
-            write_comparison(found, out)
-            say(f"page: {out}")
-        if as_json:
-            print_json(found.to_dict())
+    found = comparing.compare(first, second, metric=metric, seed=seed)
+    _show(found)
+    if out:
+        write_comparison(found, out)
+        say(f"page: {out}")
+    if as_json:
+        print_json(found.to_dict())
 
 
 def headline(found: Comparison) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from trustassay.cli.common import Json, Seed, errors_for_people
+from trustassay.cli.common import Json
+from trustassay.cli.options import with_options
 from trustassay.cli.results import show_worse
 from trustassay.errors import UsageError
+from trustassay.options import Argument, Flag, Seed
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -19,94 +21,90 @@ FAILED, UNDECIDED = 1, 4
 STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED, "untestable": UNDECIDED}
 
 
+@with_options
 def gate(  # noqa: PLR0913 - one argument an option
     run: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="The run's folder (score --out).", show_default=False),
+        Argument("The run's folder (score --out).", "RUN"),
     ],
     *,
     at_least: Annotated[
         list[str],
-        typer.Option(
-            "--min",
-            help="A figure of summary.json and the least value that it may have, in the figure's "
+        Flag(
+            "A figure of summary.json and the least value that it may have, in the figure's "
             "unit or with a per cent sign: grounding.trust_score=60, faithfulness.mean=90%. May be "
             "given more than once.",
+            name="--min",
             metavar="FIGURE=NUMBER[%]",
         ),
-    ] = [],  # noqa: B006 - typer copies it
+    ],
     at_most: Annotated[
         list[str],
-        typer.Option(
-            "--max",
-            help="The same with the largest value: faithfulness.contradicted=5.",
+        Flag(
+            "The same with the largest value: faithfulness.contradicted=5.",
+            name="--max",
             metavar="FIGURE=NUMBER[%]",
         ),
-    ] = [],  # noqa: B006
+    ],
     no_worse_than: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="An earlier run of the same questions. Questions are paired; the interval of the "
+        Path | None,
+        Flag(
+            "An earlier run of the same questions. Questions are paired; the interval of the "
             "paired difference decides.",
             metavar="RUN",
-            show_default=False,
         ),
     ] = None,
     figure: Annotated[
         list[str],
-        typer.Option(
-            help="With --no-worse-than: the figure to compare. May be given more than once. "
+        Flag(
+            "With --no-worse-than: the figure to compare. May be given more than once. "
             "Default: the first headline figure of each metric that both runs have.",
             metavar="METRIC.FIGURE",
         ),
-    ] = [],  # noqa: B006
+    ],
     margin: Annotated[
         float,
-        typer.Option(
-            help="With --no-worse-than: how much worse is tolerated, in percent of the figure's "
+        Flag(
+            "With --no-worse-than: how much worse is tolerated, in percent of the figure's "
             "range: 5 is 5 points of a percentage, 0.05 of a score from 0 to 1. Shares of answers "
             "without a score may rise by as much.",
-            min=0,
-            max=100,
+            least=0,
+            most=100,
         ),
     ] = 0.0,
     allow_missing: Annotated[
         str,
-        typer.Option(
-            help="With --no-worse-than: how many answers of the earlier run may have no partner in "
+        Flag(
+            "With --no-worse-than: how many answers of the earlier run may have no partner in "
             "this one, as a number or a percentage.",
             metavar="N|P%",
         ),
     ] = "0",
     allow_other_judge: Annotated[
         bool,
-        typer.Option(
-            "--allow-other-judge",
-            help="With --no-worse-than: compare although a metric's options, or the models that "
+        Flag(
+            "With --no-worse-than: compare although a metric's options, or the models that "
             "judge, differ between the runs.",
+            name="--allow-other-judge",
         ),
     ] = False,
     undecided: Annotated[
         Literal["pass", "fail", "undecided"],
-        typer.Option(
-            help="What an undecided rule counts as, in the exit status and in JUnit. An untestable "
+        Flag(
+            "What an undecided rule counts as, in the exit status and in JUnit. An untestable "
             "one never passes."
         ),
     ] = "undecided",
     markdown: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="Write the result as Markdown, for a pull request.",
-            metavar="FILE",
-            show_default=False,
-        ),
+        Path | None,
+        Flag("Write the result as Markdown, for a pull request.", metavar="FILE"),
     ] = None,
     junit: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Write the result as JUnit XML.", metavar="FILE", show_default=False),
+        Path | None,
+        Flag("Write the result as JUnit XML.", metavar="FILE"),
     ] = None,
-    seed: Seed = 0,
-    as_json: Json = False,
+    seed: Seed,
+    as_json: Json,
 ) -> None:
     """Pass or fail a run, for continuous integration: by bounds, or against an earlier run.
 
@@ -126,33 +124,32 @@ def gate(  # noqa: PLR0913 - one argument an option
     trustassay gate runs/new --no-worse-than runs/main --margin 5 --markdown gate.md
     trustassay gate runs/new --no-worse-than runs/main --junit gate.xml --undecided pass
     """
-    with errors_for_people():
-        from trustassay.workflows import gate as gating
-        from trustassay.workflows import rules
+    from trustassay.workflows import gate as gating
+    from trustassay.workflows import rules
 
-        given = {"--figure": figure, "--margin": margin, "--allow-missing": allow_missing != "0"}
-        given["--allow-other-judge"] = allow_other_judge
-        if no_worse_than is None and any(given.values()):
-            name = next(name for name, value in given.items() if value)
-            raise UsageError(f"{name}: has an effect with --no-worse-than alone")
-        bounds = [rules.parse_bound(one, at_least=True) for one in at_least]
-        bounds += [rules.parse_bound(one, at_least=False) for one in at_most]
-        earlier = None
-        if no_worse_than:
-            missing = rules.parse_allowance(allow_missing)
-            earlier = rules.Earlier(no_worse_than, figure, margin, missing, allow_other_judge)
-        found = gating.gate(run, bounds, earlier, seed=seed)
-        _show(found)
-        if markdown:
-            _write(markdown, rules.markdown(found).encode())
-        if junit:
-            _write(junit, rules.junit(found, undecided))
-        if as_json:
-            print_json(found.to_dict() | {"undecided_counts_as": undecided})
-        strict = found.result == "untestable" and undecided == "fail"
-        result = undecided if found.result == "undecided" or strict else found.result
-        if result != found.result:
-            say(f"{found.result} counts as {result} (--undecided)")
+    given = {"--figure": figure, "--margin": margin, "--allow-missing": allow_missing != "0"}
+    given["--allow-other-judge"] = allow_other_judge
+    if no_worse_than is None and any(given.values()):
+        name = next(name for name, value in given.items() if value)
+        raise UsageError(f"{name}: has an effect with --no-worse-than alone")
+    bounds = [rules.parse_bound(one, at_least=True) for one in at_least]
+    bounds += [rules.parse_bound(one, at_least=False) for one in at_most]
+    earlier = None
+    if no_worse_than:
+        missing = rules.parse_allowance(allow_missing)
+        earlier = rules.Earlier(no_worse_than, figure, margin, missing, allow_other_judge)
+    found = gating.gate(run, bounds, earlier, seed=seed)
+    _show(found)
+    if markdown:
+        _write(markdown, rules.markdown(found).encode())
+    if junit:
+        _write(junit, rules.junit(found, undecided))
+    if as_json:
+        print_json(found.to_dict() | {"undecided_counts_as": undecided})
+    strict = found.result == "untestable" and undecided == "fail"
+    result = undecided if found.result == "undecided" or strict else found.result
+    if result != found.result:
+        say(f"{found.result} counts as {result} (--undecided)")
     raise typer.Exit(STATUS[result])
 
 

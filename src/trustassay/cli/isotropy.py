@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import Only, with_options
 from trustassay.errors import UsageError
+from trustassay.options import Fields, Flag, Limit, Seed, SkipBad, Spending
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -32,35 +31,34 @@ PAPERS_CONE = 11.0
 COLUMNS = ("seen", "unchanged, %", "angle, °", "cone, °", "cosine", "dimensions, %")
 
 
+@with_options
 def isotropy(  # noqa: PLR0913 - one argument an option
+    *,
     source: common.Source,
     perturbation: Annotated[
         list[str],
-        typer.Option(
-            help="control (the paper's), codes (with a space before, the authors' program), "
+        Flag(
+            "control (the paper's), codes (with a space before, the authors' program), "
             "unicode, whitespace, typo, synonym, python:MODULE:FUNCTION. May be given more than "
             "once. Default: all but functions.",
             metavar="NAME",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006 - typer copies it
-    embedder: common.Embedder = "embedded",
-    perturbations: Annotated[
-        int, typer.Option(help="Perturbed versions per question.", min=1)
-    ] = 10,
-    length: common.Length = 3,
-    last: common.LastCode = 31,
-    draw: Annotated[int, typer.Option(help="Questions to draw at random.", min=1)] = 100,
-    limit: common.Limit = None,
-    seed: common.Seed = 0,
-    field: common.Fields = [],  # noqa: B006 - typer copies it
-    skip_bad: common.SkipBad = False,
-    cache: common.Cache = "",
+    ],
+    embedder: common.Embedder,
+    perturbations: Annotated[int, Flag("Perturbed versions per question.", least=1)] = 10,
+    length: common.Length,
+    last: common.LastCode,
+    draw: Annotated[int, Flag("Questions to draw at random.", least=1)] = 100,
+    limit: Limit,
+    seed: Seed,
+    fields: Fields,
+    skip_bad: SkipBad,
+    spending: Annotated[Spending, Only("cache")],
     out: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(help="Write a page with charts.", show_default=False),
+        Path | None,
+        Flag("Write a page with charts."),
     ] = None,
-    as_json: common.Json = False,
+    as_json: common.Json,
 ) -> None:
     """Check that a perturbation moves the vectors of questions equally in all directions.
 
@@ -78,50 +76,50 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         --perturbation control \\
         --perturbations 10 --draw 100 --embedder openai:text-embedding-ada-002
     """
-    with errors_for_people():
-        from trustassay.backends import resolve
-        from trustassay.calls.backends import Backends
-        from trustassay.metrics.harmonicity.perturbations import FAMILIES, families, versions
-        from trustassay.workflows.probe import drawn_samples, measure_isotropy
+    from trustassay.backends import resolve
+    from trustassay.calls.backends import Backends
+    from trustassay.calls.client import CallOptions
+    from trustassay.metrics.harmonicity.perturbations import FAMILIES, families, versions
+    from trustassay.workflows.probe import drawn_samples, measure_isotropy
 
-        if "paraphrase" in perturbation:
-            raise UsageError("paraphrases need a model; choose another --perturbation")
-        chosen = families(dict.fromkeys(perturbation or FAMILIES), length, last)
-        samples = drawn_samples(
-            source,
-            draw,
-            seed=seed,
-            fields=common.pairs(field, "--field"),
-            limit=limit,
-            skip_bad=skip_bad,
-        )
-        made = {family.name: versions(samples, family, perturbations, seed) for family in chosen}
-        unfit = [name for name, one in made.items() if not one.texts] if len(made) > 1 else []
-        made = {name: one for name, one in made.items() if name not in unfit}
-        figures = measure_isotropy(
-            [(one.texts, one.perturbed) for one in made.values()],
-            Backends.of(embed=resolve.embedder(embedder)),
-            seed=seed,
-            options=common.call_options(cache),
-        )
-        found = dict(zip(made, figures, strict=True))
-        warnings = _warnings(found, made, embedder)
-        warnings += [f"{name}: cannot be applied to any of the questions" for name in unfit]
-        _show(found, embedder, warnings)
-        facts = {
-            "embedder": embedder,
-            "seed": seed,
-            "drawn": len(samples),
-            "perturbations": perturbations,
-            "length": length,
-            "range": last,
-        }
-        if out:
-            _write(found, out, {"input": source.name, **facts}, warnings)
-            say(f"page: {out}")
-        if as_json:
-            families_found = [{"perturbation": name, **_json(one)} for name, one in found.items()]
-            print_json({**facts, "families": families_found, "warnings": warnings})
+    if "paraphrase" in perturbation:
+        raise UsageError("paraphrases need a model; choose another --perturbation")
+    chosen = families(dict.fromkeys(perturbation or FAMILIES), length, last)
+    samples = drawn_samples(
+        source,
+        draw,
+        seed=seed,
+        fields=dict(fields),
+        limit=limit,
+        skip_bad=skip_bad,
+    )
+    made = {family.name: versions(samples, family, perturbations, seed) for family in chosen}
+    unfit = [name for name, one in made.items() if not one.texts] if len(made) > 1 else []
+    made = {name: one for name, one in made.items() if name not in unfit}
+    figures = measure_isotropy(
+        [(one.texts, one.perturbed) for one in made.values()],
+        Backends.of(embed=resolve.embedder(embedder)),
+        seed=seed,
+        options=CallOptions.of(**spending),
+    )
+    found = dict(zip(made, figures, strict=True))
+    warnings = _warnings(found, made, embedder)
+    warnings += [f"{name}: cannot be applied to any of the questions" for name in unfit]
+    _show(found, embedder, warnings)
+    facts = {
+        "embedder": embedder,
+        "seed": seed,
+        "drawn": len(samples),
+        "perturbations": perturbations,
+        "length": length,
+        "range": last,
+    }
+    if out:
+        _write(found, out, {"input": source.name, **facts}, warnings)
+        say(f"page: {out}")
+    if as_json:
+        families_found = [{"perturbation": name, **_json(one)} for name, one in found.items()]
+        print_json({**facts, "families": families_found, "warnings": warnings})
 
 
 def _warnings(

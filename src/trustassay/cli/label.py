@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
+from trustassay.options import Argument, Flag, Seed
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -18,109 +18,90 @@ if TYPE_CHECKING:
     from trustassay.workflows.label import LabelFigure, Labelling, Need
 
 
+@with_options
 def label(  # noqa: PLR0913 - one argument an option
+    *,
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Folders of finished runs.", show_default=False),
+        Argument("Folders of finished runs.", "RUN..."),
     ],
     number: Annotated[
-        Optional[int],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="Add about this many answers to the plan. Default: 50 where there is no plan yet, "
+        int | None,
+        Flag(
+            "Add about this many answers to the plan. Default: 50 where there is no plan yet, "
             "else none.",
-            min=1,
-            show_default=False,
+            least=1,
         ),
     ] = None,
     plan: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="The file of the plan. Default: RUN.label.jsonl beside the first run.",
-            show_default=False,
-        ),
+        Path | None,
+        Flag("The file of the plan. Default: RUN.label.jsonl beside the first run."),
     ] = None,
     ratings: Annotated[
         list[Path],
-        typer.Option(
-            help="Ratings as `annotate` writes them or `agree` reads them. May be given again.",
-            show_default=False,
-        ),
-    ] = [],  # noqa: B006 - typer copies it
+        Flag("Ratings as `annotate` writes them or `agree` reads them. May be given again."),
+    ],
     label: Annotated[
         str,
-        typer.Option(
-            help="A field of the samples that says whether an answer is right, in place of "
+        Flag(
+            "A field of the samples that says whether an answer is right, in place of "
             "--ratings or beside them.",
             metavar="FIELD",
-            show_default=False,
         ),
     ] = "",
     at_least: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option(
-            help="Labels are right from this number on, where they are neither 0 nor 1.",
-            show_default=False,
-        ),
+        float | None,
+        Flag("Labels are right from this number on, where they are neither 0 nor 1."),
     ] = None,
     positive: Annotated[
         list[str],
-        typer.Option(
-            help="A word that means right; all others then mean wrong. May be given again.",
+        Flag(
+            "A word that means right; all others then mean wrong. May be given again.",
             metavar="WORD",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ],
     compare: Annotated[
-        Optional[tuple[str, str]],  # noqa: UP045
-        typer.Option(
-            help="Two models, whose shares of right answers to the same questions are compared, or "
+        tuple[str, str] | None,
+        Flag(
+            "Two models, whose shares of right answers to the same questions are compared, or "
             "two scores, whose AUROCs are.",
             metavar="A B",
-            show_default=False,
         ),
     ] = None,
     auroc: Annotated[
         str,
-        typer.Option(
-            help="Choose answers for the AUROC of this score.", metavar="SCORE", show_default=False
-        ),
+        Flag("Choose answers for the AUROC of this score.", metavar="SCORE"),
     ] = "",
     score: Annotated[
         list[str],
-        typer.Option(
-            help="What predicts the labels; fixed with the plan. Default: all metrics of the runs. "
-            "May be given again.",
-            show_default=False,
+        Flag(
+            "What predicts the labels; fixed with the plan. Default: all metrics of the runs. "
+            "May be given again."
         ),
-    ] = [],  # noqa: B006
+    ],
     unit: Annotated[
         str,
-        typer.Option(
-            help="What is drawn: question (with all its answers), or answer (each by itself); "
-            "fixed with the plan. Default: question.",
+        Flag(
+            "What is drawn: question (with all its answers), or answer (each by itself); "
+            "fixed with the plan.",
             metavar="question|answer",
-            show_default=False,
         ),
     ] = "question",
     random: Annotated[
         bool,
-        typer.Option(
-            "--random", help="Draw with equal probabilities: `study` can read the ratings then."
-        ),
+        Flag("Draw with equal probabilities: `study` can read the ratings then.", name="--random"),
     ] = False,
-    width: Annotated[
-        float, typer.Option(help="The width of the interval that is wanted, as a share.")
-    ] = 0.05,
+    width: Annotated[float, Flag("The width of the interval that is wanted, as a share.")] = 0.05,
     beyond: Annotated[
         bool,
-        typer.Option(
-            "--beyond",
-            help="Count questions like these for the goals, not the answers of the runs alone.",
+        Flag(
+            "Count questions like these for the goals, not the answers of the runs alone.",
+            name="--beyond",
         ),
     ] = False,
-    field: common.RatingFields = [],  # noqa: B006
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    fields: common.RatingFields,
+    seed: Seed,
+    as_json: common.Json,
 ) -> None:
     """Choose the answers that people should rate next, and say what their ratings tell of all.
 
@@ -135,32 +116,31 @@ def label(  # noqa: PLR0913 - one argument an option
     trustassay label runs/one --ratings ratings.jsonl --number 100
     trustassay label runs/one --ratings ratings.jsonl --compare model-a model-b
     """
-    with errors_for_people():
-        from trustassay.workflows.label import label as find
+    from trustassay.workflows.label import label as find
 
-        if unit not in ("question", "answer"):
-            raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
-        found = find(
-            runs,
-            propose=number,
-            plan=plan,
-            ratings=ratings,
-            field=label,
-            at_least=at_least,
-            positive=positive,
-            columns=common.pairs(field, "--field"),
-            scores=score,
-            compare=compare,
-            auroc=auroc,
-            unit="answer" if unit == "answer" else "question",
-            equal=random,
-            width=width,
-            beyond=beyond,
-            seed=seed,
-        )
-        _show(found, runs, ratings, _repeated(label, at_least, positive, compare, auroc, field))
-        if as_json:
-            print_json(found.to_dict())
+    if unit not in ("question", "answer"):
+        raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
+    found = find(
+        runs,
+        propose=number,
+        plan=plan,
+        ratings=ratings,
+        field=label,
+        at_least=at_least,
+        positive=positive,
+        columns=dict(fields),
+        scores=score,
+        compare=compare,
+        auroc=auroc,
+        unit="answer" if unit == "answer" else "question",
+        equal=random,
+        width=width,
+        beyond=beyond,
+        seed=seed,
+    )
+    _show(found, runs, ratings, _repeated(label, at_least, positive, compare, auroc, fields))
+    if as_json:
+        print_json(found.to_dict())
 
 
 def _repeated(
@@ -169,7 +149,7 @@ def _repeated(
     positive: list[str],
     compare: tuple[str, str] | None,
     auroc: str,
-    field: list[str],
+    fields: Mapping[str, str],
 ) -> list[str]:
     """Return the options that the next call needs again."""
     given = [
@@ -177,7 +157,7 @@ def _repeated(
         ("--at-least", [] if at_least is None else [f"{at_least:g}"]),
         ("--positive", positive),
         ("--auroc", [auroc] if auroc else []),
-        ("--field", field),
+        ("--field", [f"{name}={column}" for name, column in fields.items()]),
     ]
     words = [word for name, values in given for value in values for word in (name, value)]
     return words + (["--compare", *compare] if compare else [])

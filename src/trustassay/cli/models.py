@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import Only, with_options
+from trustassay.options import Argument, Flag, Seed, Spending, pairs
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -17,29 +18,30 @@ if TYPE_CHECKING:
     from trustassay.workflows.entailers import Estimate, MeasuredEntailer, Passed
 
 
+@with_options
 def models(
+    *,
     uris: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer reads it on Python 3.11
-        typer.Argument(
-            metavar="[URI]...",
-            help="Send each of these a small request and show how long it took: openai:MODEL, "
+        list[str] | None,
+        Argument(
+            "Send each of these a small request and show how long it took: openai:MODEL, "
             "hf:ID-or-path, lexical, ... Put chat=, embedder= or entailer= before a URI to choose "
             "what it is tried as.",
-            show_default=False,
+            metavar="[URI]...",
         ),
     ] = None,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check",
-            help="Load each backend that needs no name, run its self-test, measure its speed.",
+        Flag(
+            "Load each backend that needs no name, run its self-test, measure its speed.",
+            name="--check",
         ),
     ] = False,
     plugins: Annotated[
         bool,
-        typer.Option(
-            "--plugins",
-            help="List what installed packages add: schemes of backends, metrics, commands.",
+        Flag(
+            "List what installed packages add: schemes of backends, metrics, commands.",
+            name="--plugins",
         ),
     ] = False,
 ) -> None:
@@ -49,22 +51,21 @@ def models(
     trustassay models --check
     trustassay models openai:gpt-5-mini hf:Qwen/Qwen3-0.6B
     """
-    with errors_for_people():
-        if plugins:
-            _show_plugins()
-            return
-        timed = check or bool(uris)
-        texts = ["backend", "used for", "available"]
-        rows = []
-        broken = 0
-        for found in _found(uris or [], check):
-            broken += found.broken
-            cells = [found.name, found.capability, one_line(found.state)]
-            rows.append([*cells, *([found.load, found.speed] if timed else [])])
-        show_table([*texts, *(["load", "speed"] if timed else [])], rows, texts)
-        if broken:
-            say(f"{broken} of these failed but should work here")
-            raise typer.Exit(1)
+    if plugins:
+        _show_plugins()
+        return
+    timed = check or bool(uris)
+    texts = ["backend", "used for", "available"]
+    rows = []
+    broken = 0
+    for found in _found(uris or [], check):
+        broken += found.broken
+        cells = [found.name, found.capability, one_line(found.state)]
+        rows.append([*cells, *([found.load, found.speed] if timed else [])])
+    show_table([*texts, *(["load", "speed"] if timed else [])], rows, texts)
+    if broken:
+        say(f"{broken} of these failed but should work here")
+        raise typer.Exit(1)
 
 
 def _found(uris: list[str], check: bool) -> Iterator[Found]:
@@ -93,48 +94,47 @@ def _show_plugins() -> None:
         raise typer.Exit(1)
 
 
-def entailers(  # noqa: PLR0913 - one argument an option
+@with_options
+def entailers(
+    *,
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Labelled pairs: .jsonl, .json, .csv or .tsv. A row has premise, hypothesis and "
+        Argument(
+            "Labelled pairs: .jsonl, .json, .csv or .tsv. A row has premise, hypothesis and "
             "label (entailment, neutral, contradiction; supported, not_supported; 1, 0), and maybe "
             "kind.",
-            show_default=False,
+            metavar="FILE",
         ),
     ],
     entailer: Annotated[
         list[str],
-        typer.Option(
-            help="An entailment model to measure: embedded, lexical, hf:ID-or-path, "
+        Flag(
+            "An entailment model to measure: embedded, lexical, hf:ID-or-path, "
             "python:MODULE:FUNCTION, or a chat model (openai:MODEL, chat:hf:ID, ...). More than "
             "once for several. Default: embedded and lexical.",
             metavar="URI",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006 - typer copies it
-    field: Annotated[
-        list[str],
-        typer.Option(
-            help="Where a column is called otherwise: premise=passage. May be given again.",
+    ],
+    fields: Annotated[
+        Mapping[str, str],
+        Flag(
+            "Where a column is called otherwise: premise=passage. May be given again.",
             metavar="NAME=COLUMN",
-            show_default=False,
+            name="--field",
+            kind=list[str],
+            read=lambda given: pairs(given, "--field"),
         ),
-    ] = [],  # noqa: B006
+    ],
     supported: Annotated[
         str,
-        typer.Option(
-            help="The label of what is supported, where it is another word; all others are not.",
+        Flag(
+            "The label of what is supported, where it is another word; all others are not.",
             metavar="LABEL",
-            show_default=False,
         ),
     ] = "",
-    cache: common.Cache = "",
-    prices: common.PricesFile = None,
-    budget: common.BudgetText = None,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    spending: Annotated[Spending, Only("cache", "prices", "budget")],
+    seed: Seed,
+    as_json: common.Json,
 ) -> None:
     """Measure entailers on your own labelled pairs, side by side.
 
@@ -147,22 +147,22 @@ def entailers(  # noqa: PLR0913 - one argument an option
     trustassay entailers pairs.csv --entailer embedded --entailer hf:MODEL \\
         --field premise=passage
     """
-    with errors_for_people():
-        from trustassay.backends import resolve
-        from trustassay.data.labels import read_pairs
-        from trustassay.workflows.entailers import measure_entailers
+    from trustassay.backends import resolve
+    from trustassay.calls.client import CallOptions
+    from trustassay.data.labels import read_pairs
+    from trustassay.workflows.entailers import measure_entailers
 
-        pairs = read_pairs(source, fields=common.pairs(field, "--field"), supported=supported)
-        uris = list(dict.fromkeys(entailer or ["embedded", "lexical"]))
-        found = measure_entailers(
-            pairs,
-            {uri: resolve.entailer(uri) for uri in uris},
-            seed=seed,
-            options=common.call_options(cache, prices, budget),
-        )
-        _show(found)
-        if as_json:
-            print_json({"pairs": len(pairs), "entailers": [one.to_dict() for one in found]})
+    labelled = read_pairs(source, fields=fields, supported=supported)
+    uris = list(dict.fromkeys(entailer or ["embedded", "lexical"]))
+    found = measure_entailers(
+        labelled,
+        {uri: resolve.entailer(uri) for uri in uris},
+        seed=seed,
+        options=CallOptions.of(**spending),
+    )
+    _show(found)
+    if as_json:
+        print_json({"pairs": len(labelled), "entailers": [one.to_dict() for one in found]})
 
 
 def _show(found: Sequence[MeasuredEntailer]) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common, isotropy
-from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Spending, quietable, with_options
+from trustassay.cli.options import Only, quietable, with_options
+from trustassay.options import Argument, Fields, Flag, Limit, MaxTokens, Seed, SkipBad, Spending
 from trustassay.show.terminal import complain, one_line, output_failed, print_json, say, visible
 
 if TYPE_CHECKING:
@@ -22,58 +21,53 @@ ANSWER_SHOWN = 60
 
 @with_options
 def attack(  # noqa: PLR0913 - one argument an option
-    prompt: Annotated[
-        str, typer.Argument(metavar="PROMPT", help="The prompt that the search starts from.")
-    ],
+    prompt: Annotated[str, Argument("The prompt that the search starts from.", "PROMPT")],
     *,
     model: Annotated[
         str,
-        typer.Option(
-            help="The model to test, a URI as for score.", metavar="URI", show_default=False
-        ),
+        Flag("The model to test, a URI as for score.", metavar="URI"),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the page, the trace and all calls.")],
-    embedder: common.Embedder = DEFAULT_EMBEDDER,
-    steps: Annotated[int, typer.Option(help="Number of rounds.", min=1)] = 5,
-    candidates: Annotated[int, typer.Option(help="Candidates per round.", min=1)] = 8,
-    perturbations: Annotated[int, typer.Option(help="Perturbed prompts per gamma.", min=1)] = 10,
+    out: Annotated[Path, Flag("Folder for the page, the trace and all calls.")],
+    embedder: common.Embedder,
+    steps: Annotated[int, Flag("Number of rounds.", least=1)] = 5,
+    candidates: Annotated[int, Flag("Candidates per round.", least=1)] = 8,
+    perturbations: Annotated[int, Flag("Perturbed prompts per gamma.", least=1)] = 10,
     perturbation: Annotated[
         str,
-        typer.Option(help="How they are made: unicode, codes, control, whitespace, typo, synonym."),
+        Flag("How they are made: unicode, codes, control, whitespace, typo, synonym."),
     ] = "unicode",
     candidate: Annotated[
         str,
-        typer.Option(
-            help="How candidates are made: unicode, codes, words, typo, synonym, ...; ball takes "
+        Flag(
+            "How candidates are made: unicode, codes, words, typo, synonym, ...; ball takes "
             "the perturbed prompts of the current prompt's gamma."
         ),
     ] = "unicode",
     step_rule: Annotated[
         str,
-        typer.Option(
-            help="uphill moves only to a better candidate, extremum always to a round's best.",
+        Flag(
+            "uphill moves only to a better candidate, extremum always to a round's best.",
             metavar="uphill|extremum",
         ),
     ] = "uphill",
-    length: common.Length = 3,
-    last: common.LastCode = 31,
+    length: common.Length,
+    last: common.LastCode,
     descend: Annotated[
-        bool, typer.Option("--descend", help="Search for prompts with stable answers.")
+        bool, Flag("Search for prompts with stable answers.", name="--descend")
     ] = False,
     calls: Annotated[
-        Optional[int],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="Maximum number of requests to the model. Failed tries count; replies from the "
+        int | None,
+        Flag(
+            "Maximum number of requests to the model. Failed tries count; replies from the "
             "cache do not.",
-            min=2,
-            show_default=False,
+            least=2,
         ),
     ] = None,
-    max_tokens: common.MaxTokens = 512,
-    seed: common.Seed = 0,
+    max_tokens: MaxTokens = 512,
+    seed: Seed,
     spending: Spending,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the points as JSON on standard output.")
+        bool, Flag("Print the points as JSON on standard output.", name="--json")
     ] = False,
 ) -> None:
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
@@ -94,48 +88,48 @@ def attack(  # noqa: PLR0913 - one argument an option
     trustassay probe attack "Who built it?" --model hf:MODEL --candidate words \\
         --length 1 --out attacks/w
     """
-    with errors_for_people():
-        from trustassay.errors import AssessmentError
-        from trustassay.metrics.harmonicity.ascent import Ascent
-        from trustassay.workflows import probe as attacking
-        from trustassay.workflows.resumable import SessionOptions
+    from trustassay.calls.client import CallOptions
+    from trustassay.errors import AssessmentError
+    from trustassay.metrics.harmonicity.ascent import Ascent
+    from trustassay.workflows import probe as attacking
+    from trustassay.workflows.resumable import SessionOptions
 
-        how = Ascent(
-            steps=steps,
-            candidates=candidates,
-            perturbations=perturbations,
-            perturbation=perturbation,
-            candidate=candidate,
-            descend=descend,
-            max_calls=calls,
-            max_tokens=max_tokens,
-            seed=seed,
-            step_rule=step_rule,  # type: ignore[arg-type]  # checked there
-            length=length,
-            range=last,
+    how = Ascent(
+        steps=steps,
+        candidates=candidates,
+        perturbations=perturbations,
+        perturbation=perturbation,
+        candidate=candidate,
+        descend=descend,
+        max_calls=calls,
+        max_tokens=max_tokens,
+        seed=seed,
+        step_rule=step_rule,  # type: ignore[arg-type]  # checked there
+        length=length,
+        range=last,
+    )
+    options = SessionOptions(CallOptions.of(**spending), calls)
+    backends = attacking.open_backends(model, embedder, out, options)
+    try:
+        found = attacking.attack(
+            prompt, backends, out, how, options, lambda point: say(line(prompt, point))
         )
-        options = SessionOptions(spending.read(), calls)
-        backends = attacking.open_backends(model, embedder, out, options)
-        try:
-            found = attacking.attack(
-                prompt, backends, out, how, options, lambda point: say(line(prompt, point))
-            )
-        except AssessmentError as error:
-            complain(f"trustassay: {error}")
-            raise typer.Exit(1) from None
-        common.show_endpoints(found.endpoints)
-        say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
-        if found.best.prompt != found.end.prompt:
-            say(f"best prompt found: gamma {found.best.gamma:.3f} at step {found.best.step}")
-        if found.cut:
-            say(found.warnings[-1])
-        say(f"trace: {found.trace}")
-        say(f"page:  {found.page}")
-        if as_json:
-            print_json(found.to_dict())
-        if failed := sum(point.error is not None for point in found.points):
-            complain(f"failed: {failed} of {len(found.points)} prompts, see the trace")
-            raise typer.Exit(1)
+    except AssessmentError as error:
+        complain(f"trustassay: {error}")
+        raise typer.Exit(1) from None
+    common.show_endpoints(found.endpoints)
+    say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
+    if found.best.prompt != found.end.prompt:
+        say(f"best prompt found: gamma {found.best.gamma:.3f} at step {found.best.step}")
+    if found.cut:
+        say(found.warnings[-1])
+    say(f"trace: {found.trace}")
+    say(f"page:  {found.page}")
+    if as_json:
+        print_json(found.to_dict())
+    if failed := sum(point.error is not None for point in found.points):
+        complain(f"failed: {failed} of {len(found.points)} prompts, see the trace")
+        raise typer.Exit(1)
 
 
 def line(prompt: str, point: Point) -> str:
@@ -153,55 +147,50 @@ SHOWN = 8
 """Distractors of an answer that are printed for people."""
 
 
+@with_options
 def distractors(  # noqa: PLR0913 - one argument an option
+    *,
     source: common.Source,
     sources: Annotated[
         str,
-        typer.Option(
-            "--source",
-            help="Where substitutes come from, with commas: embedding[:FILE] (nearest words), pos "
+        Flag(
+            "Where substitutes come from, with commas: embedding[:FILE] (nearest words), pos "
             "(the same part of speech), dbpedia[:URL] (entities of the same types; needs "
             "--linker), llm (needs --generator), python:MODULE:OBJECT. In this order, but "
             "embedding and pos last.",
+            name="--source",
             metavar="NAME,...",
         ),
     ] = "embedding,pos",
     linker: Annotated[
-        Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="Who finds entities: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT. "
+        str | None,
+        Flag(
+            "Who finds entities: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT. "
             "Without: runs of capital letters and known names.",
             metavar="URI",
-            show_default=False,
         ),
     ] = None,
     generator: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="The chat model of the source llm, a URI as of generate's --model.",
-            metavar="URI",
-            show_default=False,
-        ),
+        str | None,
+        Flag("The chat model of the source llm, a URI as of generate's --model.", metavar="URI"),
     ] = None,
     pool: Annotated[
         bool,
-        typer.Option("--pool", help="Use answers to other questions of the file, too."),
+        Flag("Use answers to other questions of the file, too.", name="--pool"),
     ] = False,
-    most: Annotated[int, typer.Option(help="Distractors of an answer, at most.", min=1)] = 40,
+    most: Annotated[int, Flag("Distractors of an answer, at most.", least=1)] = 40,
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Write all as JSON Lines instead of printing.", show_default=False),
+        Path | None,
+        Flag("Write all as JSON Lines instead of printing."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print all as JSON Lines on standard output.")
+        bool, Flag("Print all as JSON Lines on standard output.", name="--json")
     ] = False,
-    seed: common.Seed = 0,
-    limit: common.Limit = None,
-    field: common.Fields = [],  # noqa: B006
-    skip_bad: common.SkipBad = False,
-    cache: common.Cache = "",
-    prices: common.PricesFile = None,
-    budget: common.BudgetText = None,
+    seed: Seed,
+    limit: Limit,
+    fields: Fields,
+    skip_bad: SkipBad,
+    spending: Annotated[Spending, Only("cache", "prices", "budget")],
 ) -> None:
     """Show wrong answers that look like the given ones: what a consistency check is made of.
 
@@ -215,37 +204,37 @@ def distractors(  # noqa: PLR0913 - one argument an option
     trustassay probe distractors answers.jsonl --source dbpedia,embedding,pos \\
         --linker spotlight
     """
-    with errors_for_people():
-        from trustassay.show.text import amount
-        from trustassay.workflows import probe as finding
+    from trustassay.calls.client import CallOptions
+    from trustassay.show.text import amount
+    from trustassay.workflows import probe as finding
 
-        backends, names = finding.loaded(sources, linker, generator)
-        options = finding.DistractorOptions(
-            sources=names,
-            pool=pool,
-            most=most,
-            seed=seed,
-            fields=common.pairs(field, "--field"),
-            limit=limit,
-            skip_bad=skip_bad,
-            progress=True,
-            calls=common.call_options(cache, prices, budget),
-        )
-        with TemporaryDirectory(prefix="trustassay-") as place:
-            path = out or Path(place) / "distractors.jsonl"
-            done = finding.find_in_file(source, path, backends, options)
-            common.end_if_stopped(done.stopped)
-            if out is None:
-                _print(path, as_json=as_json)
-        if done.resumed:
-            say(f"{amount(done.resumed, 'answer')} done already")
-        say(
-            f"{amount(done.distractors, 'distractor')} of {amount(done.answers, 'answer')}"
-            + f" in {out}" * bool(out)
-        )
-        if few := done.answers - done.assessable:
-            say(f"{few:,} answers have fewer than {finding.ENOUGH} distractors: not assessable")
-        common.end_if_failed(done.failed)
+    backends, names = finding.loaded(sources, linker, generator)
+    options = finding.DistractorOptions(
+        sources=names,
+        pool=pool,
+        most=most,
+        seed=seed,
+        fields=fields,
+        limit=limit,
+        skip_bad=skip_bad,
+        progress=True,
+        calls=CallOptions.of(**spending),
+    )
+    with TemporaryDirectory(prefix="trustassay-") as place:
+        path = out or Path(place) / "distractors.jsonl"
+        done = finding.find_in_file(source, path, backends, options)
+        common.end_if_stopped(done.stopped)
+        if out is None:
+            _print(path, as_json=as_json)
+    if done.resumed:
+        say(f"{amount(done.resumed, 'answer')} done already")
+    say(
+        f"{amount(done.distractors, 'distractor')} of {amount(done.answers, 'answer')}"
+        + f" in {out}" * bool(out)
+    )
+    if few := done.answers - done.assessable:
+        say(f"{few:,} answers have fewer than {finding.ENOUGH} distractors: not assessable")
+    common.end_if_failed(done.failed)
 
 
 def _print(path: Path, *, as_json: bool) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Backends, Records, with_options
+from trustassay.cli.options import with_options
 from trustassay.cli.results import scored_run
+from trustassay.options import Argument, BackendChoices, Flag, Records, Seed
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -25,43 +25,41 @@ MOST = 20
 def rank(  # noqa: PLR0913 - one argument an option
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="INPUT...",
-            help="A run's folder, or answers of several models, told apart by the field model, or "
+        Argument(
+            "A run's folder, or answers of several models, told apart by the field model, or "
             "by their files.",
-            show_default=False,
+            metavar="INPUT...",
         ),
     ],
     *,
     metric: Annotated[
-        Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="The metric, where the run has several; for answers what to score them with, "
+        str | None,
+        Flag(
+            "The metric, where the run has several; for answers what to score them with, "
             "as for score. Default: fewl:form=agreement.",
             metavar="NAME[:OPTION=VALUE,...]",
-            show_default=False,
         ),
     ] = None,
-    backends: Backends,
+    backends: BackendChoices,
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="The folder of the run that scores answers.", show_default=False),
+        Path | None,
+        Flag("The folder of the run that scores answers."),
     ] = None,
     page: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Write a page with the ranking drawn.", show_default=False),
+        Path | None,
+        Flag("Write a page with the ranking drawn."),
     ] = None,
     tqa: Annotated[
         bool,
-        typer.Option(
-            "--tqa",
-            help="Also hold the scores of single answers against the TQA metric: likeness to the "
+        Flag(
+            "Also hold the scores of single answers against the TQA metric: likeness to the "
             "right answers of the input less that to its wrong ones, by --similarity.",
+            name="--tqa",
         ),
     ] = False,
-    seed: common.Seed = 0,
+    seed: Seed,
     records: Records,
-    as_json: common.Json = False,
+    as_json: common.Json,
 ) -> None:
     """Rank models by their mean score over the same questions, and say how sure that is.
 
@@ -72,25 +70,24 @@ def rank(  # noqa: PLR0913 - one argument an option
     trustassay rank small-model.jsonl large-model.jsonl --metric faithfulness
     trustassay rank answers.jsonl --metric fewl:form=agreement --page ranking.html
     """
-    with errors_for_people():
-        from trustassay.backends import DEFAULT_SIMILARITY, resolve
-        from trustassay.workflows import rank as ranking
+    from trustassay.backends import DEFAULT_SIMILARITY, resolve
+    from trustassay.workflows import rank as ranking
 
-        folder, name, failed = scored_run(
-            common.source_of(sources), metric, backends.named(), records.read(), out=out, seed=seed
-        )
-        similarity = None
-        if tqa:
-            similarity = resolve.similarity(backends.similarity or DEFAULT_SIMILARITY)
-        found = ranking.rank(folder, metric=name, seed=seed, similarity=similarity)
-        _show(found)
-        if page:
-            write_ranking(found, sources, page)
-            say(f"page: {page}")
-        if as_json:
-            print_json(found.to_dict())
-        if failed:
-            raise typer.Exit(1)
+    folder, name, failed = scored_run(
+        common.source_of(sources), metric, backends, records, out=out, seed=seed
+    )
+    similarity = None
+    if tqa:
+        similarity = resolve.similarity(backends.get("similarity") or DEFAULT_SIMILARITY)
+    found = ranking.rank(folder, metric=name, seed=seed, similarity=similarity)
+    _show(found)
+    if page:
+        write_ranking(found, sources, page)
+        say(f"page: {page}")
+    if as_json:
+        print_json(found.to_dict())
+    if failed:
+        raise typer.Exit(1)
 
 
 def statements(found: Ranking) -> list[str]:

@@ -18,6 +18,7 @@ from trustassay.tracebacks import TRACEBACKS
 if TYPE_CHECKING:
     from trustassay.api import Run
     from trustassay.metric import Figure, Summary
+    from trustassay.options import BackendChoices, Records
     from trustassay.runs.estimates import Plan, Planned
     from trustassay.workflows.changes import AnswerChanges
 
@@ -35,8 +36,8 @@ CHANGED_QUESTION, CHANGED_ID, CHANGED_REASON = 100, 40, 200
 def scored_run(
     source: Path | list[Path],
     metric: str | None,
-    backends: Mapping[str, Any],
-    read: Mapping[str, Any],
+    backends: BackendChoices,
+    records: Records,
     *,
     out: Path | None,
     seed: int,
@@ -53,10 +54,10 @@ def scored_run(
 
     chosen = metric or METRIC
     settings: dict[str, Any] = {"metrics": [chosen], "seed": seed, **backends}
-    settings |= {"limit": read["limit"], "fields": read["fields"]}
+    settings |= {"limit": records.get("limit"), "fields": records.get("fields", {})}
     folder = out or default_folder(source, **settings)
     run = api.score(
-        source, metrics=chosen, out=folder, seed=seed, progress=True, **backends, **read
+        source, metrics=chosen, out=folder, seed=seed, progress=True, **backends, **records
     )
     return folder, chosen.partition(":")[0], tell(run, as_json=False)
 

@@ -6,47 +6,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
-from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common
-from trustassay.cli.common import (
-    CalibratorFile,
-    Entailer,
-    Json,
-    LongestAnswer,
-    Metrics,
-    Unit,
-    errors_for_people,
-)
-from trustassay.cli.options import (
-    Answers,
-    AtOnce,
-    Backends,
-    Cluster,
-    Records,
-    Spending,
-    given,
-    with_options,
-)
+from trustassay.cli.common import Entailer, Json, Metrics
+from trustassay.cli.options import Only, given, with_options
 from trustassay.cli.results import show, show_plan
 from trustassay.errors import UsageError
+from trustassay.options import (
+    AnswerOptions,
+    Argument,
+    BackendChoices,
+    CalibratorFile,
+    Cluster,
+    Engine,
+    Flag,
+    LongestAnswer,
+    Pool,
+    Records,
+    SamplesAtOnce,
+    Seed,
+    Spending,
+    Unit,
+)
 from trustassay.show.terminal import one_line, say
-from trustassay.texts import LONGEST_ANSWER
 
 ALARM = 3
 """Exit status if too many answers were beyond the threshold."""
-
-Pool = Annotated[
-    Optional[Path],  # noqa: UP045 - typer reads it
-    typer.Option(
-        help="Samples for metrics that compare a sample with others. Default: those of the input. "
-        "For a shard, the file that shard --whole writes.",
-        show_default=False,
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -55,61 +43,50 @@ class Following:
 
     follow: Annotated[
         bool,
-        typer.Option(
-            "--follow",
-            help="Score one growing file, JSON Lines, as its answers arrive; needs --out and "
+        Flag(
+            "Score one growing file, JSON Lines, as its answers arrive; needs --out and "
             "--threshold. Metric: one, by default harmonicity:perturbations=3. The same command "
             "goes on after the last record read.",
+            name="--follow",
         ),
     ] = False
     threshold: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="With --follow: scores beyond this, on the worse side, count; with a per cent "
+        str | None,
+        Flag(
+            "With --follow: scores beyond this, on the worse side, count; with a per cent "
             "sign, of the range of the metric's scores.",
             metavar="SCORE[%]",
-            show_default=False,
         ),
     ] = None
     share: Annotated[
         float,
-        typer.Option(
-            help="With --follow: end with status 3 if more than this share of the last answers "
-            "count."
-        ),
+        Flag("With --follow: end with status 3 if more than this share of the last answers count."),
     ] = 0.2
     window: Annotated[
         int,
-        typer.Option(
-            help="With --follow: number of last answers to look at.", min=1, max=common.MOST
-        ),
+        Flag("With --follow: number of last answers to look at.", least=1, most=common.MOST),
     ] = 50
     idle: Annotated[
-        Optional[float],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="With --follow: end after this many seconds without a new record.",
-            show_default=False,
-        ),
+        float | None,
+        Flag("With --follow: end after this many seconds without a new record."),
     ] = None
     once: Annotated[
         bool,
-        typer.Option(
-            "--once", help="With --follow: end after the records that are in the file now."
-        ),
+        Flag("With --follow: end after the records that are in the file now.", name="--once"),
     ] = False
     opentelemetry: Annotated[
         bool,
-        typer.Option(
-            "--opentelemetry",
-            help="With --follow: send each score as an event to OpenTelemetry, as it is "
+        Flag(
+            "With --follow: send each score as an event to OpenTelemetry, as it is "
             "configured by opentelemetry-instrument (see docs/opentelemetry.md).",
+            name="--opentelemetry",
         ),
     ] = False
     explanations: Annotated[
         bool,
-        typer.Option(
-            "--opentelemetry-explanations",
-            help="As --opentelemetry, with the reason of each score, which may quote the answer.",
+        Flag(
+            "As --opentelemetry, with the reason of each score, which may quote the answer.",
+            name="--opentelemetry-explanations",
         ),
     ] = False
 
@@ -119,7 +96,7 @@ class Following:
         metric: Sequence[str],
         out: Path | None,
         settings: dict[str, Any],
-        backends: Backends,
+        backends: BackendChoices,
     ) -> None:
         """Score the file until the options say that it ends; ``settings`` are other options.
 
@@ -150,7 +127,7 @@ class Following:
             out=out,
             options=options,
             tell=lambda text: say(one_line(text)),
-            **backends.named(),
+            **backends,
         )
         say(
             f"{amount(found.scored, 'answer')} scored, {found.beyond:,} beyond {self.threshold}, "
@@ -171,35 +148,33 @@ class Following:
 def score(  # noqa: PLR0913 - one argument an option
     sources: common.Sources,
     *,
-    metric: common.Metrics = [],  # noqa: B006 - typer copies it
-    backends: Backends,
+    metric: common.Metrics,
+    backends: BackendChoices,
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="The run's folder. Run the same command again with the same folder to continue a "
-            "stopped run. Default: one in trustassay-runs, named after the input and the settings.",
-            show_default=False,
+        Path | None,
+        Flag(
+            "The run's folder. Run the same command again with the same folder to continue a "
+            "stopped run. Default: one in trustassay-runs, named after the input and the settings."
         ),
     ] = None,
-    seed: common.Seed = 0,
-    unit: common.Unit = None,
+    seed: Seed,
+    unit: Unit,
     records: Records,
-    pool: Pool = None,
-    answers: Answers,
-    at_once: AtOnce,
-    longest_answer: common.LongestAnswer = LONGEST_ANSWER,
+    pool: Pool,
+    answers: AnswerOptions,
+    samples_at_once: SamplesAtOnce,
+    longest_answer: LongestAnswer,
     spending: Spending,
-    calibrator: common.CalibratorFile = None,
+    calibrator: CalibratorFile,
+    engine: Engine,
     cluster: Cluster,
     following: Following,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Show the calls that would be made; make none (see plan)."),
+        Flag("Show the calls that would be made; make none (see plan).", name="--dry-run"),
     ] = False,
-    as_json: common.Json = False,
-    open_report: Annotated[
-        bool, typer.Option("--open", help="Open the report in a browser.")
-    ] = False,
+    as_json: common.Json,
+    open_report: Annotated[bool, Flag("Open the report in a browser.", name="--open")] = False,
 ) -> None:
     """Score files of answers; the report and all results go into the run's folder.
 
@@ -233,86 +208,82 @@ def score(  # noqa: PLR0913 - one argument an option
     opentelemetry-instrument -- trustassay score log.jsonl --follow \\
         --threshold 0.3 --out runs/live --opentelemetry
     """
-    with errors_for_people():
-        if following.follow:
-            without: dict[str, Any] = {
-                "unit": unit,
-                "pool": pool,
-                "calibrator": calibrator,
-                "dry_run": dry_run,
-            }
-            without |= {"limit": records.limit, "skip_bad": records.skip_bad}
-            without |= {"json": as_json, "open": open_report}
-            if flags := given(answers, cluster, **without):
-                raise UsageError(f"{flags[0]}: has no effect with --follow")
-            followed = {
-                "fields": common.pairs(records.field, "--field"),
-                "seed": seed,
-                "samples_at_once": at_once.read(),
-                "calls": spending.read(),
-                "longest_answer": longest_answer,
-            }
-            following.watch(sources, metric, out, followed, backends)
-            return
-        if flags := given(following):
-            raise UsageError(f"{flags[0]}: has an effect with --follow alone")
-        from trustassay import api
-        from trustassay.runs.intake import default_folder
+    if following.follow:
+        others: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
+        others |= {"engine": engine != "local", "dry_run": dry_run, "limit": records.get("limit")}
+        others |= {"skip_bad": records.get("skip_bad"), "json": as_json, "open": open_report}
+        if flags := given(answers, cluster, **others):
+            raise UsageError(f"{flags[0]}: has no effect with --follow")
+        from trustassay.calls.client import CallOptions
 
-        source = common.source_of(sources)
-        answering, read, named = answers.read(), records.read(), backends.named()
-        why = None
-        if not metric:
-            metric, why = common.default_metrics(source, read["fields"], named)
-        settings: dict[str, Any] = {"metrics": metric, "seed": seed, **named}
-        settings |= {"limit": read["limit"], "fields": read["fields"]}
-        if unit:
-            settings |= {"unit": unit}
-        if "model" in named:
-            settings |= {"answering": answering.settings()}
-        options = {
-            "metrics": metric,
-            "out": out or default_folder(source, **settings),
-            "answering": answering,
+        followed = {
+            "fields": records.get("fields", {}),
             "seed": seed,
-            "unit": unit,
-            "pool": pool,
-            "samples_at_once": at_once.read(),
+            "samples_at_once": samples_at_once,
+            "calls": CallOptions.of(**spending),
             "longest_answer": longest_answer,
-            "progress": True,
-            "command": common.command_line(),
-            "why": why,
-            "calibrator": calibrator,
-            **named,
-            **read,
-            **spending.keywords(),
         }
-        on_cluster = cluster.keywords()
-        if dry_run:
-            show_plan(api.plan(source, **options), as_json=as_json)
-            return
-        run = api.score(source, **options, **on_cluster)
-        if open_report:
-            typer.launch(str(run.path / "report.html"))
-        show(run, as_json=as_json)
+        following.watch(sources, metric, out, followed, backends)
+        return
+    if flags := given(following):
+        raise UsageError(f"{flags[0]}: has an effect with --follow alone")
+    from trustassay import api
+    from trustassay.runs.intake import default_folder
+
+    source, fields = common.source_of(sources), records.get("fields", {})
+    answering = common.answering(answers)
+    why = None
+    if not metric:
+        metric, why = common.default_metrics(source, fields, backends)
+    settings: dict[str, Any] = {"metrics": metric, "seed": seed, **backends}
+    settings |= {"limit": records.get("limit"), "fields": fields}
+    if unit:
+        settings |= {"unit": unit}
+    if "model" in backends:
+        settings |= {"answering": answering.settings()}
+    options: dict[str, Any] = {
+        "metrics": metric,
+        "out": out or default_folder(source, **settings),
+        "answering": answering,
+        "seed": seed,
+        "unit": unit,
+        "pool": pool,
+        "samples_at_once": samples_at_once,
+        "longest_answer": longest_answer,
+        "progress": True,
+        "command": common.command_line(),
+        "why": why,
+        "calibrator": calibrator,
+        **backends,
+        **records,
+        **spending,
+    }
+    if cluster and not engine.startswith("ray"):
+        raise UsageError(f"--{min(cluster)} needs --engine ray")
+    if dry_run:
+        show_plan(api.plan(source, **options), as_json=as_json)
+        return
+    run = api.score(source, engine=engine, **options, **cluster)
+    if open_report:
+        typer.launch(str(run.path / "report.html"))
+    show(run, as_json=as_json)
 
 
 @with_options
 def plan(  # noqa: PLR0913
     sources: common.Sources,
     *,
-    metric: common.Metrics = [],  # noqa: B006
-    backends: Backends,
+    metric: common.Metrics,
+    backends: BackendChoices,
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="The folder of the run, if it was already started.", show_default=False),
+        Path | None,
+        Flag("The folder of the run, if it was already started."),
     ] = None,
     records: Records,
-    pool: Pool = None,
-    answers: Answers,
-    cache: common.Cache = "",
-    prices: common.PricesFile = None,
-    as_json: common.Json = False,
+    pool: Pool,
+    answers: AnswerOptions,
+    spending: Annotated[Spending, Only("cache", "prices")],
+    as_json: common.Json,
 ) -> None:
     """Show what a run would need: calls, tokens, money and time for each metric. Calls no model.
 
@@ -323,37 +294,40 @@ def plan(  # noqa: PLR0913
     trustassay plan questions.jsonl --metric harmonicity \\
         --model openai:gpt-4o-mini
     """
-    with errors_for_people():
-        from trustassay import api
+    from trustassay import api
 
-        source = common.source_of(sources)
-        spending = Spending(cache, prices)
-        read = records.read()
-        named = backends.named()
-        metric = metric or common.default_metrics(source, read["fields"], named)[0]
-        options = {"pool": pool, **named, **read, **spending.keywords()}
-        found = api.plan(
-            source, metrics=metric, out=out, answering=answers.read(), progress=True, **options
-        )
-        show_plan(found, as_json=as_json)
+    source = common.source_of(sources)
+    metric = metric or common.default_metrics(source, records.get("fields", {}), backends)[0]
+    found = api.plan(
+        source,
+        metrics=metric,
+        out=out,
+        answering=common.answering(answers),
+        pool=pool,
+        progress=True,
+        **backends,
+        **records,
+        **spending,
+    )
+    show_plan(found, as_json=as_json)
 
 
 @with_options
 def rescore(  # noqa: PLR0913 - one argument an option
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.", show_default=False)],
+    run: Annotated[Path, Argument("A run's folder.", "RUN")],
     *,
-    out: Annotated[Path, typer.Option(help="The new run's folder.", show_default=False)],
-    metric: Metrics = [],  # noqa: B006 - typer copies it
-    backends: Backends,
+    out: Annotated[Path, Flag("The new run's folder.")],
+    metric: Metrics,
+    backends: BackendChoices,
     seed: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(help="A seed other than the run's.", min=0, show_default=False),
+        int | None,
+        Flag("A seed other than the run's.", least=0),
     ] = None,
-    unit: Unit = None,
-    at_once: AtOnce,
-    longest_answer: LongestAnswer = LONGEST_ANSWER,
-    calibrator: CalibratorFile = None,
-    as_json: Json = False,
+    unit: Unit,
+    samples_at_once: SamplesAtOnce,
+    longest_answer: LongestAnswer,
+    calibrator: CalibratorFile,
+    as_json: Json,
 ) -> None:
     """Score the samples of a run with other settings; stored replies are not requested again.
 
@@ -364,53 +338,49 @@ def rescore(  # noqa: PLR0913 - one argument an option
     trustassay rescore runs/two --metric harmonicity --embedder hf:MODEL \\
         --out runs/other
     """
-    with errors_for_people():
-        from trustassay import api
+    from trustassay import api
 
-        again = api.rescore(
-            run,
-            metrics=metric or None,
-            out=out,
-            seed=seed,
-            samples_at_once=at_once.read(),
-            longest_answer=longest_answer,
-            unit=unit,
-            progress=True,
-            calibrator=calibrator,
-            **backends.named(),
-        )
-        asked = sum(count.computed for count in again.outcome.counts.values())
-        stored = sum(count.from_store for count in again.outcome.counts.values())
-        say(f"{stored} replies were stored, {asked} were newly requested")
-        show(again, as_json=as_json)
+    again = api.rescore(
+        run,
+        metrics=metric or None,
+        out=out,
+        seed=seed,
+        samples_at_once=samples_at_once,
+        longest_answer=longest_answer,
+        unit=unit,
+        progress=True,
+        calibrator=calibrator,
+        **backends,
+    )
+    asked = sum(count.computed for count in again.outcome.counts.values())
+    stored = sum(count.from_store for count in again.outcome.counts.values())
+    say(f"{stored} replies were stored, {asked} were newly requested")
+    show(again, as_json=as_json)
 
 
+@with_options
 def demo(
+    *,
     out: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(help="The run's folder. Default: one in trustassay-runs.", show_default=False),
+        Path | None,
+        Flag("The run's folder. Default: one in trustassay-runs."),
     ] = None,
-    entailer: Entailer = DEFAULT_ENTAILER,
-    as_json: Json = False,
-    open_report: Annotated[
-        bool, typer.Option("--open", help="Open the report in a browser.")
-    ] = False,
+    entailer: Entailer,
+    as_json: Json,
+    open_report: Annotated[bool, Flag("Open the report in a browser.", name="--open")] = False,
 ) -> None:
     """Score the bundled example: 32 cited answers, good ones and bad ones.
 
     \b
     trustassay demo --open
     """
-    with errors_for_people():
-        from trustassay import api
-        from trustassay.runs.intake import default_folder
+    from trustassay import api
+    from trustassay.runs.intake import default_folder
 
-        with as_file(files("trustassay.data") / "demo.jsonl") as source:
-            say(f"scoring the bundled answers with the entailer {entailer}")
-            folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
-            run = api.score(
-                source, metrics=["grounding"], entailer=entailer, out=folder, progress=True
-            )
-        if open_report:
-            typer.launch(str(run.path / "report.html"))
-        show(run, as_json=as_json)
+    with as_file(files("trustassay.data") / "demo.jsonl") as source:
+        say(f"scoring the bundled answers with the entailer {entailer}")
+        folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
+        run = api.score(source, metrics=["grounding"], entailer=entailer, out=folder, progress=True)
+    if open_report:
+        typer.launch(str(run.path / "report.html"))
+    show(run, as_json=as_json)

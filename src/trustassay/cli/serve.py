@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trustassay.cli import common
-from trustassay.cli.common import errors_for_people, pairs
 from trustassay.cli.interrupting import INTERRUPTED
-from trustassay.cli.options import AtOnce, Backends, Spending, with_options
+from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
+from trustassay.options import (
+    BackendChoices,
+    Fields,
+    Flag,
+    LongestAnswer,
+    SamplesAtOnce,
+    Seed,
+    Spending,
+    pairs,
+)
 from trustassay.show.terminal import say
-from trustassay.texts import LONGEST_ANSWER
 
 if TYPE_CHECKING:
     from trustassay.service import Part, Service
@@ -29,60 +36,52 @@ class Integrations:
     """What is served besides ``/v1/score``, and which answers are withheld there."""
 
     upstream: Annotated[
-        Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="Pass chats on to this address of OpenAI's API, and add verdicts to the answers: "
+        str | None,
+        Flag(
+            "Pass chats on to this address of OpenAI's API, and add verdicts to the answers: "
             "POST /v1/chat/completions.",
             metavar="URL",
-            show_default=False,
         ),
     ] = None
     upstream_key: Annotated[
         str,
-        typer.Option(
-            help="The environment variable with the key for --upstream. Default: the key that the "
+        Flag(
+            "The environment variable with the key for --upstream. Default: the key that the "
             "client sends.",
             metavar="NAME",
-            show_default=False,
         ),
     ] = ""
     upstream_timeout: Annotated[
-        float, typer.Option(help="Seconds that --upstream has for an answer.", min=0.1)
+        float, Flag("Seconds that --upstream has for an answer.", least=0.1)
     ] = 600.0
     guardrail: Annotated[
-        bool, typer.Option("--guardrail", help="Answer LiteLLM's generic guardrail API.")
+        bool, Flag("Answer LiteLLM's generic guardrail API.", name="--guardrail")
     ] = False
     mcp: Annotated[
-        bool, typer.Option("--mcp", help="Serve the tool check_answer to MCP clients at /mcp.")
+        bool, Flag("Serve the tool check_answer to MCP clients at /mcp.", name="--mcp")
     ] = False
     documents_in: Annotated[
         list[str],
-        typer.Option(
-            help="Whose messages in a chat are passages, besides its `documents`: tool, system. "
+        Flag(
+            "Whose messages in a chat are passages, besides its `documents`: tool, system. "
             "May be given more than once.",
             metavar="ROLE",
         ),
     ] = field(default_factory=lambda: ["tool"])
     block_below: Annotated[
         list[str],
-        typer.Option(
-            help="Withhold answers whose score of a metric is below this.", metavar="METRIC=SCORE"
-        ),
+        Flag("Withhold answers whose score of a metric is below this.", metavar="METRIC=SCORE"),
     ] = field(default_factory=list)
     block_above: Annotated[
         list[str],
-        typer.Option(
-            help="The same for a metric whose lower scores are better.", metavar="METRIC=SCORE"
-        ),
+        Flag("The same for a metric whose lower scores are better.", metavar="METRIC=SCORE"),
     ] = field(default_factory=list)
     block_unscored: Annotated[
-        bool, typer.Option("--block-unscored", help="Withhold answers without a verdict, too.")
+        bool, Flag("Withhold answers without a verdict, too.", name="--block-unscored")
     ] = False
     block_message: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="What is said in place of an answer that is withheld.", show_default=False
-        ),
+        str | None,
+        Flag("What is said in place of an answer that is withheld."),
     ] = None
 
     def parts(
@@ -141,45 +140,38 @@ def serve(  # noqa: PLR0913 - one argument an option
     *,
     metric: Annotated[
         list[str],
-        typer.Option(
-            help="A metric and its options. May be given more than once.",
+        Flag(
+            "A metric and its options. May be given more than once.",
             metavar="NAME[:OPTION=VALUE,...]",
         ),
     ] = ["faithfulness"],  # noqa: B006 - typer copies it
-    backends: Backends,
+    backends: BackendChoices,
     out: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="A run's folder to which all samples and results are added.", show_default=False
-        ),
+        Path | None,
+        Flag("A run's folder to which all samples and results are added."),
     ] = None,
     host: Annotated[
         str,
-        typer.Option(help="The address to listen at; other than this machine needs a token."),
+        Flag("The address to listen at; other than this machine needs a token."),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(help="The port to listen at; 0 takes a free one.", min=0, max=65535)
+        int, Flag("The port to listen at; 0 takes a free one.", least=0, most=65535)
     ] = PORT,
-    capacity: Annotated[
-        int, typer.Option(help="Samples accepted and not finished, at once.", min=1)
-    ] = 1024,
+    capacity: Annotated[int, Flag("Samples accepted and not finished, at once.", least=1)] = 1024,
     per_minute: Annotated[
-        int, typer.Option(help="Requests of one token or address in a minute.", min=1)
+        int, Flag("Requests of one token or address in a minute.", least=1)
     ] = 6000,
-    largest_body: Annotated[int, typer.Option(help="Bytes of a request's body.", min=1)] = 4
-    * 1024**2,
-    connections: Annotated[
-        int, typer.Option(help="Connections that are open at once.", min=1)
-    ] = 2048,
+    largest_body: Annotated[int, Flag("Bytes of a request's body.", least=1)] = 4 * 1024**2,
+    connections: Annotated[int, Flag("Connections that are open at once.", least=1)] = 2048,
     slow: Annotated[
         float,
-        typer.Option(help="Seconds in which a client must have sent a request.", min=0.1),
+        Flag("Seconds in which a client must have sent a request.", least=0.1),
     ] = 10.0,
     integrations: Integrations,
-    seed: common.Seed = 0,
-    at_once: AtOnce,
-    longest_answer: common.LongestAnswer = LONGEST_ANSWER,
-    field: common.Fields = [],  # noqa: B006
+    seed: Seed,
+    samples_at_once: SamplesAtOnce,
+    longest_answer: LongestAnswer,
+    fields: Fields,
     spending: Spending,
 ) -> None:
     """Score answers over HTTP: POST /v1/score takes one sample or many.
@@ -198,38 +190,37 @@ def serve(  # noqa: PLR0913 - one argument an option
         --block-below faithfulness=0.5
     TRUSTASSAY_SERVE_TOKEN=... trustassay serve --host 0.0.0.0
     """
-    with errors_for_people():
-        import os
+    import os
 
-        from trustassay import api
-        from trustassay.service.server import serve as serve_at
-        from trustassay.service.service import TOKEN_VARIABLE, ServiceSettings, read_tokens
-        from trustassay.workflows.listening import is_loopback, listening
+    from trustassay import api
+    from trustassay.service.server import serve as serve_at
+    from trustassay.service.service import TOKEN_VARIABLE, ServiceSettings, read_tokens
+    from trustassay.workflows.listening import is_loopback, listening
 
-        tokens = read_tokens(os.environ.get(TOKEN_VARIABLE, ""))
-        if not tokens and not is_loopback(host):
-            raise UsageError(
-                f"--host {host}: other machines could send requests; set a token for them in "
-                f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
-            )
-        parts = integrations.parts(metric, tokens)
-        settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
-        door = api.scorer(
-            metrics=metric,
-            out=out,
-            seed=seed,
-            samples_at_once=at_once.read(),
-            longest_answer=longest_answer,
-            fields=common.pairs(field, "--field"),
-            **spending.keywords(),
-            **backends.named(),
+    tokens = read_tokens(os.environ.get(TOKEN_VARIABLE, ""))
+    if not tokens and not is_loopback(host):
+        raise UsageError(
+            f"--host {host}: other machines could send requests; set a token for them in "
+            f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
         )
-        with listening(host, port) as at:
-            if not is_loopback(host):
-                say("warning: nothing is encrypted; put a proxy that speaks TLS before it")
-            finished = serve_at(door, settings, at, say, parts)
-        if out is not None and finished:
-            say(f"run:    {out}")
+    parts = integrations.parts(metric, tokens)
+    settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
+    door = api.scorer(
+        metrics=metric,
+        out=out,
+        seed=seed,
+        samples_at_once=samples_at_once,
+        longest_answer=longest_answer,
+        fields=fields,
+        **spending,
+        **backends,
+    )
+    with listening(host, port) as at:
+        if not is_loopback(host):
+            say("warning: nothing is encrypted; put a proxy that speaks TLS before it")
+        finished = serve_at(door, settings, at, say, parts)
+    if out is not None and finished:
+        say(f"run:    {out}")
     if not finished:
         later = "" if out is None else "; the same command scores what was accepted"
         say(f"interrupted{later}")
@@ -241,15 +232,15 @@ def mcp(
     *,
     metric: Annotated[
         list[str],
-        typer.Option(
-            help="A metric and its options. May be given more than once.",
+        Flag(
+            "A metric and its options. May be given more than once.",
             metavar="NAME[:OPTION=VALUE,...]",
         ),
     ] = ["faithfulness"],  # noqa: B006 - typer copies it
-    backends: Backends,
-    seed: common.Seed = 0,
-    at_once: AtOnce,
-    longest_answer: common.LongestAnswer = LONGEST_ANSWER,
+    backends: BackendChoices,
+    seed: Seed,
+    samples_at_once: SamplesAtOnce,
+    longest_answer: LongestAnswer,
     spending: Spending,
 ) -> None:
     """Serve the tool check_answer to an MCP client, which starts this command itself.
@@ -262,16 +253,15 @@ def mcp(
     trustassay mcp --metric faithfulness --metric grounding
     trustassay mcp --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
     """
-    with errors_for_people():
-        from trustassay import api
-        from trustassay.service.mcp_server import serve_stdio
+    from trustassay import api
+    from trustassay.service.mcp_server import serve_stdio
 
-        door = api.scorer(
-            metrics=metric,
-            seed=seed,
-            samples_at_once=at_once.read(),
-            longest_answer=longest_answer,
-            **spending.keywords(),
-            **backends.named(),
-        )
-        serve_stdio(door)
+    door = api.scorer(
+        metrics=metric,
+        seed=seed,
+        samples_at_once=samples_at_once,
+        longest_answer=longest_answer,
+        **spending,
+        **backends,
+    )
+    serve_stdio(door)

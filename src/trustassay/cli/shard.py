@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
-
-import typer
+from typing import Annotated
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Records, with_options
+from trustassay.cli.options import Only, with_options
 from trustassay.cli.results import show
+from trustassay.options import Argument, Flag, Records, Spending
 from trustassay.show.terminal import say
 
 
@@ -18,20 +16,18 @@ from trustassay.show.terminal import say
 def shard(
     source: common.Source,
     *,
-    into: Annotated[
-        int, typer.Option(help="The number of shards, up to 400.", min=1, show_default=False)
-    ],
+    into: Annotated[int, Flag("The number of shards, up to 400.", least=1)],
     out: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(help="The new folder. Default: INPUT.shards.", show_default=False),
+        Path | None,
+        Flag("The new folder. Default: INPUT.shards."),
     ] = None,
     records: Records,
     whole: Annotated[
         bool,
-        typer.Option(
-            "--whole",
-            help="Also write all samples into one file, NAME.whole.jsonl, for metrics that compare "
+        Flag(
+            "Also write all samples into one file, NAME.whole.jsonl, for metrics that compare "
             "a sample with all others.",
+            name="--whole",
         ),
     ] = False,
 ) -> None:
@@ -47,38 +43,34 @@ def shard(
     trustassay merge runs/* --out whole
     trustassay shard answers.jsonl --into 8 --whole
     """
-    with errors_for_people():
-        from trustassay import api
+    from trustassay import api
 
-        target = out or source.with_name(f"{source.name}.shards")
-        found = api.shard(
-            source, into=into, out=target, whole=whole, progress=True, **records.read()
-        )
-        for one in found.shards:
-            say(f"{one.path}: {one.samples:,} samples")
-        if found.whole:
-            say(f"{found.whole}: all samples")
-        if found.intake.faulty:
-            say(f"skipped as faulty: {found.intake.faulty}")
-        if empty := found.into - len(found.shards):
-            say(f"{empty} of {found.into} shards would be empty and have no file")
+    target = out or source.with_name(f"{source.name}.shards")
+    found = api.shard(source, into=into, out=target, whole=whole, progress=True, **records)
+    for one in found.shards:
+        say(f"{one.path}: {one.samples:,} samples")
+    if found.whole:
+        say(f"{found.whole}: all samples")
+    if found.intake.faulty:
+        say(f"skipped as faulty: {found.intake.faulty}")
+    if empty := found.into - len(found.shards):
+        say(f"{empty} of {found.into} shards would be empty and have no file")
 
 
+@with_options
 def merge(
+    *,
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="The runs of all shards.", show_default=False),
+        Argument("The runs of all shards.", "RUN..."),
     ],
-    out: Annotated[Path, typer.Option(help="The folder of the whole run.", show_default=False)],
+    out: Annotated[Path, Flag("The folder of the whole run.")],
     pool: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="The file of all samples that the runs were given as --pool, if it was moved.",
-            show_default=False,
-        ),
+        Path | None,
+        Flag("The file of all samples that the runs were given as --pool, if it was moved."),
     ] = None,
-    prices: common.PricesFile = None,
-    as_json: common.Json = False,
+    spending: Annotated[Spending, Only("prices")],
+    as_json: common.Json,
 ) -> None:
     """Put the runs of all shards of an input together: summary, table and report as of one run.
 
@@ -89,9 +81,8 @@ def merge(
     trustassay merge runs/* --out whole
     trustassay merge runs/0 runs/1 --out whole --json > summary.json
     """
-    with errors_for_people():
-        from trustassay import api
-        from trustassay.calls.prices import Prices
+    from trustassay import api
+    from trustassay.calls.client import CallOptions
 
-        known = Prices.read(prices) if prices else None
-        show(api.merge(runs, out=out, pool=pool, prices=known, progress=True), as_json=as_json)
+    known = CallOptions.of(**spending).prices if spending else None
+    show(api.merge(runs, out=out, pool=pool, prices=known, progress=True), as_json=as_json)

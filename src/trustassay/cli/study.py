@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
+from trustassay.options import Argument, Flag, Seed
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -20,81 +19,69 @@ CASES = 3
 PARTING = 8
 
 
+@with_options
 def study(  # noqa: PLR0913 - one argument an option
+    *,
     runs: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Folders of finished runs: of the same answers, or of others.",
-            show_default=False,
-        ),
+        Argument("Folders of finished runs: of the same answers, or of others.", "RUN..."),
     ],
     label: Annotated[
         list[str],
-        typer.Option(
-            help="The field of the samples that says how good an answer is: 0 and 1, a level, a "
+        Flag(
+            "The field of the samples that says how good an answer is: 0 and 1, a level, a "
             "number, or words such as yes and no; dots descend into objects. Or a column of "
             "--ratings. May be given again.",
             metavar="FIELD",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006 - typer copies it
+    ],
     ratings: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="Ratings by people as `annotate` writes them or `agree` reads them, pooled to one "
-            "label; or a table keyed by id, whose columns --label names.",
-            show_default=False,
+        Path | None,
+        Flag(
+            "Ratings by people as `annotate` writes them or `agree` reads them, pooled to one "
+            "label; or a table keyed by id, whose columns --label names."
         ),
     ] = None,
     by: Annotated[
         list[str],
-        typer.Option(
-            help="Tell all figures again for each value of a field: source, model, ... May be "
+        Flag(
+            "Tell all figures again for each value of a field: source, model, ... May be "
             "given again.",
             metavar="FIELD",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ],
     positive: Annotated[
         list[str],
-        typer.Option(
-            help="A word of a label that means right; all others of that label then mean wrong. "
+        Flag(
+            "A word of a label that means right; all others of that label then mean wrong. "
             "May be given again.",
             metavar="WORD",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ],
     levels: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="Words of an ordinal scale, the lowest first, with commas between them.",
-            show_default=False,
-        ),
+        str | None,
+        Flag("Words of an ordinal scale, the lowest first, with commas between them."),
     ] = None,
     machine: Annotated[
         list[str],
-        typer.Option(
-            help="A rater of --ratings that is a judge: a score to be studied, and no label. May "
+        Flag(
+            "A rater of --ratings that is a judge: a score to be studied, and no label. May "
             "be given again.",
             metavar="RATER",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
-    field: common.RatingFields = [],  # noqa: B006
+    ],
+    fields: common.RatingFields,
     page: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Write a page with curves and tables.", show_default=False),
+        Path | None,
+        Flag("Write a page with curves and tables."),
     ] = None,
     table: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Write all figures: .csv, .tsv or .md.", show_default=False),
+        Path | None,
+        Flag("Write all figures: .csv, .tsv or .md."),
     ] = None,
-    resamples: Annotated[
-        int, typer.Option(help="How often questions are drawn anew.", min=100)
-    ] = 2000,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    resamples: Annotated[int, Flag("How often questions are drawn anew.", least=100)] = 2000,
+    seed: Seed,
+    as_json: common.Json,
 ) -> None:
     """Say which scores of a run to believe: each held against labels by people.
 
@@ -109,26 +96,25 @@ def study(  # noqa: PLR0913 - one argument an option
     trustassay study runs/one --ratings ratings.jsonl --machine gpt-4o --page study.html
     trustassay study runs/one --ratings gold.csv --label verdict --positive grounded --table all.csv
     """
-    with errors_for_people():
-        from trustassay.workflows.study import study as hold
+    from trustassay.workflows.study import study as hold
 
-        _check_table(table)
-        found = hold(
-            runs,
-            labels=label,
-            ratings=ratings,
-            by=by,
-            positive=positive,
-            levels=[word for word in (levels or "").split(",") if word.strip()],
-            machines=machine,
-            fields=common.pairs(field, "--field"),
-            seed=seed,
-            resamples=resamples,
-        )
-        _show(found)
-        _write(found, page, table)
-        if as_json:
-            print_json(found.to_dict())
+    _check_table(table)
+    found = hold(
+        runs,
+        labels=label,
+        ratings=ratings,
+        by=by,
+        positive=positive,
+        levels=[word for word in (levels or "").split(",") if word.strip()],
+        machines=machine,
+        fields=fields,
+        seed=seed,
+        resamples=resamples,
+    )
+    _show(found)
+    _write(found, page, table)
+    if as_json:
+        print_json(found.to_dict())
 
 
 def _check_table(table: Path | None) -> None:
@@ -235,98 +221,79 @@ def _show_parting(one: LabelStudy) -> None:
         show_table(("answers", "count", "of errors", "such as"), rows, ("such as",))
 
 
+@with_options
 def calibrate(  # noqa: PLR0913 - one argument an option
+    *,
     runs: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Folders of finished runs with labelled answers.",
-            show_default=False,
-        ),
+        Argument("Folders of finished runs with labelled answers.", "RUN..."),
     ],
     label: Annotated[
         str,
-        typer.Option(
-            help="The field of the samples that says whether an answer is right: two classes, as "
+        Flag(
+            "The field of the samples that says whether an answer is right: two classes, as "
             "study reads them. Or a column of --ratings.",
             metavar="FIELD",
-            show_default=False,
         ),
     ] = "",
     metric: Annotated[
         list[str],
-        typer.Option(
-            help="A score of the runs: a metric, or a part of one (faithfulness.support). Given "
+        Flag(
+            "A score of the runs: a metric, or a part of one (faithfulness.support). Given "
             "again, they are combined. Not needed where the runs have one metric.",
             metavar="NAME",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006 - typer copies it
+    ],
     lower: Annotated[
         list[str],
-        typer.Option(
-            help="A part named by --metric of which lower is better, where its metric does not "
-            "say so.",
+        Flag(
+            "A part named by --metric of which lower is better, where its metric does not say so.",
             metavar="NAME",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ],
     at_most: Annotated[
         list[float],
-        typer.Option(
-            help="Find a threshold above which at most this share is wrong. May be given again; "
+        Flag(
+            "Find a threshold above which at most this share is wrong. May be given again; "
             "the report shows the first. Default: 0.05, 0.1 and 0.2.",
             metavar="SHARE",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
-    confidence: Annotated[
-        float, typer.Option(help="How surely a promise about accepted answers holds.")
-    ] = 0.95,
+    ],
+    confidence: Annotated[float, Flag("How surely a promise about accepted answers holds.")] = 0.95,
     method: Annotated[
         str,
-        typer.Option(
-            help="isotonic, logistic, or auto: the one with the lower log loss out of fold."
-        ),
+        Flag("isotonic, logistic, or auto: the one with the lower log loss out of fold."),
     ] = "auto",
     ratings: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="Ratings by people, pooled to one label; or a table keyed by id, whose column "
-            "--label names. As of study.",
-            show_default=False,
+        Path | None,
+        Flag(
+            "Ratings by people, pooled to one label; or a table keyed by id, whose column "
+            "--label names. As of study."
         ),
     ] = None,
     positive: Annotated[
         list[str],
-        typer.Option(
-            help="A word of the label that means right; all others then mean wrong. May be given "
-            "again.",
+        Flag(
+            "A word of the label that means right; all others then mean wrong. May be given again.",
             metavar="WORD",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ],
     machine: Annotated[
         list[str],
-        typer.Option(
-            help="A rater of --ratings that is a judge, and does not count. May be given again.",
+        Flag(
+            "A rater of --ratings that is a judge, and does not count. May be given again.",
             metavar="RATER",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
-    field: common.RatingFields = [],  # noqa: B006
-    out: Annotated[Path, typer.Option(help="The file to write.", metavar="FILE")] = Path(
-        "calibrator.json"
-    ),
+    ],
+    fields: common.RatingFields,
+    out: Annotated[Path, Flag("The file to write.", metavar="FILE")] = Path("calibrator.json"),
     page: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Write a page with curves and tables.", show_default=False),
+        Path | None,
+        Flag("Write a page with curves and tables."),
     ] = None,
-    resamples: Annotated[
-        int, typer.Option(help="How often questions are drawn anew.", min=100)
-    ] = 2000,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    resamples: Annotated[int, Flag("How often questions are drawn anew.", least=100)] = 2000,
+    seed: Seed,
+    as_json: common.Json,
 ) -> None:
     """Make scores into probabilities of being right, from labelled answers.
 
@@ -343,33 +310,32 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     trustassay calibrate runs/one --ratings ratings.jsonl --out good.json --page good.html
     trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
     """
-    with errors_for_people():
-        from trustassay.workflows.calibrate import calibrate as make
+    from trustassay.workflows.calibrate import calibrate as make
 
-        found = make(
-            runs,
-            label=label,
-            metrics=metric,
-            lower=lower,
-            at_most=at_most,
-            confidence=confidence,
-            method=method,
-            ratings=ratings,
-            positive=positive,
-            machines=machine,
-            fields=common.pairs(field, "--field"),
-            seed=seed,
-            resamples=resamples,
-        )
-        _show_calibration(found)
-        if page:
-            from trustassay.workflows.calibrate.outputs import write_page
+    found = make(
+        runs,
+        label=label,
+        metrics=metric,
+        lower=lower,
+        at_most=at_most,
+        confidence=confidence,
+        method=method,
+        ratings=ratings,
+        positive=positive,
+        machines=machine,
+        fields=fields,
+        seed=seed,
+        resamples=resamples,
+    )
+    _show_calibration(found)
+    if page:
+        from trustassay.workflows.calibrate.outputs import write_page
 
-            write_page(found, page)
-            say(f"page: {page}")
-        say(f"calibrator: {found.write(out)}")
-        if as_json:
-            print_json(found.to_dict())
+        write_page(found, page)
+        say(f"page: {page}")
+    say(f"calibrator: {found.write(out)}")
+    if as_json:
+        print_json(found.to_dict())
 
 
 def _show_calibration(found: Calibration) -> None:

@@ -20,7 +20,8 @@ from typing import Any
 from trustassay.backends.telemetry import import_ray
 from trustassay.cluster.leases import LeaseService
 from trustassay.cluster.worker import Job, Worker
-from trustassay.errors import BackendError, UsageError
+from trustassay.errors import BackendError
+from trustassay.options import check_bounds
 
 OBJECT_STORE_BYTES = 80 * 2**20
 """Shards travel through files, so Ray's memory for objects is the smallest that it takes."""
@@ -55,10 +56,7 @@ class ClusterOptions:
         return self.address or os.environ.get("RAY_ADDRESS")
 
     def __post_init__(self) -> None:
-        for name, least in (("workers", 1), ("shards", 1), ("cpus", 0), ("gpus", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise UsageError(f"{name}: expected {least} or more, got {value:g}")
+        check_bounds(vars(self))
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from trustassay.capabilities import ChatRequest, Models, Reply
 from trustassay.errors import BackendError, UsageError
 from trustassay.files import whole
 from trustassay.metric import Metric
+from trustassay.options import check_bounds
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Document, Problem, Sample
@@ -66,10 +67,7 @@ class Filling:
     diverse: int | None = None
 
     def __post_init__(self) -> None:
-        for option in ("documents", "diverse"):
-            value = getattr(self, option)
-            if value is not None and value < 1:
-                raise UsageError(f"{option}: expected 1 or more, got {value}")
+        check_bounds(vars(self))
 
 
 class Failure(NamedTuple):

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from trustassay.calls.backends import MODEL, Backends
-from trustassay.calls.budget import Budget
 from trustassay.calls.client import CallOptions
-from trustassay.calls.prices import Prices
 from trustassay.data.arrow import ArrowStream, frame_index
 from trustassay.data.reading import Located, read_samples
 from trustassay.data.records import Fault, InputError, summarised, untold_of
@@ -26,6 +24,7 @@ from trustassay.data.source_files import is_standard_input, kept_input
 from trustassay.errors import Portable, UnknownNameError, UsageError, did_you_mean
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric
+from trustassay.options import check_bounds
 from trustassay.progress import Progress
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.counts import check_unit
@@ -79,11 +78,7 @@ class RunOptions:
     calls: CallOptions = field(default_factory=CallOptions)
 
     def __post_init__(self) -> None:
-        bounds = {"samples_at_once": 1, "limit": 1, "longest_answer": 1, "seed": 0}
-        for option, least in bounds.items():
-            value = getattr(self, option)
-            if value is not None and value < least:
-                raise UsageError(f"{option}: expected {least} or more, got {value}")
+        check_bounds(vars(self))
 
     @property
     def limits(self) -> TextLimits:
@@ -107,14 +102,9 @@ def run_options(**options: Any) -> RunOptions:
         if name not in known:
             raise UnknownNameError(did_you_mean("option", name, known))
         given[known[name]][name] = value
-    if "budget" in options:
-        given["calls"]["budget"] = Budget.of(options["budget"])
-    if isinstance(options.get("cache"), str | os.PathLike):
-        given["calls"]["cache"] = Path(options["cache"])
-    if isinstance(prices := options.get("prices", Prices()), str | os.PathLike) or prices is None:
-        given["calls"]["prices"] = Prices() if prices is None else Prices.read(prices)
-    own = given.pop("")
-    return RunOptions(**own, **{part: parts[part](**values) for part, values in given.items()})
+    return RunOptions(
+        **given[""], filling=Filling(**given["filling"]), calls=CallOptions.of(**given["calls"])
+    )
 
 
 PathText = str | os.PathLike[str]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
 
-from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import Only, with_options
 from trustassay.cli.results import show_plan
 from trustassay.errors import UsageError
+from trustassay.options import AnswerOptions, Argument, Fields, Flag, Limit, Seed, SkipBad, Spending
 from trustassay.show.terminal import one_line, say, show_table
 
 if TYPE_CHECKING:
@@ -21,53 +21,44 @@ if TYPE_CHECKING:
 
 
 def _files(what: str) -> Any:
-    return typer.Option(help=what, metavar="[SPLIT=]PATH", show_default=False)
+    return Flag(what, metavar="[SPLIT=]PATH")
 
 
+@with_options
 def mixedqa(  # noqa: PLR0913 - one argument an option
+    *,
     out: Annotated[
         Path,
-        typer.Option(
-            help="Folder of the set, of what was dropped, of the report and of all calls.",
-            show_default=False,
-        ),
+        Flag("Folder of the set, of what was dropped, of the report and of all calls."),
     ],
     nq: Annotated[
         list[str], _files("Natural Questions (open). SPLIT is test or dev, else the name tells it.")
-    ] = [],  # noqa: B006 - typer copies it
-    webq: Annotated[list[str], _files("WebQuestions.")] = [],  # noqa: B006
-    triviaqa: Annotated[list[str], _files("TriviaQA.")] = [],  # noqa: B006
-    hotpotqa: Annotated[list[str], _files("HotpotQA.")] = [],  # noqa: B006
-    popqa: Annotated[list[str], _files("PopQA.")] = [],  # noqa: B006
+    ],
+    webq: Annotated[list[str], _files("WebQuestions.")],
+    triviaqa: Annotated[list[str], _files("TriviaQA.")],
+    hotpotqa: Annotated[list[str], _files("HotpotQA.")],
+    popqa: Annotated[list[str], _files("PopQA.")],
     model: Annotated[
         list[str],
-        typer.Option(
-            help="A model that answers, a URI as of generate. More than once for several.",
-            metavar="URI",
-            show_default=False,
+        Flag(
+            "A model that answers, a URI as of generate. More than once for several.", metavar="URI"
         ),
-    ] = [],  # noqa: B006
+    ],
     answers: Annotated[
         list[str],
-        typer.Option(
-            help="A file of answers that a model gave already, as INPUT of score. More than once "
+        Flag(
+            "A file of answers that a model gave already, as INPUT of score. More than once "
             "for several.",
             metavar="NAME=FILE",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
-    per_source: Annotated[int, typer.Option(help="Questions kept of each set.", min=1)] = 200,
-    prompt: common.PromptFile = None,
-    examples: common.Examples = None,
-    temperature: common.Temperature = 0.0,
-    max_tokens: common.MaxTokens = 300,
-    seed: common.Seed = 0,
-    skip_bad: common.SkipBad = False,
-    cache: common.Cache = "",
-    prices: common.PricesFile = None,
-    budget: common.BudgetText = None,
+    ],
+    per_source: Annotated[int, Flag("Questions kept of each set.", least=1)] = 200,
+    asking: Annotated[AnswerOptions, Only("prompt", "examples", "temperature", "max_tokens")],
+    seed: Seed,
+    skip_bad: SkipBad,
+    spending: Annotated[Spending, Only("cache", "prices", "budget")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be asked at least; ask nothing.")
+        bool, Flag("Say what would be asked at least; ask nothing.", name="--dry-run")
     ] = False,
 ) -> None:
     """Draw a set as MixedQA of TrustScore: open questions that all models answered.
@@ -83,38 +74,38 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         --out mixed \\
         --answers flan=flan.jsonl --answers llama=llama.jsonl --per-source 50
     """
-    with errors_for_people():
-        from trustassay.data.question_sets import QuestionFile
-        from trustassay_papers import mixedqa as mixing
+    from trustassay.calls.client import CallOptions
+    from trustassay.data.question_sets import QuestionFile
+    from trustassay_papers import mixedqa as mixing
 
-        given = {"nq": nq, "webq": webq, "triviaqa": triviaqa, "hotpotqa": hotpotqa, "popqa": popqa}
-        files = [QuestionFile.of(name, path) for name, paths in given.items() for path in paths]
-        answered = [_named(option) for option in answers]
-        options = mixing.MixOptions(
-            per_source,
-            seed,
-            common.answering("closed-book", prompt, examples, temperature, max_tokens),
-            skip_bad,
-            progress=True,
-            calls=common.call_options(cache, prices, budget),
+    given = {"nq": nq, "webq": webq, "triviaqa": triviaqa, "hotpotqa": hotpotqa, "popqa": popqa}
+    files = [QuestionFile.of(name, path) for name, paths in given.items() for path in paths]
+    answered = [_named(option) for option in answers]
+    options = mixing.MixOptions(
+        per_source,
+        seed,
+        common.answering({"style": "closed-book", **asking}),
+        skip_bad,
+        progress=True,
+        calls=CallOptions.of(**spending),
+    )
+    if dry_run:
+        plan, beyond = mixing.plan_mix(files, model, out, answered, options)
+        show_plan(plan, as_json=False)
+        say(f"each dropped question brings another one, of {beyond:,}")
+        return
+    found = mixing.mix(files, model, out, answered, options)
+    common.show_endpoints(found.endpoints)
+    if found.unfinished:
+        _show_unfinished(found.unfinished)
+        raise typer.Exit(1)
+    _show(found, out)
+    if found.short:
+        say(
+            f"fewer than {per_source:,} questions that all models answered: "
+            f"{', '.join(found.short)}"
         )
-        if dry_run:
-            plan, beyond = mixing.plan_mix(files, model, out, answered, options)
-            show_plan(plan, as_json=False)
-            say(f"each dropped question brings another one, of {beyond:,}")
-            return
-        found = mixing.mix(files, model, out, answered, options)
-        common.show_endpoints(found.endpoints)
-        if found.unfinished:
-            _show_unfinished(found.unfinished)
-            raise typer.Exit(1)
-        _show(found, out)
-        if found.short:
-            say(
-                f"fewer than {per_source:,} questions that all models answered: "
-                f"{', '.join(found.short)}"
-            )
-            raise typer.Exit(1)
+        raise typer.Exit(1)
 
 
 def _named(option: str) -> tuple[str, Path]:
@@ -183,68 +174,57 @@ def group() -> None:
 
 
 @app.command(UNNAMED)
+@with_options
 def trust_eval(  # noqa: PLR0913 - one argument an option
+    *,
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="QUESTIONS",
-            help="Questions with gold answers or claims: .jsonl, .json, .csv, .tsv, .parquet, or "
+        Argument(
+            "Questions with gold answers or claims: .jsonl, .json, .csv, .tsv, .parquet, or "
             "a folder saved by datasets.",
-            show_default=False,
+            metavar="QUESTIONS",
         ),
     ],
-    out: Annotated[
-        Path, typer.Option(help="The data set to write, JSON Lines.", show_default=False)
-    ],
+    out: Annotated[Path, Flag("The data set to write, JSON Lines.")],
     corpus: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="The source of the documents: a folder of texts, .jsonl, .csv, .tsv, .parquet, "
-            "or an index.",
-            show_default=False,
+        Path | None,
+        Flag(
+            "The source of the documents: a folder of texts, .jsonl, .csv, .tsv, .parquet, "
+            "or an index."
         ),
     ] = None,
     retriever: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="In place of --corpus: bm25:PATH or bm25:PATH?index=FOLDER.",
-            metavar="URI",
-            show_default=False,
-        ),
+        str | None,
+        Flag("In place of --corpus: bm25:PATH or bm25:PATH?index=FOLDER.", metavar="URI"),
     ] = None,
     words: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(
-            help="Cut documents into passages of N words. Default: 100 for plain text; "
+        int | None,
+        Flag(
+            "Cut documents into passages of N words. Default: 100 for plain text; "
             "records are not cut.",
-            min=1,
-            show_default=False,
+            least=1,
         ),
     ] = None,
     claims: Annotated[
         str,
-        typer.Option(
-            help="Gold claims: given (those in the records, else the gold answers), sentences (of "
+        Flag(
+            "Gold claims: given (those in the records, else the gold answers), sentences (of "
             "the gold answers), or model (asked of --model)."
         ),
     ] = "given",
-    entailer: common.Entailer = DEFAULT_ENTAILER,
+    entailer: common.Entailer,
     model: common.Model = None,
-    candidates: Annotated[
-        int, typer.Option(help="Passages to retrieve for each question.", min=1)
-    ] = 100,
-    documents: Annotated[int, typer.Option(help="Documents to keep of these.", min=1)] = 5,
+    candidates: Annotated[int, Flag("Passages to retrieve for each question.", least=1)] = 100,
+    documents: Annotated[int, Flag("Documents to keep of these.", least=1)] = 5,
     threshold: Annotated[
         float,
-        typer.Option(help="Entailment probability from which a passage counts as supporting."),
+        Flag("Entailment probability from which a passage counts as supporting."),
     ] = 0.5,
-    limit: common.Limit = None,
-    seed: common.Seed = 0,
-    field: common.Fields = [],  # noqa: B006
-    skip_bad: common.SkipBad = False,
-    cache: common.Cache = "",
-    prices: common.PricesFile = None,
-    budget: common.BudgetText = None,
+    limit: Limit,
+    seed: Seed,
+    fields: Fields,
+    skip_bad: SkipBad,
+    spending: Annotated[Spending, Only("cache", "prices", "budget")],
 ) -> None:
     """Build a grounded data set from questions, gold answers and a corpus.
 
@@ -258,40 +238,40 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
     trustassay papers dataset questions.csv \\
         --retriever "bm25:wiki.tsv?index=wiki.bm25" --out data.jsonl
     """
-    with errors_for_people():
-        from trustassay.backends.registry import read
-        from trustassay.retrieval.bm25 import bm25_retriever
-        from trustassay_papers import dataset as datasets
+    from trustassay.backends.registry import read
+    from trustassay.calls.client import CallOptions
+    from trustassay.retrieval.bm25 import bm25_retriever
+    from trustassay_papers import dataset as datasets
 
-        if (corpus is None) == (retriever is None):
-            raise UsageError("give either --corpus or --retriever")
-        options = datasets.BuildOptions(
-            claims=cast("datasets.Claims", claims),
-            candidates=candidates,
-            documents=documents,
-            threshold=threshold,
-            seed=seed,
-            fields=common.pairs(field, "--field"),
-            limit=limit,
-            skip_bad=skip_bad,
-            progress=True,
-            calls=common.call_options(cache, prices, budget),
-        )
-        if corpus is not None:
-            found = bm25_retriever(corpus, words=words, progress=True)
-        else:
-            _, path, named = read("retriever", retriever or "")
-            found = bm25_retriever(path, **named, words=words, progress=True)
-        built = datasets.build(source, out, found, entailer, model, options)
-        if built.resumed:
-            say(f"{built.resumed:,} questions were already done")
-        common.show_endpoints(built.endpoints)
-        common.end_if_stopped(built.stopped)
-        say(
-            f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
-            f"from {documents} documents"
-        )
-        common.end_if_failed(built.failed)
+    if (corpus is None) == (retriever is None):
+        raise UsageError("give either --corpus or --retriever")
+    options = datasets.BuildOptions(
+        claims=cast("datasets.Claims", claims),
+        candidates=candidates,
+        documents=documents,
+        threshold=threshold,
+        seed=seed,
+        fields=fields,
+        limit=limit,
+        skip_bad=skip_bad,
+        progress=True,
+        calls=CallOptions.of(**spending),
+    )
+    if corpus is not None:
+        found = bm25_retriever(corpus, words=words, progress=True)
+    else:
+        _, path, named = read("retriever", retriever or "")
+        found = bm25_retriever(path, **named, words=words, progress=True)
+    built = datasets.build(source, out, found, entailer, model, options)
+    if built.resumed:
+        say(f"{built.resumed:,} questions were already done")
+    common.show_endpoints(built.endpoints)
+    common.end_if_stopped(built.stopped)
+    say(
+        f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
+        f"from {documents} documents"
+    )
+    common.end_if_failed(built.failed)
 
 
 app.command("mixedqa")(mixedqa)

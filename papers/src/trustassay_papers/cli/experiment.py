@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
+from trustassay.options import Flag, MaxTokens
 from trustassay_papers.cli.experimenting import References, Running, Source
 
 if TYPE_CHECKING:
@@ -53,10 +52,9 @@ def fewl_pairs(
     trustassay papers experiment fewl-pairs qa_data.json --reference openai:gpt-4o-mini \\
         --generator openai:gpt-4o-mini --similarity cosine --similarity novel
     """
-    with errors_for_people():
-        from trustassay_papers.experiments.fewl import pairs
+    from trustassay_papers.experiments.fewl import pairs
 
-        running.of_fewl("fewl-pairs", pairs, source, references)
+    running.of_fewl("fewl-pairs", pairs, source, references)
 
 
 @app.command("fewl-best")
@@ -73,10 +71,9 @@ def fewl_best(
     trustassay papers experiment fewl-best TruthfulQA.csv \\
         --reference openai:gpt-4o-mini --answers 5
     """
-    with errors_for_people():
-        from trustassay_papers.experiments.fewl import best
+    from trustassay_papers.experiments.fewl import best
 
-        running.of_fewl("fewl-best", best, source, references)
+    running.of_fewl("fewl-best", best, source, references)
 
 
 @app.command("fewl-rank")
@@ -94,10 +91,9 @@ def fewl_rank(
     \b
     trustassay papers experiment fewl-rank answers.jsonl --reference openai:gpt-4o-mini
     """
-    with errors_for_people():
-        from trustassay_papers.experiments.rankings import rank
+    from trustassay_papers.experiments.rankings import rank
 
-        running.of_fewl("fewl-rank", rank, source, references)
+    running.of_fewl("fewl-rank", rank, source, references)
 
 
 @app.command("fewl-samples")
@@ -115,10 +111,9 @@ def fewl_samples(
     \b
     trustassay papers experiment fewl-samples answers.jsonl --reference openai:gpt-4o
     """
-    with errors_for_people():
-        from trustassay_papers.experiments.rankings import samples
+    from trustassay_papers.experiments.rankings import samples
 
-        running.of_fewl("fewl-samples", samples, source, references)
+    running.of_fewl("fewl-samples", samples, source, references)
 
 
 @app.command("fewl-experts")
@@ -128,7 +123,7 @@ def fewl_experts(
     *,
     agrees: Annotated[
         float,
-        typer.Option(help="Similarity from which a reference says the same as another answer."),
+        Flag("Similarity from which a reference says the same as another answer."),
     ] = 0.8,
     references: References,
     running: Running,
@@ -142,10 +137,9 @@ def fewl_experts(
     trustassay papers experiment fewl-experts TruthfulQA.csv --reference openai:gpt-4o \\
         --reference openai:gpt-4o-mini --generator openai:gpt-4o-mini
     """
-    with errors_for_people():
-        from trustassay_papers.experiments.experts import experts
+    from trustassay_papers.experiments.experts import experts
 
-        running.of_fewl("fewl-experts", experts, source, references, agrees=agrees)
+    running.of_fewl("fewl-experts", experts, source, references, agrees=agrees)
 
 
 @app.command("fewl-neighbours")
@@ -154,19 +148,18 @@ def fewl_neighbours(
     source: Source,
     *,
     judge: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="A model that judges whether a neighbour's answer is right of the question. "
+        str | None,
+        Flag(
+            "A model that judges whether a neighbour's answer is right of the question. "
             "Without one, answers count that the input itself calls right or wrong, word for word.",
             metavar="URI",
-            show_default=False,
         ),
     ] = None,
     rubric: Annotated[
-        str, typer.Option(help="How the judge judges: a rubric's name or file, of two levels.")
+        str, Flag("How the judge judges: a rubric's name or file, of two levels.")
     ] = "verdict",
     of: Annotated[
-        str, typer.Option(help="Whose answers to the neighbours: best (the input's) or references.")
+        str, Flag("Whose answers to the neighbours: best (the input's) or references.")
     ] = "best",
     references: References,
     running: Running,
@@ -176,11 +169,10 @@ def fewl_neighbours(
     \b
     trustassay papers experiment fewl-neighbours TruthfulQA.csv --judge openai:gpt-4o
     """
-    with errors_for_people():
-        from trustassay_papers.experiments.neighbours import neighbours
+    from trustassay_papers.experiments.neighbours import neighbours
 
-        own = {"judge": judge, "rubric": rubric, "of": of}
-        running.of_fewl("fewl-neighbours", neighbours, source, references, **own)
+    own = {"judge": judge, "rubric": rubric, "of": of}
+    running.of_fewl("fewl-neighbours", neighbours, source, references, **own)
 
 
 @app.command("five-choice")
@@ -190,32 +182,27 @@ def five_choice(
     *,
     model: Annotated[
         list[str],
-        typer.Option(
-            help="A model that answers, a URI as for score. May be given more than once.",
+        Flag(
+            "A model that answers, a URI as for score. May be given more than once.",
             metavar="[NAME=]URI",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006 - typer copies it
+    ],
     outputs: Annotated[
         list[str],
-        typer.Option(
-            help="Results that haltt4llm published for a model. May be given more than once.",
+        Flag(
+            "Results that haltt4llm published for a model. May be given more than once.",
             metavar="NAME=FILE",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ],
     reference: Annotated[
         list[str],
-        typer.Option(
-            help="A model whose answers become the references in answers.jsonl; without one each "
+        Flag(
+            "A model whose answers become the references in answers.jsonl; without one each "
             "model has the others.",
             metavar="[NAME=]URI",
-            show_default=False,
         ),
-    ] = [],  # noqa: B006
-    shuffle: Annotated[
-        bool, typer.Option("--shuffle", help="Show the choices in a random order.")
-    ] = False,
+    ],
+    shuffle: Annotated[bool, Flag("Show the choices in a random order.", name="--shuffle")] = False,
     running: Running,
 ) -> None:
     """Put questions with choices to models and grade them: the true accuracies of Table 4.
@@ -227,16 +214,15 @@ def five_choice(
     trustassay papers experiment five-choice truthfulqa_trivia_questions.json \\
         --model openai:gpt-4o-mini --shuffle
     """
-    with errors_for_people():
-        from trustassay.event_loop import run_anywhere
-        from trustassay_papers.experiments import choices as asking
+    from trustassay.event_loop import run_anywhere
+    from trustassay_papers.experiments import choices as asking
 
-        asked = asking.Asked(model, _files(outputs), reference, shuffle, running.options())
-        settings = {"model": model, "outputs": outputs, "reference": reference, "shuffle": shuffle}
-        folder = running.folder("five-choice", source, settings)
-        work, read = asking.five_choice, running.read()
-        result = run_anywhere(lambda: work(source, folder, asked, read))
-        running.show(result, read, folder)
+    asked = asking.Asked(model, _files(outputs), reference, shuffle, running.options())
+    settings = {"model": model, "outputs": outputs, "reference": reference, "shuffle": shuffle}
+    folder = running.folder("five-choice", source, settings)
+    work, read = asking.five_choice, running.read()
+    result = run_anywhere(lambda: work(source, folder, asked, read))
+    running.show(result, read, folder)
 
 
 def _files(outputs: Sequence[str]) -> dict[str, Path]:
@@ -258,9 +244,7 @@ def _files(outputs: Sequence[str]) -> dict[str, Path]:
 
 JudgeUri = Annotated[
     str,
-    typer.Option(
-        help="The judge of the win rates, a URI as for score.", metavar="URI", show_default=False
-    ),
+    Flag("The judge of the win rates, a URI as for score.", metavar="URI"),
 ]
 
 
@@ -271,17 +255,15 @@ def fewl_icl(  # noqa: PLR0913 - one argument an option
     *,
     model: Annotated[
         str,
-        typer.Option(
-            help="The model that answers, a URI as for score.", metavar="URI", show_default=False
-        ),
+        Flag("The model that answers, a URI as for score.", metavar="URI"),
     ],
     judge: JudgeUri,
     questions: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(help="The questions to ask. Default: those of the input.", show_default=False),
+        Path | None,
+        Flag("The questions to ask. Default: those of the input."),
     ] = None,
-    examples: Annotated[int, typer.Option(help="Examples in a prompt.", min=1)] = 5,
-    max_tokens: common.MaxTokens = 300,
+    examples: Annotated[int, Flag("Examples in a prompt.", least=1)] = 5,
+    max_tokens: MaxTokens = 300,
     references: References,
     running: Running,
 ) -> None:
@@ -292,14 +274,13 @@ def fewl_icl(  # noqa: PLR0913 - one argument an option
         --answers 5 \\
         --model openai:gpt-4o-mini --judge openai:gpt-4o
     """
-    with errors_for_people():
-        from trustassay.answering import Answering
-        from trustassay_papers.experiments import learning
+    from trustassay.answering import Answering
+    from trustassay_papers.experiments import learning
 
-        asked = learning.Asked(model, judge, Answering(max_tokens=max_tokens), examples, questions)
-        settings = {"model": model, "judge": judge, "questions": str(questions)}
-        settings |= {"examples": str(examples), "max_tokens": str(max_tokens)}
-        _carry_out("fewl-icl", learning.icl, asked, settings, source, references, running)
+    asked = learning.Asked(model, judge, Answering(max_tokens=max_tokens), examples, questions)
+    settings = {"model": model, "judge": judge, "questions": str(questions)}
+    settings |= {"examples": str(examples), "max_tokens": str(max_tokens)}
+    _carry_out("fewl-icl", learning.icl, asked, settings, source, references, running)
 
 
 @app.command("fewl-sft")
@@ -309,26 +290,24 @@ def fewl_sft(  # noqa: PLR0913
     *,
     model: Annotated[
         str,
-        typer.Option(help="The model that is tuned: hf:ID, or a folder.", show_default=False),
+        Flag("The model that is tuned: hf:ID, or a folder."),
     ],
     judge: JudgeUri,
     full: Annotated[
-        bool, typer.Option("--full", help="Train all weights in place of LoRA adapters.")
+        bool, Flag("Train all weights in place of LoRA adapters.", name="--full")
     ] = False,
-    epochs: Annotated[float, typer.Option(help="Passes over the data.")] = 10.0,
+    epochs: Annotated[float, Flag("Passes over the data.")] = 10.0,
     steps: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(
-            help="Steps of the optimizer, in place of --epochs.", min=1, show_default=False
-        ),
+        int | None,
+        Flag("Steps of the optimizer, in place of --epochs.", least=1),
     ] = None,
-    batch: Annotated[int, typer.Option(help="Conversations of a step.", min=1)] = 8,
+    batch: Annotated[int, Flag("Conversations of a step.", least=1)] = 8,
     learning_rate: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option(help="Default: 2e-4, with --full 2e-5.", show_default=False),
+        float | None,
+        Flag("Default: 2e-4, with --full 2e-5."),
     ] = None,
-    test_share: Annotated[float, typer.Option(help="Share of the questions to test with.")] = 0.2,
-    max_tokens: common.MaxTokens = 300,
+    test_share: Annotated[float, Flag("Share of the questions to test with.")] = 0.2,
+    max_tokens: MaxTokens = 300,
     references: References,
     running: Running,
 ) -> None:
@@ -341,24 +320,23 @@ def fewl_sft(  # noqa: PLR0913
         --reference openai:gpt-4o-mini --answers 5 \\
         --model hf:facebook/opt-1.3b --judge openai:gpt-4o
     """
-    with errors_for_people():
-        from trustassay.answering import Answering
-        from trustassay_papers.experiments import learning
-        from trustassay_papers.tune import TuneOptions
+    from trustassay.answering import Answering
+    from trustassay_papers.experiments import learning
+    from trustassay_papers.tune import TuneOptions
 
-        tuning = TuneOptions(
-            full, epochs, steps, batch, learning_rate, seed=running.seed, progress=True
-        )
-        asked = learning.Asked(
-            model,
-            judge,
-            Answering(max_tokens=max_tokens),
-            tuning=tuning,
-            test_share=test_share,
-        )
-        settings = {"model": model, "judge": judge, "max_tokens": str(max_tokens)}
-        settings |= {"tuning": str(tuning), "test_share": str(test_share)}
-        _carry_out("fewl-sft", learning.sft, asked, settings, source, references, running)
+    tuning = TuneOptions(
+        full, epochs, steps, batch, learning_rate, seed=running.seed, progress=True
+    )
+    asked = learning.Asked(
+        model,
+        judge,
+        Answering(max_tokens=max_tokens),
+        tuning=tuning,
+        test_share=test_share,
+    )
+    settings = {"model": model, "judge": judge, "max_tokens": str(max_tokens)}
+    settings |= {"tuning": str(tuning), "test_share": str(test_share)}
+    _carry_out("fewl-sft", learning.sft, asked, settings, source, references, running)
 
 
 def _carry_out(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trustassay.cli import common
-from trustassay.cli.options import Records, Spending
+from trustassay.options import Argument, Flag, Records, Seed, Spending
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -31,57 +31,52 @@ class References:
 
     reference: Annotated[
         list[str],
-        typer.Option(
-            help="A model whose answers are compared, a URI as for score --model. May be given "
+        Flag(
+            "A model whose answers are compared, a URI as for score --model. May be given "
             "more than once. Without one the input has `references`.",
             metavar="[NAME=]URI",
-            show_default=False,
         ),
     ] = field(default_factory=list)
     answers: Annotated[
-        int, typer.Option(help="Different answers that each reference is asked for.", min=1)
+        int, Flag("Different answers that each reference is asked for.", least=1)
     ] = 1
     generator: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="A model that writes wrong and corrected answers, where the input has none.",
+        str | None,
+        Flag(
+            "A model that writes wrong and corrected answers, where the input has none.",
             metavar="URI",
-            show_default=False,
         ),
     ] = None
     pairs: Annotated[
-        int, typer.Option(help="Wrong and corrected answers that count for a question.", min=1)
+        int, Flag("Wrong and corrected answers that count for a question.", least=1)
     ] = 25
     embedder: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="The embedding model by which neighbours are found: embedded (the default), "
+        str | None,
+        Flag(
+            "The embedding model by which neighbours are found: embedded (the default), "
             "openai:MODEL[@BASE_URL], hf:ID-or-path.",
             metavar="URI",
-            show_default=False,
         ),
     ] = None
     similarity: Annotated[
         list[str],
-        typer.Option(
-            help="A similarity, as of score; each gives a block of rows. May be given more than "
-            "once.",
+        Flag(
+            "A similarity, as of score; each gives a block of rows. May be given more than once.",
             metavar="URI",
         ),
     ] = field(default_factory=lambda: ["cosine"])
-    neighbours: Annotated[int, typer.Option(help="Questions behind a penalty.", min=1)] = 10
+    neighbours: Annotated[int, Flag("Questions behind a penalty.", least=1)] = 10
     max_similarity: Annotated[
-        float, typer.Option(help="Cosine from which questions are too alike to be neighbours.")
+        float, Flag("Cosine from which questions are too alike to be neighbours.")
     ] = 0.8
     weight_temperature: Annotated[
-        float, typer.Option(help="Divides the expertise before its exponential is taken.")
+        float, Flag("Divides the expertise before its exponential is taken.")
     ] = 1.0
     single: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="The reference that counts where one alone does. Default: the first one.",
+        str | None,
+        Flag(
+            "The reference that counts where one alone does. Default: the first one.",
             metavar="NAME",
-            show_default=False,
         ),
     ] = None
 
@@ -109,29 +104,25 @@ class References:
 
 Source = Annotated[
     Path,
-    typer.Argument(
-        metavar="INPUT",
-        help="Answers or questions, as of score; CHALE, TruthfulQA, HaluEval and haltt4llm as "
+    Argument(
+        "Answers or questions, as of score; CHALE, TruthfulQA, HaluEval and haltt4llm as "
         "published.",
-        show_default=False,
+        metavar="INPUT",
     ),
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Running:
     """How an experiment is carried out, and where its table goes."""
 
     records: Records
     spending: Spending
     out: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="The folder of the experiment: its table, and the runs behind it.",
-            show_default=False,
-        ),
+        Path | None,
+        Flag("The folder of the experiment: its table, and the runs behind it."),
     ] = None
-    seed: common.Seed = 0
+    seed: Seed
     as_json: common.Json = False
 
     def of_fewl(
@@ -157,14 +148,14 @@ class Running:
         """Return them as a run's options."""
         from trustassay.runs.intake import run_options
 
-        skip = self.records.skip_bad
-        return run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending.keywords())
+        skip = self.records.get("skip_bad", False)
+        return run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending)
 
     def read(self) -> ReadRecords:
         """Return which part of the input is read."""
         from trustassay_papers.experiments.answers import Records as ReadRecords
 
-        return ReadRecords(**self.records.read())
+        return ReadRecords(**self.records)
 
     def folder(self, name: str, source: Path, settings: Mapping[str, Any]) -> Path:
         """Return the experiment's folder, by default one of its name and settings.
@@ -182,7 +173,9 @@ class Running:
                 words = f"holds the experiment {found}, not {name}; choose another --out"
                 raise RunFolderError(f"{self.out}: {words}")
             return self.out
-        own = {**dataclasses.asdict(self.records), "seed": self.seed, **settings}
+        fields = [f"{name}={theirs}" for name, theirs in self.records.get("fields", {}).items()]
+        own = {"limit": self.records.get("limit"), "field": fields, "seed": self.seed, **settings}
+        own["skip_bad"] = self.records.get("skip_bad", False)
         found = default_folder(source, experiment=name, **own)
         return found.with_name(f"{name}-{found.name}")
 

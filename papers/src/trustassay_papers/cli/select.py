@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
-from trustassay.cli.options import Backends, Records, with_options
+from trustassay.cli.options import Only, with_options
 from trustassay.cli.results import scored_run
 from trustassay.errors import UsageError
+from trustassay.options import Argument, BackendChoices, Flag, Records, Seed, Spending
 from trustassay.show.terminal import one_line, print_json, say
 
 if TYPE_CHECKING:
@@ -21,32 +21,30 @@ app = typer.Typer(no_args_is_help=True)
 
 Scored = Annotated[
     Path,
-    typer.Argument(
+    Argument(
+        "A run's folder, or several answers to each question, which are scored first.",
         metavar="INPUT",
-        help="A run's folder, or several answers to each question, which are scored first.",
-        show_default=False,
     ),
 ]
 MetricName = Annotated[
-    Optional[str],  # noqa: UP045 - typer reads it
-    typer.Option(
-        help="The metric, where the run has several; for answers what to score them with, as for "
+    str | None,
+    Flag(
+        "The metric, where the run has several; for answers what to score them with, as for "
         "score. Default: fewl:form=agreement.",
         metavar="NAME[:OPTION=VALUE,...]",
-        show_default=False,
     ),
 ]
 By = Annotated[
     str,
-    typer.Option(
-        help="What to choose by: score, label, single[:REFERENCE] (likeness to one reference "
+    Flag(
+        "What to choose by: score, label, single[:REFERENCE] (likeness to one reference "
         "alone), or a part of the metric (no_penalty).",
         metavar="WAY",
     ),
 ]
 RunFolder = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option("--run", help="The folder of the run that scores answers.", show_default=False),
+    Path | None,
+    Flag("The folder of the run that scores answers.", name="--run"),
 ]
 
 
@@ -65,43 +63,35 @@ def group() -> None:
 def icl(  # noqa: PLR0913 - one argument an option
     source: Scored,
     *,
-    out: Annotated[
-        Path, typer.Option(help="The prompts to write, JSON Lines.", show_default=False)
-    ],
+    out: Annotated[Path, Flag("The prompts to write, JSON Lines.")],
     questions: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="The questions to write prompts for. Default: those of the input.",
-            show_default=False,
-        ),
+        Path | None,
+        Flag("The questions to write prompts for. Default: those of the input."),
     ] = None,
     metric: MetricName = None,
     by: By = "score",
     baseline: Annotated[
         str,
-        typer.Option(
-            help="Only questions for which this chooses another answer become examples; as --by.",
+        Flag(
+            "Only questions for which this chooses another answer become examples; as --by.",
             metavar="WAY",
         ),
     ] = "single",
-    keep_all: Annotated[
-        bool, typer.Option("--all", help="Keep all questions as examples.")
-    ] = False,
-    examples: Annotated[int, typer.Option(help="Examples in a prompt.", min=1)] = 5,
+    keep_all: Annotated[bool, Flag("Keep all questions as examples.", name="--all")] = False,
+    examples: Annotated[int, Flag("Examples in a prompt.", least=1)] = 5,
     prompt: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="Your own template in place of the one that ships; filled with question, "
-            "examples and sample.",
-            show_default=False,
+        Path | None,
+        Flag(
+            "Your own template in place of the one that ships; filled with question, "
+            "examples and sample."
         ),
     ] = None,
-    backends: Backends,
+    backends: BackendChoices,
     run: RunFolder = None,
-    seed: common.Seed = 0,
+    seed: Seed,
     records: Records,
-    cache: common.Cache = "",
-    as_json: common.Json = False,
+    spending: Annotated[Spending, Only("cache")],
+    as_json: common.Json,
 ) -> None:
     """Write prompts with the nearest examples of chosen answers, for trustassay generate.
 
@@ -112,41 +102,41 @@ def icl(  # noqa: PLR0913 - one argument an option
     trustassay papers select icl answers.jsonl --questions asked.jsonl \\
         --out prompts.jsonl
     """
-    with errors_for_people():
-        from trustassay.backends import DEFAULT_EMBEDDER
-        from trustassay.show.text import amount
-        from trustassay_papers import select as selecting
+    from trustassay.backends import DEFAULT_EMBEDDER
+    from trustassay.calls.client import CallOptions
+    from trustassay.show.text import amount
+    from trustassay_papers import select as selecting
 
-        named = _for_scoring(source, metric, backends, records, run)
-        folder, name, failed = scored_run(source, metric, named, records.read(), out=run, seed=seed)
-        options = selecting.IclOptions(
-            by,
-            None if keep_all else baseline,
-            name,
-            examples,
-            prompt,
-            common.pairs(records.field, "--field"),
-            progress=True,
-            calls=common.call_options(cache),
-        )
-        embedder = backends.embedder or DEFAULT_EMBEDDER
-        found = selecting.select_icl(folder, out, embedder, questions, options)
-        _show(found.answers)
-        kept = f"{found.examples:,} of {len(found.answers.questions):,} questions are examples"
-        why = "" if keep_all else f": {by} chooses another answer than {_named(found, baseline)}"
-        say(one_line(kept + why))
-        if found.ties:
-            say(f"{found.ties:,} of them have several answers of the best value; the first counts")
-        if found.repeated:
-            say(f"{amount(found.repeated, 'repeated question')} left out")
-        if found.short:
-            say(f"{amount(found.short, 'prompt')} with fewer than {examples} examples")
-        say(f"{found.prompts:,} prompts in {out}")
-        if as_json:
-            counts = ("prompts", "examples", "ties", "short", "repeated")
-            print_json({n: getattr(found, n) for n in counts} | _counts(found.answers))
-        if failed:
-            raise typer.Exit(1)
+    named = _for_scoring(source, metric, backends, records, run)
+    folder, name, failed = scored_run(source, metric, named, records, out=run, seed=seed)
+    options = selecting.IclOptions(
+        by,
+        None if keep_all else baseline,
+        name,
+        examples,
+        prompt,
+        records.get("fields", {}),
+        progress=True,
+        calls=CallOptions.of(**spending),
+    )
+    embedder = backends.get("embedder") or DEFAULT_EMBEDDER
+    found = selecting.select_icl(folder, out, embedder, questions, options)
+    _show(found.answers)
+    kept = f"{found.examples:,} of {len(found.answers.questions):,} questions are examples"
+    why = "" if keep_all else f": {by} chooses another answer than {_named(found, baseline)}"
+    say(one_line(kept + why))
+    if found.ties:
+        say(f"{found.ties:,} of them have several answers of the best value; the first counts")
+    if found.repeated:
+        say(f"{amount(found.repeated, 'repeated question')} left out")
+    if found.short:
+        say(f"{amount(found.short, 'prompt')} with fewer than {examples} examples")
+    say(f"{found.prompts:,} prompts in {out}")
+    if as_json:
+        counts = ("prompts", "examples", "ties", "short", "repeated")
+        print_json({n: getattr(found, n) for n in counts} | _counts(found.answers))
+    if failed:
+        raise typer.Exit(1)
 
 
 @app.command("sft")
@@ -156,21 +146,16 @@ def sft(  # noqa: PLR0913
     *,
     out: Annotated[
         Path,
-        typer.Option(
-            help="The folder for train.jsonl, test.jsonl and test_questions.jsonl.",
-            show_default=False,
-        ),
+        Flag("The folder for train.jsonl, test.jsonl and test_questions.jsonl."),
     ],
     metric: MetricName = None,
     by: By = "score",
-    test_share: Annotated[
-        float, typer.Option(help="Share of the questions to test with, 0 to below 1.")
-    ] = 0.2,
-    backends: Backends,
+    test_share: Annotated[float, Flag("Share of the questions to test with, 0 to below 1.")] = 0.2,
+    backends: BackendChoices,
     run: RunFolder = None,
-    seed: common.Seed = 0,
+    seed: Seed,
     records: Records,
-    as_json: common.Json = False,
+    as_json: common.Json,
 ) -> None:
     """Write the best answer of each question as training data, in the chat format.
 
@@ -181,31 +166,28 @@ def sft(  # noqa: PLR0913
     trustassay papers select sft runs/models --out chosen
     trustassay papers select sft answers.jsonl --test-share 0.1 --seed 7 --out chosen
     """
-    with errors_for_people():
-        from trustassay_papers import select as selecting
+    from trustassay_papers import select as selecting
 
-        if out.exists() and not out.is_dir():
-            raise UsageError(f"{out}: is a file; expected a folder to write into")
-        named = _for_scoring(source, metric, backends, records, run)
-        folder, name, failed = scored_run(source, metric, named, records.read(), out=run, seed=seed)
-        found = selecting.select_sft(
-            folder, out, by=by, metric=name, test_share=test_share, seed=seed
-        )
-        _show(found.answers)
-        if found.ties:
-            words = "questions have several answers of the best value; the first counts"
-            say(f"{found.ties:,} {words}")
-        say(f"{found.train:,} questions to train on and {found.test:,} to test with in {out}")
-        if as_json:
-            counts = ("train", "test", "ties")
-            print_json({n: getattr(found, n) for n in counts} | _counts(found.answers))
-        if failed:
-            raise typer.Exit(1)
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out}: is a file; expected a folder to write into")
+    named = _for_scoring(source, metric, backends, records, run)
+    folder, name, failed = scored_run(source, metric, named, records, out=run, seed=seed)
+    found = selecting.select_sft(folder, out, by=by, metric=name, test_share=test_share, seed=seed)
+    _show(found.answers)
+    if found.ties:
+        words = "questions have several answers of the best value; the first counts"
+        say(f"{found.ties:,} {words}")
+    say(f"{found.train:,} questions to train on and {found.test:,} to test with in {out}")
+    if as_json:
+        counts = ("train", "test", "ties")
+        print_json({n: getattr(found, n) for n in counts} | _counts(found.answers))
+    if failed:
+        raise typer.Exit(1)
 
 
 def _for_scoring(
-    source: Path, metric: str | None, backends: Backends, records: Records, run: Path | None
-) -> dict[str, Any]:
+    source: Path, metric: str | None, backends: BackendChoices, records: Records, run: Path | None
+) -> BackendChoices:
     """Return the backends for scoring: none for a run; the embedder only if the metric has one.
 
     Raises:
@@ -217,16 +199,16 @@ def _for_scoring(
     from trustassay.registry import metric_from_text
     from trustassay_papers.select import refuse_single_answers
 
-    named = backends.named()
+    named = backends.copy()
     is_run = (source / "run.json").exists()
     if is_run or not any(
         need.capability == "embed" for need in metric_from_text(metric or METRIC).needs()
     ):
         named.pop("embedder", None)
     if not is_run:
-        refuse_single_answers(source, common.pairs(records.field, "--field"), records.limit)
+        refuse_single_answers(source, records.get("fields", {}), records.get("limit"))
         return named
-    others = {"limit": records.limit, "skip-bad": records.skip_bad or None, "run": run}
+    others = {"limit": records.get("limit"), "skip-bad": records.get("skip_bad"), "run": run}
     given = [*named, *(name for name, value in others.items() if value is not None)]
     if given:
         raise UsageError(f"{source}: is scored already; --{given[0]} has no effect")

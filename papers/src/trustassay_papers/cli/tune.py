@@ -3,57 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
-
-import typer
+from typing import Annotated
 
 from trustassay.cli import common
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import with_options
+from trustassay.options import Argument, Flag, Seed
 from trustassay.show.terminal import print_json, say
 
 
+@with_options
 def tune(  # noqa: PLR0913 - one argument an option
     data: Annotated[
         Path,
-        typer.Argument(
+        Argument(
+            "Conversations in the chat format, JSON Lines, as select sft writes them.",
             metavar="DATA",
-            help="Conversations in the chat format, JSON Lines, as select sft writes them.",
-            show_default=False,
         ),
     ],
     *,
     model: Annotated[
         str,
-        typer.Option(help="The model to tune: hf:ID, or a folder.", show_default=False),
+        Flag("The model to tune: hf:ID, or a folder."),
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            help="The folder of the tuned model. Run the same command again to continue.",
-            show_default=False,
-        ),
+        Flag("The folder of the tuned model. Run the same command again to continue."),
     ],
     full: Annotated[
-        bool, typer.Option("--full", help="Train all weights in place of LoRA adapters.")
+        bool, Flag("Train all weights in place of LoRA adapters.", name="--full")
     ] = False,
-    epochs: Annotated[float, typer.Option(help="Passes over the data.")] = 3.0,
+    epochs: Annotated[float, Flag("Passes over the data.")] = 3.0,
     steps: Annotated[
-        Optional[int],  # noqa: UP045 - typer reads it
-        typer.Option(
-            help="Steps of the optimizer, in place of --epochs.", min=1, show_default=False
-        ),
+        int | None,
+        Flag("Steps of the optimizer, in place of --epochs.", least=1),
     ] = None,
-    batch: Annotated[int, typer.Option(help="Conversations of a step.", min=1)] = 8,
+    batch: Annotated[int, Flag("Conversations of a step.", least=1)] = 8,
     learning_rate: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option(help="Default: 2e-4, with --full 2e-5.", show_default=False),
+        float | None,
+        Flag("Default: 2e-4, with --full 2e-5."),
     ] = None,
     max_length: Annotated[
         int,
-        typer.Option(help="Tokens of a conversation; longer ones are left out.", min=2),
+        Flag("Tokens of a conversation; longer ones are left out.", least=2),
     ] = 1024,
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
+    seed: Seed,
+    as_json: common.Json,
 ) -> None:
     """Fine-tune a local model on chosen answers, with TRL; needs trustassay[papers].
 
@@ -64,24 +58,23 @@ def tune(  # noqa: PLR0913 - one argument an option
     trustassay generate chosen/test_questions.jsonl --model hf:./tuned \\
         --out answers.jsonl
     """
-    with errors_for_people():
-        from trustassay_papers import tune as tuning
+    from trustassay_papers import tune as tuning
 
-        options = tuning.TuneOptions(
-            full, epochs, steps, batch, learning_rate, max_length, seed, progress=True
-        )
-        found = tuning.tune(data, model, out, options)
-        if found.resumed:
-            say(f"went on from step {found.resumed:,}")
-        if found.too_long:
-            say(f"left out: {found.too_long:,} conversations that are too long")
-        say(
-            f"{found.conversations:,} conversations, {found.steps:,} steps; loss "
-            f"{found.first_loss:.3f} in the first tenth, {found.last_loss:.3f} in the last"
-        )
-        say(f"model: {out} (hf:{_shown(out)}); losses: {out / 'loss.jsonl'}")
-        if as_json:
-            print_json(found.to_dict())
+    options = tuning.TuneOptions(
+        full, epochs, steps, batch, learning_rate, max_length, seed, progress=True
+    )
+    found = tuning.tune(data, model, out, options)
+    if found.resumed:
+        say(f"went on from step {found.resumed:,}")
+    if found.too_long:
+        say(f"left out: {found.too_long:,} conversations that are too long")
+    say(
+        f"{found.conversations:,} conversations, {found.steps:,} steps; loss "
+        f"{found.first_loss:.3f} in the first tenth, {found.last_loss:.3f} in the last"
+    )
+    say(f"model: {out} (hf:{_shown(out)}); losses: {out / 'loss.jsonl'}")
+    if as_json:
+        print_json(found.to_dict())
 
 
 def _shown(path: Path) -> str:
