@@ -17,6 +17,7 @@ from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric, Pool
 from trustassay.metrics.consistency import maths
+from trustassay.metrics.consistency.evidence import NONE_OF_THEM, Option, Row
 from trustassay.metrics.consistency.maths import LETTERS, Check
 from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import Prompt, shipped
@@ -30,7 +31,6 @@ Unparsed = Literal["again", "apart", "inconsistent"]
 
 ELSEWHERE = ("pool", "llm", "given")
 """Sources of distractors that are no backend: other samples, the generator, the sample itself."""
-NONE_OF_THEM = "None of the above."
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ class Done:
 
     offer: Offer
     check: Check
-    row: dict[str, Any]
+    row: Row
 
 
 def offers(sample_id: str, found: Sequence[Distractor], n: int, seed: int) -> Offers:
@@ -320,24 +320,17 @@ async def _checked(
         repair = options.repair
         turns = repair_turns(prompt, first, repair.filled())
         choice, index = await chosen(turns, f"{template.name}+{repair.name}")
-    row: dict[str, Any] = {
-        "options": [
-            _option(one, text) for one, text in zip(offer.distractors, texts, strict=False)
+    likely = choice.way == "likelihood"
+    row = Row(
+        [
+            Option(text) if one is None else Option(text, one.source, one.level)
+            for one, text in zip(offer.distractors, texts, strict=False)
         ],
-        "right": LETTERS[offer.right],
-        "chosen": None if index is None else LETTERS[index],
-        "way": choice.way,
-    }
-    if choice.way == "likelihood":
-        row["probabilities"] = [round(p, 4) for p in choice.probabilities]
-    else:
-        row["reply"] = choice.reply[:LONGEST]
-    if first is not None:
-        row["first_reply"] = first[:LONGEST]
+        LETTERS[offer.right],
+        None if index is None else LETTERS[index],
+        choice.way,
+        [round(p, 4) for p in choice.probabilities] if likely else None,
+        None if likely else choice.reply[:LONGEST],
+        None if first is None else first[:LONGEST],
+    )
     return Done(offer, Check(offer.right, index, first is not None), row)
-
-
-def _option(distractor: Distractor | None, text: str) -> dict[str, Any]:
-    if distractor is None:
-        return {"text": text}
-    return {"text": text, "source": distractor.source, "level": distractor.level}

@@ -293,7 +293,7 @@ class Consistency(ConsistencyOptions):
             verdict=verdict,
             reason=_reason(checks, candidates, possible, self, score is None),
             parts=parts,
-            evidence=[one.row for one in done],
+            evidence=[one.row.to_json() for one in done],
         )
 
     @property

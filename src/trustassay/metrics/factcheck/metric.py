@@ -27,7 +27,7 @@ from trustassay.metric import (
     Total,
     directions,
 )
-from trustassay.metrics.factcheck.evidence import Facts, Passage
+from trustassay.metrics.factcheck.evidence import Facts, JudgeReply, Passage, Statement
 from trustassay.metrics.factcheck.maths import SCORES, Rule, decided
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.metrics.grounding.text import without_citations
@@ -35,7 +35,7 @@ from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document, Problem, Sample, is_blank
 from trustassay.texts import TextWork
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
-from trustassay.views import View
+from trustassay.views import EvidenceRow, View
 from trustassay.words import amount
 
 By = Literal["entailer", "model"]
@@ -193,7 +193,7 @@ class FactCheck(Metric):
             verdict=found.verdict,
             reason=found.reason,
             parts={"assessable": 1.0, **found.parts},
-            evidence=found.facts.to_json(),
+            evidence=[row.to_json() for row in found.evidence],
         )
 
     @property
@@ -231,7 +231,9 @@ class Evidence:
     def shown(self) -> list[Passage]:
         """The passages as they stand in the evidence, not judged yet."""
         return [
-            Passage(number, one.id, one.title, one.text, own=not self.retrieved)
+            Passage(number, one.id, one.title, one.text)
+            if self.retrieved
+            else Passage(number, one.id)
             for number, one in enumerate(self.passages, 1)
         ]
 
@@ -252,7 +254,7 @@ class Checked:
     verdict: Verdict
     reason: str
     parts: Mapping[str, float]
-    facts: Facts
+    evidence: Sequence[EvidenceRow]
 
 
 async def evidence_for(
@@ -287,8 +289,8 @@ async def checked(options: FactCheck, evidence: Evidence, models: Models) -> Che
     """
     if not evidence.passages:
         words = "the corpus has no passage with a word of the question or the answer"
-        found = Facts(evidence.statement, retrieved=evidence.retrieved)
-        return Checked("neutral", words, {"passages": 0.0, "unparsed": 0.0}, found)
+        rows = [Statement(evidence.statement, evidence.retrieved)]
+        return Checked("neutral", words, {"passages": 0.0, "unparsed": 0.0}, rows)
     if options.by == "model":
         return await _by_model(options, evidence, models)
     return await _by_entailer(options, evidence, models)
@@ -343,13 +345,17 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -
     passages = [
         replace(
             passage,
-            **(judged[place]._asdict() if place in judged else {"error": str(unparsed[place])}),
+            **_rounded(judged[place]) if place in judged else {"error": str(unparsed[place])},
             decides=verdict if place == decisive else "",
         )
         for place, passage in enumerate(evidence.shown)
     ]
-    facts = Facts(evidence.statement, hypothesis, evidence.retrieved, passages=passages)
-    return Checked(verdict, reason, parts, facts)
+    statement = Statement(evidence.statement, evidence.retrieved, hypothesis)
+    return Checked(verdict, reason, parts, [statement, *passages])
+
+
+def _rounded(found: Entailment) -> dict[str, Any]:
+    return {name: round(value, 4) for name, value in found._asdict().items()}
 
 
 async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
@@ -371,12 +377,10 @@ async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> C
     if found is None:
         words = "the judge's reply names none of supports, contradicts and neither"
         raise UnparsedError(f"{words}: {said!r}")
-    facts = Facts(
-        evidence.statement,
-        retrieved=evidence.retrieved,
-        reply=reply.text,
-        verdict=found.verdict,
-        passages=evidence.shown,
-    )
+    rows = [
+        Statement(evidence.statement, evidence.retrieved),
+        JudgeReply(reply.text, found.verdict),
+        *evidence.shown,
+    ]
     parts = {"passages": float(len(evidence.passages)), "unparsed": 0.0}
-    return Checked(found.verdict, f"the judge says: {said}", parts, facts)
+    return Checked(found.verdict, f"the judge says: {said}", parts, rows)

@@ -11,7 +11,7 @@ import numpy as np
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total, directions
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.evidence import problem_in, view_of
+from trustassay.metrics.faithfulness.evidence import Refusal, Statement, problem_in, view_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Judged, Judging
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
 from trustassay.sample import Problem, Sample
@@ -124,8 +124,7 @@ class Faithfulness(FaithfulnessOptions):
         sample, response = context.sample, context.response()
         work = TextWork.on(sample)
         if refusal := await work(refusal_of, response, self.refuses, self.split):
-            row = {"kind": "refusal", "text": refusal, "detector": self.refusal}
-            words = "refuses to answer"
+            row, words = Refusal(refusal, self.refusal).to_json(), "refuses to answer"
             return Assessment(
                 sample.id, self.name, None, verdict="refused", reason=words, evidence=[row]
             )
@@ -152,14 +151,15 @@ class Faithfulness(FaithfulnessOptions):
         return listed(reply.text)
 
     def _assessed(self, sample: Sample, judged: Sequence[Judged]) -> Assessment:
-        verdicts = [one.verdict for one in judged]
+        verdicts = [one.row.verdict for one in judged]
         supports = [one.entailment for one in judged if one.entailment is not None]
         verdict = worst(verdicts)
         rows = [one.row for one in judged]
+        evidence = [row.to_json() for row in rows]
         if not supports:
             words = "not assessable: no sentence claims anything"
             return Assessment(
-                sample.id, self.name, None, verdict=verdict, reason=words, evidence=rows
+                sample.id, self.name, None, verdict=verdict, reason=words, evidence=evidence
             )
         counts = {name: float(verdicts.count(name)) for name in ("supported", "contradicted")}
         return Assessment(
@@ -175,7 +175,7 @@ class Faithfulness(FaithfulnessOptions):
                 "weakest": min(supports),
                 "order": min(one.standing for one in judged if one.standing is not None),
             },
-            evidence=rows,
+            evidence=evidence,
         )
 
     @property
@@ -195,15 +195,15 @@ class Faithfulness(FaithfulnessOptions):
         return view_of(sample, assessment)
 
 
-def _reason(rows: Sequence[Mapping[str, object]], judged: int) -> str:
+def _reason(rows: Sequence[Statement], judged: int) -> str:
     """Say what became of the sentences: the first that is contradicted, not found or borderline."""
     for verdict in ("contradicted", "not found"):
-        found = [row for row in rows if row["verdict"] == verdict]
+        found = [row for row in rows if row.verdict == verdict]
         if found:
             noun = "sentence" if judged == 1 else "sentences"
-            return f"{len(found)} of {judged} {noun} {verdict}: {found[0]['why']}"
+            return f"{len(found)} of {judged} {noun} {verdict}: {found[0].why}"
     words = (
         "the passages support the answer" if judged == 1 else f"all {judged} sentences supported"
     )
-    near = [row for row in rows if row.get("borderline")]
-    return f"{words}; borderline: {near[0]['why']}" if near else words
+    near = [row for row in rows if row.borderline]
+    return f"{words}; borderline: {near[0].why}" if near else words

@@ -16,10 +16,10 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Pool, Summary, directions
 from trustassay.metrics.fewl import maths
-from trustassay.metrics.fewl.evidence import Row, Weighed
+from trustassay.metrics.fewl.evidence import Absent, NearQuestion, Row, Weighed, Weighting
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.pool import Neighbour, QuestionPool, pack, prepared, unpack
-from trustassay.metrics.fewl.references import Absent, Reference, blank, counted, says_same
+from trustassay.metrics.fewl.references import Reference, blank, counted, says_same
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
@@ -232,8 +232,8 @@ class Fewl(FewlOptions):
         return self._assessed(sample, present, absent, agreement, expertise, likeness, neighbours)
 
     def _not_assessable(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
-        reason = "no reference answered: " + "; ".join(f"{a.shown} {a.why}" for a in absent)
-        evidence = Weighed(absent=absent).to_json()
+        reason = "no reference answered: " + "; ".join(f"{a.absent} {a.why}" for a in absent)
+        evidence = [one.to_json() for one in absent]
         return Assessment(sample.id, self.name, None, reason=reason, evidence=evidence)
 
     async def _expertise(
@@ -299,18 +299,19 @@ class Fewl(FewlOptions):
                 knows,
                 weight,
                 float(np.mean(elsewhere)) if elsewhere else None,
-                len(elsewhere),
+                len(elsewhere) or None,
             )
             for one, near, knows, weight, elsewhere in columns
         ]
-        nearest = [(one.question, one.similarity) for one in neighbours]
+        nearest = [NearQuestion(one.question, one.similarity) for one in neighbours]
+        weighting = Weighting(self.form, self.weighting)
         return Assessment(
             sample.id,
             self.name,
             score,
             reason=self._reason(present, absent, has_penalty | ~counting, neighbours),
             parts=parts,
-            evidence=Weighed(self.form, self.weighting, rows, absent, nearest).to_json(),
+            evidence=[one.to_json() for one in (weighting, *rows, *absent, *nearest)],
         )
 
     def _weights(self, expertise: Any) -> tuple[Any, Any]:
@@ -333,7 +334,7 @@ class Fewl(FewlOptions):
         words = [f"{len(present)} references"] if len(present) != 1 else ["1 reference"]
         if self.weighting == "single-best" and len(present) > 1:
             words = [f"the best of {len(present)} references"]
-        words += [f"{one.shown} {one.why}: its weight went to the others" for one in absent]
+        words += [f"{one.absent} {one.why}: its weight went to the others" for one in absent]
         if self.penalising != "none":
             if not neighbours:
                 words.append("no question is near enough for a penalty, so there is none")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
+from trustassay.metrics.fewl.evidence import Absent
 from trustassay.metrics.grounding.refusal import refuses_outright
 from trustassay.prompts import shipped
 from trustassay.prose import Prose, plain
@@ -40,13 +41,6 @@ class Reference(NamedTuple):
     def shown(self) -> str:
         """The name as people read it; a model's first answer has no number."""
         return self.name if self.number == 1 else f"{self.name} {self.number}"
-
-
-class Absent(NamedTuple):
-    """A reference that does not count for a sample, and why."""
-
-    shown: str
-    why: str
 
 
 def answers_of(references: Mapping[str, tuple[str, ...]], *, drop: bool) -> list[Reference]:

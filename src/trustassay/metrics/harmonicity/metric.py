@@ -16,7 +16,7 @@ from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import Asking, PerturbingOptions, recorded
-from trustassay.metrics.harmonicity.evidence import Answer, view_of
+from trustassay.metrics.harmonicity.evidence import Answer, Empty, Original, Refused, view_of
 from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.resampling import generator
@@ -57,7 +57,7 @@ class Perturbing(PerturbingOptions):
             "refused": len(asking.refused),
             "empty": len(asking.empty),
             "cut": asking.cut(answers),
-            "unseen": sum(not answer.seen for answer in answers),
+            "unseen": sum(answer.unseen for answer in answers),
         }
         score, turned = parts[self.score_part], parts.get("angle_degrees", 0) > 90
         return Assessment(
@@ -157,7 +157,7 @@ class Harmonicity(Perturbing):
             return await super()._asked(asking)
         wanted = min(self.first, self.perturbations)
         original, answers = await _both(asking.original(), asking.more(wanted))
-        vectors = await _vectors([original, *(a.text for a in answers)], asking.models)
+        vectors = await _vectors([original, *(a.answer for a in answers)], asking.models)
         while True:
             parts = self._parts(asking.sample, vectors)
             left = self.perturbations - len(answers)
@@ -165,7 +165,7 @@ class Harmonicity(Perturbing):
                 return original, answers, parts
             new = await asking.more(min(max(2, len(answers) // 2), left))
             answers += new
-            added = await _vectors([a.text for a in new], asking.models)
+            added = await _vectors([a.answer for a in new], asking.models)
             vectors = np.concatenate([vectors, added])
 
     def _clear(self, parts: Mapping[str, float], vectors: Vectors, left: int) -> bool:
@@ -180,7 +180,7 @@ class Harmonicity(Perturbing):
     async def _compared(
         self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
     ) -> dict[str, float]:
-        return self._parts(sample, await _vectors([original, *(a.text for a in answers)], models))
+        return self._parts(sample, await _vectors([original, *(a.answer for a in answers)], models))
 
     def _parts(self, sample: Sample, vectors: Vectors) -> dict[str, float]:
         """Return the parts; the first of the vectors is that of the original answer."""
@@ -243,8 +243,8 @@ class SemanticHarmonicity(Perturbing):
         models: Models,
     ) -> dict[str, float]:
         there, back = await asyncio.gather(
-            asyncio.gather(*(_entails(models, original, a.text) for a in answers)),
-            asyncio.gather(*(_entails(models, a.text, original) for a in answers)),
+            asyncio.gather(*(_entails(models, original, a.answer) for a in answers)),
+            asyncio.gather(*(_entails(models, a.answer, original) for a in answers)),
         )
         return {
             "divergence": 1 - float(np.mean(np.minimum(there, back))),
@@ -282,7 +282,7 @@ async def _entails(models: Models, premise: str, hypothesis: str) -> float:
 
 
 def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned: bool) -> str:
-    n, same = len(answers), sum(answer.text.strip() == original.strip() for answer in answers)
+    n, same = len(answers), sum(answer.answer.strip() == original.strip() for answer in answers)
     words = f"{same} of {n} answers to perturbed prompts are identical to the original answer"
     if asking.refused:
         words += f"; {len(asking.refused)} perturbed prompts were refused and replaced"
@@ -291,7 +291,7 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
         words += f"; {len(asking.empty)} answers were empty and {lost}"
     if cut := asking.cut(answers):
         words += f"; {cut} were cut at {asking.metric.max_tokens} tokens"
-    if unseen := sum(not answer.seen for answer in answers):
+    if unseen := sum(answer.unseen for answer in answers):
         words += f"; {unseen} may have been stripped by the endpoint"
     if turned:
         words += "; the angle is beyond 90 degrees, where gamma falls again"
@@ -299,9 +299,5 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
 
 
 def _evidence(original: str, answers: Sequence[Answer], asking: Asking) -> list[dict[str, Any]]:
-    return [
-        {"original": original},
-        *(answer.to_json() for answer in answers),
-        *({"refused": change} for change in asking.refused),
-        *({"empty": change} for change in asking.empty),
-    ]
+    refused, empty = map(Refused, asking.refused), map(Empty, asking.empty)
+    return [row.to_json() for row in (Original(original), *answers, *refused, *empty)]

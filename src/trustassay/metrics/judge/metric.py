@@ -15,7 +15,7 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.judge import maths
-from trustassay.metrics.judge.evidence import Votes
+from trustassay.metrics.judge.evidence import GoldRow, Votes
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.summary import ENTAILER_FIGURES, figures_of, summarise
 from trustassay.metrics.judge.votes import Asking, Vote, level_of, parts_of, values_of
@@ -53,10 +53,7 @@ async def by_entailer(name: str, sample: Sample, models: Models, passes_from: fl
         verdict=verdict,
         reason=f"{score:.2f} by entailment: {words} than it takes to say the same as a gold answer",
         parts={"entailment": means[best][0], "contradiction": means[best][1]},
-        evidence=[
-            {"gold": gold, "entailment": entailed, "contradiction": denied}
-            for gold, (entailed, denied) in zip(golds, means, strict=True)
-        ],
+        evidence=[GoldRow(gold, *mean).to_json() for gold, mean in zip(golds, means, strict=True)],
     )
 
 
@@ -158,10 +155,7 @@ class Judge(JudgeOptions):
             verdict=verdict,
             reason=self._reason(votes, asking, own, verdict),
             parts=parts,
-            evidence=[
-                vote.to_dict() | ({"own": True} if vote.judge in own else {})
-                for vote in asking.votes
-            ],
+            evidence=[vote.row(own=vote.judge in own).to_json() for vote in asking.votes],
         )
 
     async def _asked(self, sample: Sample, models: Models) -> Asking:

@@ -18,6 +18,7 @@ from trustassay.capabilities import Message, Models, Reply, TokenLogprob, repair
 from trustassay.errors import CallError
 from trustassay.event_loop import all_of
 from trustassay.metrics.judge import maths
+from trustassay.metrics.judge.evidence import VoteRow
 from trustassay.metrics.judge.maths import expected_value
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.replies import read_reply
@@ -59,22 +60,21 @@ class Vote:
     told: float = 0.0
     cut: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
+    def row(self, *, own: bool) -> VoteRow:
         """Return the row of evidence; the reply itself only where it could not be read at once."""
-        row: dict[str, Any] = {
-            "judge": self.judge,
-            "order": self.order,
-            "repeat": self.number,
-            "level": self.label,
-            "reason": self.reason,
-        }
-        if self.expected is not None:
-            row |= {"expected": self.expected, "told": self.told}
-        if self.tries > 1:
-            row["repaired"] = self.label is not None
-        if self.fault:
-            row |= {"fault": self.fault, "reply": self.reply}
-        return row
+        return VoteRow(
+            self.judge,
+            self.order,
+            self.number,
+            self.label,
+            self.reason,
+            self.expected,
+            None if self.expected is None else self.told,
+            self.label is not None if self.tries > 1 else None,
+            self.fault or "",
+            self.reply if self.fault else None,
+            own,
+        )
 
 
 @dataclass

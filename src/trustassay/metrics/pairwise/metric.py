@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,7 +20,7 @@ from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
 from trustassay.summaries import units_of
-from trustassay.views import View, as_data
+from trustassay.views import EvidenceRow, Rows, View
 
 OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge repeats this in their place."""
@@ -31,21 +31,34 @@ EMPTY = "Your reply was empty."
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(EvidenceRow):
     """What a judge chose in one order: the letter, ``None`` if no reply could be read.
 
-    tries: replies that were asked for, 2 where the first was unreadable.
+    repaired: whether the second reply could be read, where one was asked for.
     """
+
+    told_by = ("order", "reply")
 
     order: str
     choice: str | None
     reply: str
-    tries: int = 1
+    repaired: bool | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the row of evidence."""
-        row = {"order": self.order, "choice": self.choice, "reply": self.reply[:KEPT]}
-        return row | ({"repaired": self.choice is not None} if self.tries > 1 else {})
+    @property
+    def preferred(self) -> str:
+        """Which answer was chosen, for the report."""
+        unread = "not sure" if self.choice == "C" else "unreadable"
+        return _MEANINGS.get((self.order, self.choice or ""), unread)
+
+
+@dataclass(frozen=True, slots=True)
+class Other(EvidenceRow):
+    """The answer that was compared with, and the model that gave it, if it is known."""
+
+    told_by = ("other",)
+
+    other: str
+    by: Any
 
 
 @dataclass(frozen=True)
@@ -82,15 +95,16 @@ class Asking:
         )
         found = await self._reply([Message("user", prompt)], self.template.name, expected)
         if found is not None and found.index is not None:
-            return Verdict(order, CHOICES[found.index], found.reply)
+            return Verdict(order, CHOICES[found.index], found.reply[:KEPT])
         said = found.reply if found else ""
         repair = shipped(__package__, "repair")
         words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
         turns = repair_turns(prompt, said, words)
         again = await self._reply(turns, f"pairwise-{repair.name}", expected)
         if again is None or again.index is None:  # the first reply says more of what is wrong
-            return Verdict(order, None, said or (again.reply if again else ""), 2)
-        return Verdict(order, CHOICES[again.index], again.reply, 2)
+            reply = said or (again.reply if again else "")
+            return Verdict(order, None, reply[:KEPT], repaired=False)
+        return Verdict(order, CHOICES[again.index], again.reply[:KEPT], repaired=True)
 
     async def _reply(self, turns: Sequence[Message], name: str, expected: int) -> Choice | None:
         """Return the judge's choice; ``None`` for an empty reply."""
@@ -120,40 +134,21 @@ _MEANINGS = {
 }
 
 
-class Row(NamedTuple):
-    """One order: which answer was read first, what the judge preferred, and what it said."""
-
-    order: str
-    preferred: str
-    reply: str
-    repaired: bool
-
-
-@dataclass(slots=True)
-class Compared:
+class Compared(NamedTuple):
     """The other answer, who gave it, and the judge's replies."""
 
-    other: str = ""
-    by: str = ""
-    rows: list[Row] = field(default_factory=list)
-    rest: Sequence[Mapping[str, Any]] = ()
+    other: str
+    by: str
+    rows: Sequence[Verdict]
+    rest: Sequence[Mapping[str, Any]]
 
     @classmethod
     def read(cls, evidence: Iterable[Any]) -> Compared:
         """Sort the evidence."""
-        found, rest = cls(), list[Mapping[str, Any]]()
-        for item in evidence:
-            match item:
-                case {"other": str(other), "by": by}:
-                    found.other, found.by = other, by if isinstance(by, str) else ""
-                case {"order": str(order), "choice": str() | None as choice, "reply": str(reply)}:
-                    preferred = "not sure" if choice == "C" else "unreadable"
-                    preferred = _MEANINGS.get((order, choice or ""), preferred)
-                    found.rows.append(Row(order, preferred, reply, item.get("repaired") is True))
-                case _:
-                    rest.append(as_data(item))
-        found.rest = rest
-        return found
+        rows = Rows(evidence, Other, Verdict)
+        other = next(iter(rows.of(Other)), Other("", ""))
+        by = other.by if isinstance(other.by, str) else ""
+        return cls(other.other, by, rows.of(Verdict), rows.rest)
 
 
 _BEHIND = {
@@ -326,11 +321,13 @@ class Pairwise(Metric):
         if not sample.answered or not isinstance(other, str):
             raise AssessmentError("one of the two answers is missing", "empty")
         if answer.split() == other.split():
-            return self._assessed(sample, None)
+            return self._assessed(sample, other, None)
         asking = Asking(context.models, self.template, self.temperature, self.max_tokens)
-        return self._assessed(sample, await asking.both(sample, answer, other))
+        return self._assessed(sample, other, await asking.both(sample, answer, other))
 
-    def _assessed(self, sample: Sample, found: tuple[Verdict, Verdict] | None) -> Assessment:
+    def _assessed(
+        self, sample: Sample, other: str, found: tuple[Verdict, Verdict] | None
+    ) -> Assessment:
         """Say what two verdicts amount to; ``None`` of equal answers."""
         choices = ("C", "C") if found is None else (found[0].choice, found[1].choice)
         result = outcome(*choices)
@@ -347,11 +344,8 @@ class Pairwise(Metric):
                 "equal": int(found is None),
             },
             evidence=[
-                {
-                    "other": sample.metadata.get(OTHER_RESPONSE),
-                    "by": sample.metadata.get(OTHER_MODEL),
-                },
-                *(one.to_dict() for one in found or ()),
+                one.to_json()
+                for one in (Other(other, sample.metadata.get(OTHER_MODEL)), *(found or ()))
             ],
         )
 

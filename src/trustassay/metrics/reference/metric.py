@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, ClassVar, Self
 
 from trustassay.errors import (
@@ -32,7 +33,15 @@ from trustassay.metric import (
 from trustassay.metrics.reference import maths, measures
 from trustassay.metrics.reference.maths import Aggregate
 from trustassay.metrics.reference.measures import JUDGE, Likelihoods, Recipe, bertscore, prompt_of
-from trustassay.metrics.reference.parts import FORMS, LEXICAL, PARTS, Part, selected, view_of
+from trustassay.metrics.reference.parts import (
+    FORMS,
+    LEXICAL,
+    PARTS,
+    Part,
+    gold_row,
+    selected,
+    view_of,
+)
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.views import View
@@ -207,10 +216,9 @@ class Reference(Metric):
         rows = by_models.get(part.name)
         if not rows:
             rows = (await work(measures.per_gold, [part.name], *given)).get(part.name, ())
-        evidence: list[dict[str, Any]] = [{"gold": gold} for gold in golds]
-        if part.needs_gold:
-            for gold, row in zip(evidence, rows, strict=False):  # the first alone may have one
-                gold[part.name] = row
+        own = rows if part.needs_gold else ()  # the first alone may have one
+        row_of = gold_row(part.name)
+        evidence = [row_of(*row).to_json() for row in zip_longest(golds, own)]
         return Assessment(
             sample.id,
             self.name,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
+from functools import cache
 from typing import Any, Literal
 
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import Mark, View, as_data
+from trustassay.views import EvidenceRow, Mark, Rows, View
 
 Family = Literal[
     "tokens", "bleu", "rouge_l", "meteor", "chrf", "bertscore", "bartscore", "gptscore"
@@ -122,6 +123,14 @@ def selected(text: str) -> tuple[str, ...]:
     return tuple(name for name in PARTS if name in chosen)
 
 
+@cache
+def gold_row(part: str) -> Any:
+    """Return the class of a row of evidence: a gold answer, and its value by a part."""
+    fields: list[Any] = [("gold", str), (part, float | None, None)]
+    told_by = {"told_by": ("gold",)}
+    return make_dataclass("GoldRow", fields, bases=(EvidenceRow,), namespace=told_by)
+
+
 @dataclass(frozen=True, slots=True)
 class Gold:
     """A gold answer, its value, and how that is marked; ``None`` where it has none of its own."""
@@ -142,17 +151,12 @@ class Golds:
 
 def view_of(sample: Sample, assessment: Assessment, part: Part) -> View:  # noqa: ARG001
     """Return the gold answers with what each gives the answer by ``part``."""
-    golds, rest = [], []
-    for item in assessment.evidence:
-        match item:
-            case {"gold": str(text)}:
-                value = item.get(part.name)
-                number = float(value) if isinstance(value, int | float) else None
-                golds.append(Gold(text, number, _mark(number, part)))
-            case _:
-                rest.append(as_data(item))
+    kind = gold_row(part.name)
+    rows = Rows(assessment.evidence, kind)
+    values = [(row.gold, getattr(row, part.name)) for row in rows.of(kind)]
+    golds = [Gold(text, value, _mark(value, part)) for text, value in values]
     golds.sort(key=lambda gold: -(gold.value if gold.value is not None else float("-inf")))
-    return View(data=Golds(part.name, golds, rest), tells_golds=bool(golds))
+    return View(data=Golds(part.name, golds, rows.rest), tells_golds=bool(golds))
 
 
 def _mark(value: float | None, part: Part) -> Mark | None:
