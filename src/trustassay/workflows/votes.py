@@ -10,7 +10,7 @@ from trustassay.data.ratings import Rating, Ratings
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.metrics.judge import Judge
 from trustassay.metrics.judge.evidence import VoteRow
-from trustassay.metrics.judge.rubric import RubricError
+from trustassay.metrics.judge.options import RubricError
 from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder
 from trustassay.views import Rows

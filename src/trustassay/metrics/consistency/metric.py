@@ -13,13 +13,11 @@ from trustassay.metric import (
     Assessment,
     Context,
     Figure,
-    Mean,
     Need,
     Pool,
-    Share,
     Summary,
-    Total,
     directions,
+    read_figures,
 )
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.checks import (
@@ -47,59 +45,7 @@ from trustassay.views import View
 from trustassay.words import amount
 
 _PLACES = LETTERS[:PLACES]
-_AMONG = "of all whose reply names an option"
-_BIAS = "how far the places chosen differ from the answer's; 0 not at all, 0.75 always the same"
-
-
-def _places(kind: str, words: str) -> Iterator[Figure]:
-    for x in _PLACES:
-        yield Figure(f"{kind}_{x.lower()}", f"choices {words} {x}, {_AMONG}", group="places")
-
-
-BOUNDS = (
-    Figure(
-        "mean_low",
-        "mean score if all open answers had the least",
-        "",
-        statistic=Mean("lowest", (0.0, 1.0)),
-    ),
-    Figure(
-        "mean_high",
-        "mean score if all open answers had the largest",
-        "",
-        statistic=Mean("highest", (0.0, 1.0)),
-    ),
-    Figure("open", "answers left open, since replies cannot be read", "", statistic=Total("open")),
-)
-"""Figures that say how far answers without a score may move the mean."""
-FIGURES: Mapping[str, Figure] = {
-    figure.key: figure
-    for figure in (
-        Figure("mean", "mean score, Trust_BC", "", headline=True, statistic=Mean()),
-        *BOUNDS,
-        Figure(
-            "consistent",
-            "answers that the model kept to in every choice",
-            headline=True,
-            statistic=Share("consistent"),
-        ),
-        Figure("assessable", "answers that could be assessed", headline=True),
-        Figure("checks_consistent", f"choices of its own answer, {_AMONG}", headline=True),
-        Figure("none_chosen", f"choices of none of the above, {_AMONG}"),
-        Figure("asked_again", "choices asked for again, since the first reply names no option"),
-        Figure("unparsed", "choices whose reply names no option", headline=True),
-        Figure("checks", "choices asked for each answer", "", statistic=Mean("checks")),
-        Figure(
-            "short",
-            "answers with too few distractors for all choices",
-            "",
-            statistic=Total("short"),
-        ),
-        Figure("position_bias", _BIAS, "", group="places"),
-        *_places("offered", "with the answer at"),
-        *_places("chosen", "of"),
-    )
-}
+FIGURES: Mapping[str, Figure] = read_figures(__package__)
 RATIOS: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),
     "checks_consistent": ("consistent", "parsed"),

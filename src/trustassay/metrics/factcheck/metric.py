@@ -20,12 +20,10 @@ from trustassay.metric import (
     Assessment,
     Context,
     Figure,
-    Mean,
     Metric,
     Need,
-    Share,
-    Total,
     directions,
+    read_figures,
 )
 from trustassay.metrics.factcheck.evidence import Facts, JudgeReply, Passage, Statement
 from trustassay.metrics.factcheck.maths import SCORES, Rule, decided
@@ -79,38 +77,7 @@ class FactCheck(Metric):
     )
     verdicts: ClassVar[Sequence[str]] = VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    figures: ClassVar[Mapping[str, Figure]] = {
-        figure.key: figure
-        for figure in (
-            Figure("mean", "mean score, Trust_FC", "", headline=True, statistic=Mean()),
-            Figure(
-                "support",
-                "answers that the evidence supports",
-                headline=True,
-                statistic=Share("support"),
-            ),
-            Figure("neutral", "answers that the evidence leaves open", statistic=Share("neutral")),
-            Figure(
-                "contradict",
-                "answers that the evidence contradicts",
-                headline=True,
-                statistic=Share("contradict"),
-            ),
-            Figure(
-                "assessable",
-                "share of answers with evidence to check them against",
-                "",
-                statistic=Mean("assessable", (0.0, 1.0)),
-            ),
-            Figure("passages", "passages for each answer", "", statistic=Mean("passages")),
-            Figure(
-                "unparsed",
-                "passages whose judgement named no verdict",
-                "",
-                statistic=Total("unparsed"),
-            ),
-        )
-    }
+    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
 
     k: int = 10
     by: By = "entailer"

@@ -9,7 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from trustassay.event_loop import all_of
-from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total, directions
+from trustassay.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Need,
+    directions,
+    read_figures,
+)
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
 from trustassay.metrics.faithfulness.evidence import Refusal, Statement, problem_in, view_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Judged, Judging
@@ -58,52 +65,7 @@ class Faithfulness(FaithfulnessOptions):
     ordered_by: ClassVar[str] = "order"
     verdicts: ClassVar[Sequence[str]] = OF_ANSWERS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    figures: ClassVar[Mapping[str, Figure]] = {
-        figure.key: figure
-        for figure in (
-            Figure(
-                "mean",
-                "sentences that the passages support, mean over answers",
-                "",
-                headline=True,
-                statistic=Mean(),
-            ),
-            Figure(
-                "supported",
-                "answers of which every sentence is supported",
-                headline=True,
-                statistic=Share("supported"),
-            ),
-            Figure(
-                "not_found",
-                "answers with a sentence that no passage says",
-                headline=True,
-                statistic=Share("not found"),
-                better="lower",
-            ),
-            Figure(
-                "contradicted",
-                "answers with a sentence that a passage contradicts",
-                headline=True,
-                statistic=Share("contradicted"),
-                better="lower",
-            ),
-            Figure("refused", "answers that refuse", statistic=Share("refused")),
-            Figure(
-                "no_passages",
-                "answers that brought no passages",
-                "",
-                statistic=Total("no_passages"),
-            ),
-            Figure("statements", "sentences judged", "", statistic=Total("statements")),
-            Figure(
-                "support",
-                "mean probability that a sentence is supported",
-                "",
-                statistic=Mean("support", (0.0, 1.0)),
-            ),
-        )
-    }
+    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
 
     def needs(self) -> Sequence[Need]:
         """An entailer; a retriever, if there is one; for claims=model a judge."""

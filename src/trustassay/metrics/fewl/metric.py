@@ -14,12 +14,30 @@ from numpy.typing import NDArray
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Pool, Summary, directions
+from trustassay.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Metric,
+    Pool,
+    Summary,
+    directions,
+    read_figures,
+)
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.evidence import Absent, NearQuestion, Row, Weighed, Weighting
 from trustassay.metrics.fewl.options import FewlOptions
-from trustassay.metrics.fewl.pool import Neighbour, QuestionPool, pack, prepared, unpack
-from trustassay.metrics.fewl.references import Reference, blank, counted, says_same
+from trustassay.metrics.fewl.references import (
+    Neighbour,
+    QuestionPool,
+    Reference,
+    blank,
+    counted,
+    pack,
+    prepared,
+    says_same,
+    unpack,
+)
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
@@ -36,38 +54,7 @@ _COMPARED = {
     "auroc_length": "brevity",
 }
 """What is compared with the label, by the figure."""
-_MEANS = {
-    "mean": Mean(),
-    "no_penalty": Mean("no_penalty"),
-    "penalty": Mean("penalty"),
-    "references": Mean("references"),
-    "neighbours": Mean("neighbours"),
-    "pairs": Mean("pairs"),
-    "characters": Mean("characters"),
-}
-
-
-def _figures(*rows: tuple[str, str, str, bool]) -> dict[str, Figure]:
-    return {
-        key: Figure(key, words, unit, headline=main, statistic=_MEANS.get(key))
-        for key, words, unit, main in rows
-    }
-
-
-FIGURES: Mapping[str, Figure] = _figures(
-    ("mean", "mean score; higher is less hallucinated", "", True),
-    ("no_penalty", "the same without the penalty", "", True),
-    ("auroc", "right answers that score higher than wrong ones (AUROC)", "%", True),
-    ("auroc_no_penalty", "the same of the score without the penalty", "%", True),
-    ("auroc_agreement", "the same of the weighted similarity alone", "%", False),
-    ("auroc_length", "the same of a rule that knows nothing: the shorter is right", "%", True),
-    ("chance", "the same by chance", "%", True),
-    ("penalty", "mean likeness to answers to other questions", "", False),
-    ("references", "mean number of references behind a score", "", False),
-    ("neighbours", "mean number of other questions behind a penalty", "", False),
-    ("pairs", "mean number of wrong and corrected answers behind the weights", "", False),
-    ("characters", "mean length of an answer", "", False),
-)
+FIGURES: Mapping[str, Figure] = read_figures(__package__)
 
 
 def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +11,6 @@ from trustassay.capabilities import Entailment
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.grounding import correctness as match
-from trustassay.metrics.grounding.citations import Citation, Judgement, cited, judged, rest_of
 from trustassay.metrics.grounding.evidence import (
     Cited,
     Coverage,
@@ -21,8 +20,7 @@ from trustassay.metrics.grounding.evidence import (
     problem_in,
     view_of,
 )
-from trustassay.metrics.grounding.figures import FIGURES
-from trustassay.metrics.grounding.maths import scored
+from trustassay.metrics.grounding.maths import Citation, Judgement, cited, judged, rest_of, scored
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.sentences import (
     Statement,
@@ -31,7 +29,7 @@ from trustassay.metrics.grounding.sentences import (
     statement_as_in_paper,
     statements,
 )
-from trustassay.metrics.grounding.summary import WeightedAnswers, summarise
+from trustassay.metrics.grounding.summary import FIGURES, WeightedAnswers, summarise
 from trustassay.metrics.grounding.text import (
     cites,
     list_elements,
@@ -419,7 +417,7 @@ class Grounding(GroundingOptions):
     fills: ClassVar[tuple[str, ...]] = ("documents",)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     verdicts: ClassVar[tuple[str, ...]] = ("answered", "refused")
-    figures: ClassVar[dict[str, Figure]] = FIGURES
+    figures: ClassVar[Mapping[str, Figure]] = FIGURES
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response and documents (which may be an empty list)."""

@@ -10,7 +10,14 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.metric import Assessment, Figure, Mean, Metric, Quantile, Share, Summary
+from trustassay.metric import (
+    Assessment,
+    Figure,
+    Metric,
+    Quantile,
+    Summary,
+    read_figures,
+)
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
@@ -19,71 +26,15 @@ from trustassay.statistics.intervals import (
     mean_interval,
     too_few_units,
 )
-from trustassay.summaries import Statistic, Summarised, interval_of, units_of
+from trustassay.summaries import Summarised, interval_of, units_of
 
 Floats = NDArray[np.float64]
 
 CHUNK = 4096
 
 
-_RESAMPLED: Mapping[str, Statistic] = {
-    "mean": Mean(),
-    "median": Quantile(0.5),
-    "p90": Quantile(0.9),
-    "stable_share": Share("stable"),
-    "angle_degrees": Mean("angle_degrees", (0.0, 180.0)),
-}
-"""The same figures as declared statistics, by which two runs are compared."""
-
-
-def _figures(*rows: tuple[str, str, str, bool]) -> dict[str, Figure]:
-    return {
-        key: Figure(
-            key,
-            words,
-            unit,
-            headline=main,
-            statistic=_RESAMPLED.get(key),
-            better="lower" if key == "angle_degrees" else "",
-        )
-        for key, words, unit, main in rows
-    }
-
-
-FIGURES: Mapping[str, Figure] = _figures(
-    ("mean", "mean gamma, the sine of the angle by which the answers move; 0 is stable", "", True),
-    ("median", "median of gamma", "", True),
-    ("p90", "90th percentile of gamma", "", False),
-    ("stable_share", "share of answers with gamma below stable_below", "%", True),
-    ("stable_mean", "mean gamma of these answers", "", False),
-    ("angle_degrees", "mean angle between the original answer and the others", "°", True),
-    (
-        "gamma_length",
-        "mean distance of the original answer's vector from the mean of the others",
-        "",
-        False,
-    ),
-    ("pairwise_distance", "mean cosine distance between any two answers of a question", "", False),
-    ("perturbations", "perturbed prompts per question", "", False),
-    ("refused", "perturbed prompts that the endpoint refused", "", False),
-    ("empty", "perturbed prompts with an empty reply", "", False),
-    ("cut", "answers that were cut at max_tokens", "", False),
-    ("unseen", "perturbed prompts that the endpoint may have stripped", "", False),
-)
-SEMANTIC_FIGURES: Mapping[str, Figure] = _figures(
-    ("mean", "mean divergence of the answers' meaning; 0 is the same meaning", "", True),
-    ("median", "median of the divergence", "", True),
-    ("p90", "90th percentile of the divergence", "", False),
-    ("stable_share", "share of answers with a divergence below stable_below", "%", True),
-    ("stable_mean", "mean divergence of these answers", "", False),
-    ("entails_others", "mean probability that the original answer entails another", "", False),
-    ("entailed_by_others", "mean probability that another entails the original", "", False),
-    ("perturbations", "perturbed prompts per question", "", False),
-    ("refused", "perturbed prompts that the endpoint refused", "", False),
-    ("empty", "perturbed prompts with an empty reply", "", False),
-    ("cut", "answers that were cut at max_tokens", "", False),
-    ("unseen", "perturbed prompts that the endpoint may have stripped", "", False),
-)
+FIGURES: Mapping[str, Figure] = read_figures(__package__)
+SEMANTIC_FIGURES: Mapping[str, Figure] = read_figures(__package__, "semantic")
 _TOTALS = frozenset({"refused", "empty", "cut", "unseen"})
 """Figures that are sums, and not means."""
 _COUNTED = _TOTALS | {"perturbations"}

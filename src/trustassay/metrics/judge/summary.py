@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.metric import Assessment, Figure, Mean, Share, Summary, Total
+from trustassay.metric import Assessment, Figure, Mean, Share, Summary, Total, read_figures
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.statistics.agreement import (
     Scale,
@@ -36,25 +36,7 @@ SAME = "all levels are the same, or there are none to compare"
 MOST_JUDGES = 50
 """Judges whose severity is told."""
 
-ENTAILER_FIGURES: Mapping[str, Figure] = {
-    "mean": Figure(
-        "mean",
-        "mean score: how far a gold answer and the answer say the same",
-        "",
-        "",
-        True,
-        Mean(),
-    ),
-    "passes": Figure(
-        "passes", "answers that say the same as a gold answer", "%", "", True, Share("passes")
-    ),
-    "contradiction": Figure(
-        "contradiction",
-        "mean probability that the two contradict each other",
-        "",
-        statistic=Mean("contradiction", (0.0, 1.0)),
-    ),
-}
+ENTAILER_FIGURES: Mapping[str, Figure] = read_figures(__package__, "entailer")
 UNREADABLE = {
     "unreadable": "replies that could not be read, also after the judge was asked once more",
     "unreadable_none": "of these, without a score",

@@ -20,9 +20,8 @@ from trustassay.event_loop import all_of
 from trustassay.metrics.judge import maths
 from trustassay.metrics.judge.evidence import VoteRow
 from trustassay.metrics.judge.maths import expected_value
-from trustassay.metrics.judge.options import JudgeOptions
+from trustassay.metrics.judge.options import JudgeOptions, Rubric
 from trustassay.metrics.judge.replies import read_reply
-from trustassay.metrics.judge.rubric import Rubric
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Sample
 

@@ -13,7 +13,16 @@ import numpy as np
 from trustassay.capabilities import Choice, Message, Models, repair_turns
 from trustassay.errors import AssessmentError, CallError, check_least
 from trustassay.event_loop import all_of
-from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary, directions
+from trustassay.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Metric,
+    Need,
+    Summary,
+    directions,
+    read_figures,
+)
 from trustassay.metrics.pairwise import maths
 from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
 from trustassay.prompts import Prompt, fence, shipped
@@ -158,25 +167,7 @@ _BEHIND = {
 """What a rate is of, where not of all questions that were read."""
 
 
-def _figures(*rows: tuple[str, str, str, bool]) -> dict[str, Figure]:
-    return {key: Figure(key, words, unit, headline=main) for key, words, unit, main in rows}
-
-
-FIGURES: Mapping[str, Figure] = _figures(
-    ("win_rate", "won among those that were won or lost; 50 for equals", "%", True),
-    ("wins", "questions won: preferred in both orders", "", True),
-    ("losses", "questions lost: the other answer preferred in both orders", "", True),
-    ("unsure", "dropped: not sure in one order or both, or equal answers", "", True),
-    ("inconsistent", "dropped: the same place chosen in both orders", "", True),
-    ("unreadable", "dropped: a reply that names no choice", "", True),
-    ("first_both", "of the inconsistent: the first place chosen twice", "", False),
-    ("second_both", "of the inconsistent: the second place chosen twice", "", False),
-    ("equal", "of the unsure: answers that are equal, which nobody was asked about", "", False),
-    ("win_share", "won, if ties are kept; the three shares sum to 100", "%", True),
-    ("loss_share", "lost, if ties are kept", "%", True),
-    ("tie_share", "tied: neither won nor lost in both orders", "%", True),
-    ("first_chosen", "choices for the answer that is read first; 50 without a bias", "%", True),
-)
+FIGURES: Mapping[str, Figure] = read_figures(__package__)
 
 
 def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:

@@ -15,15 +15,13 @@ from trustassay.metric import (
     Context,
     Direction,
     Figure,
-    Mean,
     Need,
     Pool,
-    Share,
     directions,
+    read_figures,
 )
 from trustassay.metrics.consistency import Consistency
 from trustassay.metrics.consistency.checks import ConsistencyOptions
-from trustassay.metrics.consistency.metric import BOUNDS
 from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.maths import Rule
 from trustassay.metrics.grounding.sentences import splitter, statements
@@ -37,14 +35,8 @@ from trustassay.views import View
 _BOUNDS = ("lowest", "highest", "open")
 """Parts that the whole score has its own of."""
 _KEPT = {True: "consistent", False: "inconsistent"}
-_SHARES = {
-    ("support", True): "answers that the facts support and the model keeps to",
-    ("support", False): "answers that the facts support and the model does not keep to",
-    ("neutral", True): "answers that the facts leave open and the model keeps to",
-    ("neutral", False): "answers that the facts leave open and the model does not keep to",
-    ("contradict", True): "answers that the facts contradict and the model keeps to",
-    ("contradict", False): "answers that the facts contradict and the model does not keep to",
-}
+_OF_CLAIMS = frozenset({"weakest", "claims", "claims_assessable"})
+"""Figures of answers that are taken apart."""
 
 
 def _verdict(verdict: str, consistent: bool) -> str:
@@ -140,52 +132,15 @@ class TrustScore(ConsistencyOptions):
     @property
     def figures(self) -> Mapping[str, Figure]:
         """The mean, and the shares of the six verdicts; of claims, also the weakest one's."""
-        found = [
-            Figure("mean", "mean score, Trust_OV", "", headline=True, statistic=Mean()),
-            *BOUNDS,
-            Figure(
-                "assessable",
-                "share of answers of which both parts could be assessed",
-                "",
-                headline=True,
-                statistic=Mean("assessable", (0.0, 1.0)),
-            ),
-            Figure(
-                "unparsed",
-                "share of an answer's choices whose reply names no option",
-                "",
-                headline=True,
-                statistic=Mean("unparsed", (0.0, 1.0)),
-            ),
-        ]
+        found = read_figures(__package__)
         if self.claims:
-            found += [
-                Figure(
-                    "weakest",
-                    "mean score of each answer's weakest claim",
-                    "",
-                    headline=True,
-                    statistic=Mean("weakest", (0.0, 1.0)),
-                ),
-                Figure("claims", "claims of an answer", "", statistic=Mean("claims")),
-                Figure(
-                    "claims_assessable",
-                    "claims of which both parts could be assessed, of an answer",
-                    "",
-                    statistic=Mean("claims_assessable"),
-                ),
-            ]
-        of = "; of its weakest claim" if self.claims else ""
-        found += [
-            Figure(
-                f"{verdict}_{_KEPT[kept]}",
-                _SHARES[verdict, kept] + of,
-                group="verdicts",
-                statistic=Share(_verdict(verdict, kept)),
-            )
-            for verdict, kept in maths.TABLE
-        ]
-        return {figure.key: figure for figure in found}
+            return {
+                key: replace(one, explanation=f"{one.explanation}; of its weakest claim")
+                if one.group == "verdicts"
+                else one
+                for key, one in found.items()
+            }
+        return {key: one for key, one in found.items() if key not in _OF_CLAIMS}
 
     def needs(self) -> Sequence[Need]:
         """What its parts need."""
