@@ -60,7 +60,7 @@ async def plan(
     async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
         stages = stages_of(metrics, backends, options.filling)
-        intake = await admit(source, folder.samples_path, metrics, backends, options)
+        intake = await admit(source, folder.samples_path, metrics, backends, stages, options)
         metrics = resolved(metrics, intake.inventory, backends.names())
         stored = out and RunFolder(out).calls_path
         calls = Calls(_opened(stack, stored), _opened(stack, shared_file(options.calls.cache)))

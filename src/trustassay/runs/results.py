@@ -21,7 +21,7 @@ from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.counts import DOMAIN, UNIT, Counted, read_units, silence, unread
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
-from trustassay.runs.intake import Intake
+from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
 from trustassay.runs.probabilities import (
     CALIBRATED,
@@ -35,25 +35,23 @@ from trustassay.sample import clean
 from trustassay.tracebacks import keep_failure, words_of
 
 
-def write_outputs(  # noqa: PLR0913 - two callers name them all
+def write_outputs(
     folder: RunFolder,
     metrics: Sequence[Metric],
     intake: Intake,
     seconds: float,
-    *,
-    seed: int,
-    report: bool,
-    prices: Prices,
-    steps: Steps | None = None,
+    options: RunOptions,
+    steps: Steps,
 ) -> None:
     """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``.
+
+    Of ``options`` seed, prices and ``report`` are used.
 
     Raises:
         RunFolderError: there is no run, or its assessments are damaged or not sorted.
         StoppedError: ``steps`` were asked to stop; files written before are complete.
     """
-    steps = steps or Steps()
-    run = folder.read_run()
+    prices, run = options.calls.prices, folder.read_run()
     if run is None:
         raise RunFolderError(f"{folder.path}: holds no run")
     samples = run["samples"]["samples"]
@@ -62,7 +60,7 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
     for metric in metrics:
         with steps.begin(f"summarising {metric.name}", samples) as step:
             assessments = folder.assessments_to_sum(metric.name, step, units)
-            summaries[metric.name] = _summary(folder.path, metric, assessments, seed)
+            summaries[metric.name] = _summary(folder.path, metric, assessments, options.seed)
     infos = [MetricInfo.of(metric) for metric in metrics]
     here = {metric.name: metric for metric in metrics}
     counted = counted_of(folder, run, infos, DOMAIN, steps, here)
@@ -81,7 +79,7 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
     folder.write_json("summary", content)
     with steps.begin("writing the table", len(metrics) * samples) as step:
         write_parquet(folder, list(counted.parts), step)
-    if report:
+    if options.report:
         write_report(folder, metrics, counted=counted, steps=steps)
 
 

@@ -85,7 +85,7 @@ async def _generate(
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
     asks = options.again or some_unanswered(source, options.fields)
     stores = [shared_file(options.calls.cache)] if asks else None
-    backends = Backends(await load_all({Place("chat", MODEL): ("chat", model)}, stores=stores))
+    backends = Backends(await load_all({Place("chat", MODEL): model}, stores=stores))
     backend = backends.find("chat", MODEL)
     assert backend is not None
     check_budget(backends, options.calls.prices, options.calls.budget)

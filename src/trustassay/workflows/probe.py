@@ -118,7 +118,7 @@ def open_backends(
         UnknownNameError, BackendError, FaultsError: one cannot be loaded, or lacks its key.
     """
     stores = [RunFolder(out).calls_path, shared_file(options.calls.cache)]
-    wanted = {Place("embed"): ("embed", embedder), Place("chat", MODEL): ("chat", model)}
+    wanted = {Place("embed"): embedder, Place("chat", MODEL): model}
     return Backends(run_anywhere(lambda: load_all(wanted, stores=stores)))
 
 
