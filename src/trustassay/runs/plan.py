@@ -19,9 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from trustassay.calls.backends import Backends, is_remote
-from trustassay.calls.client import CallOptions, Client, shared_file
+from trustassay.calls.client import CallOptions, Client, SampleModels, shared_file
 from trustassay.calls.kinds import capabilities, capability
-from trustassay.calls.models import SampleModels
 from trustassay.calls.store import Calls, CallStore
 from trustassay.capabilities import ChatRequest, Choice, EndpointLimits, Message, Models, Reply
 from trustassay.errors import BackendError

@@ -19,7 +19,16 @@ from trustassay.errors import RunFolderError
 from trustassay.files import whole
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.runs.calibrator import Calibrator
-from trustassay.runs.counts import DOMAIN, UNIT, Counted, read_units, silence, unread
+from trustassay.runs.counts import (
+    DOMAIN,
+    UNIT,
+    Counted,
+    count,
+    own_label,
+    read_units,
+    silence,
+    unread,
+)
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
@@ -29,7 +38,7 @@ from trustassay.runs.probabilities import (
     calibrated_run,
     store_calibrator,
 )
-from trustassay.runs.report import LARGER_JUDGE, Rated, counted_of, write_report
+from trustassay.runs.report import LARGER_JUDGE, Rated, write_report
 from trustassay.runs.tasks import Steps, StoppedError
 from trustassay.sample import clean
 from trustassay.tracebacks import keep_failure, words_of
@@ -63,7 +72,7 @@ def write_outputs(
             summaries[metric.name] = _summary(folder.path, metric, assessments, options.seed)
     infos = [MetricInfo.of(metric) for metric in metrics]
     here = {metric.name: metric for metric in metrics}
-    counted = counted_of(folder, run, infos, DOMAIN, steps, here)
+    counted = count(folder, run, infos, here=here, steps=steps)
     silent = silence(folder)
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
@@ -191,7 +200,15 @@ def apply_calibrator(
         found = calibrated_run(folder, calibrator, step)
     infos = list(metric_infos(folder, run).values())
     drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
-    counted = counted_of(folder, run, infos, domain_field, steps, drawing, rated)
+    counted = count(
+        folder,
+        run,
+        infos,
+        domain_field=domain_field,
+        here=drawing,
+        rating_of=rated.mean_of if rated else own_label,
+        steps=steps,
+    )
     store_calibrator(folder, calibrator)
     folder.write_json("summary", {**summary, CALIBRATED: found.to_dict()})
     with steps.begin("writing the table", len(infos) * total) as step:

@@ -14,9 +14,15 @@ from typing import cast
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends, Place
-from trustassay.calls.client import CallOptions, check_budget, check_keys, open_calls, shared_file
+from trustassay.calls.client import (
+    CallOptions,
+    SampleModels,
+    check_budget,
+    check_keys,
+    open_calls,
+    shared_file,
+)
 from trustassay.calls.endpoints import calls_at_once, held_back
-from trustassay.calls.models import SampleModels
 from trustassay.calls.retry import Endpoint
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
