@@ -316,17 +316,15 @@ class Pairwise(Metric):
         table = sums.total.reshape(4, 4)
         counts = maths.outcomes(table)
         found = Summarised(n=n, failed=failed)
-        ends = {"first_both": int(table[0, 0]), "second_both": int(table[1, 1]), "equal": equal}
-        for key, count in {
-            **counts,
-            "wins": counts["win"],
-            "losses": counts["loss"],
-            **ends,
-        }.items():
-            found.put(key, count, sums.n)
-        for key, rate in rates(sums).items():
-            interval = rate.interval or rate.why or None
-            found.put(key, rate.value, rate.support, interval, units=rate.units, why=rate.why)
+        others = {"wins": counts["win"], "losses": counts["loss"], "equal": equal}
+        others |= {"first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
+        by_key = rates(sums)
+        for key in FIGURES:
+            if (rate := by_key.get(key)) is None:
+                found.put(key, {**counts, **others}[key], sums.n)
+            else:
+                interval = rate.interval or rate.why or None
+                found.put(key, rate.value, rate.support, interval, units=rate.units, why=rate.why)
         return Summary.of(found, self.settings(), FIGURES)
 
     @property
