@@ -316,12 +316,12 @@ class Pairwise(Metric):
         table = sums.total.reshape(4, 4)
         counts = maths.outcomes(table)
         found = Summarised(n=n, failed=failed)
-        others = {"wins": counts["win"], "losses": counts["loss"], "equal": equal}
-        others |= {"first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
+        totals: dict[str, int] = {**counts, "wins": counts["win"], "losses": counts["loss"]}
+        totals |= {"equal": equal, "first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
         by_key = rates(sums)
         for key in FIGURES:
             if (rate := by_key.get(key)) is None:
-                found.put(key, {**counts, **others}[key], sums.n)
+                found.put(key, totals[key], sums.n)
             else:
                 interval = rate.interval or rate.why or None
                 found.put(key, rate.value, rate.support, interval, units=rate.units, why=rate.why)
