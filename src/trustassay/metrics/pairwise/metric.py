@@ -316,7 +316,8 @@ class Pairwise(Metric):
         table = sums.total.reshape(4, 4)
         counts = maths.outcomes(table)
         found = Summarised(n=n, failed=failed)
-        totals: dict[str, int] = {**counts, "wins": counts["win"], "losses": counts["loss"]}
+        totals = {str(name): count for name, count in counts.items()}
+        totals |= {"wins": counts["win"], "losses": counts["loss"]}
         totals |= {"equal": equal, "first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
         by_key = rates(sums)
         for key in FIGURES:
