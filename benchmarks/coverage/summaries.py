@@ -13,7 +13,7 @@ from benchmarks.populations import ANSWERS, SCORES
 from trustassay.metrics import Grounding, Harmonicity, SemanticHarmonicity
 from trustassay.metrics.grounding.maths import PARTS
 from trustassay.metrics.grounding.summary import FIGURES, Answers
-from trustassay.metrics.harmonicity.summary import Scores
+from trustassay.metrics.harmonicity.metric import Scores
 
 __all__ = ["grounding", "harmonicity"]
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any, Literal
 
-from trustassay.capabilities import Choice, Models, repair_turns
+from trustassay.capabilities import Choice, Models, Unread, asked_twice
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.tokens import contains, normalised, says_the_same
 from trustassay.errors import UsageError, check_choices, check_least
@@ -313,13 +313,15 @@ async def _checked(
             return choice, LETTERS.index(bare) if bare in tuple(LETTERS) else None
         return choice, choice.index
 
-    choice, index = await chosen(prompt, template.name)
-    first = None
-    if index is None and options.unparsed == "again":
-        first = choice.reply
+    def unread(read: tuple[Choice, int | None]) -> Unread | None:
+        if read[1] is not None or options.unparsed != "again":
+            return None
         repair = options.repair
-        turns = repair_turns(prompt, first, repair.filled())
-        choice, index = await chosen(turns, f"{template.name}+{repair.name}")
+        return Unread(read[0].reply, repair.filled(), f"{template.name}+{repair.name}")
+
+    read, again = await asked_twice(chosen, prompt, template.name, unread)
+    first = None if again is None else read[0].reply
+    choice, index = again or read
     likely = choice.way == "likelihood"
     row = Row(
         [

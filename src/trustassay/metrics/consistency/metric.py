@@ -32,7 +32,7 @@ from trustassay.metrics.consistency.checks import (
 from trustassay.metrics.consistency.evidence import Choices
 from trustassay.metrics.consistency.maths import LETTERS, PLACES, position_bias
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
-from trustassay.sample import Problem, Sample
+from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.intervals import (
     FEWEST_FOR_MEANS,
     Interval,
@@ -106,26 +106,6 @@ class _Sums:
         return 100 * low, 100 * high
 
 
-def summarise(metric: ConsistencyOptions, assessments: Collection[Assessment]) -> Summary:
-    """Return the figures over ``assessments``, read once and in order."""
-    sums = _Sums()
-    found = summarised(metric.statistics, sums.counted(assessments), metric.score_range)
-    n, totals = sums.rows.n, sums.totals
-    for key, (above, below) in RATIOS.items():
-        value = interval = None
-        if totals[below]:
-            value, interval = 100 * totals[above] / totals[below], sums.interval(above, below)
-        found.put(key, value, n, interval, units=sums.rows.units, why=_WHY[below])
-    found.put(
-        "position_bias",
-        position_bias(totals),
-        n,
-        "a distance is above 0 by chance alone",
-        why="no option from A to D was chosen",
-    )
-    return Summary.of(found, metric.settings(), FIGURES)
-
-
 @dataclass(frozen=True)
 class Consistency(ConsistencyOptions):
     """Does the model keep to its answer when it may choose among others?
@@ -189,12 +169,8 @@ class Consistency(ConsistencyOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response, and its own distractors where those are to be taken."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the answer of the model)"))
-        if self.takes("given") and not sample.wrong_answers:
-            found.append(Problem("wrong_answers", "is missing (expected the distractors)"))
-        return found
+        own = {"wrong_answers": "the distractors"} if self.takes("given") else {}
+        return missing(sample, response="the answer of the model", **own)
 
     async def prepare(self, pool: Pool, models: Models) -> list[Sample]:
         """Return the samples whose answers may serve as distractors."""
@@ -265,7 +241,22 @@ class Consistency(ConsistencyOptions):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return shares of answers and of choices, with intervals over answers."""
-        return summarise(self, assessments)
+        sums = _Sums()
+        found = summarised(self.statistics, sums.counted(assessments), self.score_range)
+        n, totals = sums.rows.n, sums.totals
+        for key, (above, below) in RATIOS.items():
+            value = interval = None
+            if totals[below]:
+                value, interval = 100 * totals[above] / totals[below], sums.interval(above, below)
+            found.put(key, value, n, interval, units=sums.rows.units, why=_WHY[below])
+        found.put(
+            "position_bias",
+            position_bias(totals),
+            n,
+            "a distance is above 0 by chance alone",
+            why="no option from A to D was chosen",
+        )
+        return Summary.of(found, self.settings(), FIGURES)
 
 
 def _reason(

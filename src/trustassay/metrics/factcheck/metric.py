@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from trustassay.capabilities import Entailment, Models, repair_turns
+from trustassay.capabilities import Entailment, Message, Models, Unread, asked_twice
 from trustassay.errors import (
     AssessmentError,
     UnparsedError,
@@ -30,9 +30,9 @@ from trustassay.metrics.factcheck.maths import SCORES, Rule, decided
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import Prompt, shipped
-from trustassay.sample import Document, Problem, Sample, is_blank
+from trustassay.sample import Document, Problem, Sample, is_blank, missing
 from trustassay.texts import TextWork
-from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
+from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Found, Verdict, verdict_in
 from trustassay.views import EvidenceRow, View
 from trustassay.words import amount
 
@@ -117,9 +117,7 @@ class FactCheck(Metric):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response."""
-        if sample.response is None:
-            return [Problem("response", "is missing (expected the answer to check)")]
-        return []
+        return missing(sample, response="the answer to check")
 
     async def assess(self, context: Context) -> Assessment:
         """Find evidence, have it judged, and keep both."""
@@ -331,22 +329,30 @@ async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> C
     text = prompt.filled(
         passages=evidence.blocks, question=evidence.question, answer=evidence.answer
     )
-    how: dict[str, Any] = {"role": "judge", "max_tokens": options.max_tokens, "stand_in": "NEITHER"}
-    reply = await models.chat(text, **how, prompt=prompt.name)
-    found = verdict_in(reply.text)
-    if found is None:
-        turns = repair_turns(text, reply.text, REPAIR)
-        again = await models.chat(turns, **how, prompt=REPAIR_PROMPT)
-        if found := verdict_in(again.text):
-            reply = again
-    said = " ".join(reply.text.split())
+
+    async def ask(turns: Sequence[Message], name: str) -> tuple[str, Found | None]:
+        reply = await models.chat(
+            turns,
+            role="judge",
+            max_tokens=options.max_tokens,
+            stand_in="NEITHER",
+            prompt=name,
+        )
+        return reply.text, verdict_in(reply.text)
+
+    def unread(read: tuple[str, Found | None]) -> Unread | None:
+        return None if read[1] else Unread(read[0], REPAIR, REPAIR_PROMPT)
+
+    read, again = await asked_twice(ask, text, prompt.name, unread)
+    reply, found = again if again and again[1] else read
+    said = " ".join(reply.split())
     said = said if len(said) <= SHOWN else said[:SHOWN] + "..."
     if found is None:
         words = "the judge's reply names none of supports, contradicts and neither"
         raise UnparsedError(f"{words}: {said!r}")
     rows = [
         Statement(evidence.statement, evidence.retrieved),
-        JudgeReply(reply.text, found.verdict),
+        JudgeReply(reply, found.verdict),
         *evidence.shown,
     ]
     parts = {"passages": float(len(evidence.passages)), "unparsed": 0.0}

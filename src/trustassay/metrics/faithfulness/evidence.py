@@ -80,25 +80,6 @@ class Trace:
         return cls(statements, "".join(refusals[-1:]), rows.rest)
 
 
-def problem_in(assessment: Assessment) -> str | None:
-    """Return what is wrong with an answer: sentences contradicted, or not found."""
-    if assessment.verdict not in ("contradicted", "not found"):
-        return None
-    parts = assessment.parts
-    judged, supported, contradicted = (
-        int(parts.get(name, 0)) for name in ("statements", "supported", "contradicted")
-    )
-    words = [
-        f"{count} of {judged} {'sentence' if judged == 1 else 'sentences'} {said}"
-        for count, said in (
-            (contradicted, "contradicted by a passage"),
-            (judged - supported - contradicted, "not found in the passages"),
-        )
-        if count
-    ]
-    return "; ".join(words) or assessment.verdict
-
-
 def view_of(sample: Sample, assessment: Assessment) -> View:
     """Return what the report needs to know of the evidence of one answer."""
     documents = sample.documents or ()

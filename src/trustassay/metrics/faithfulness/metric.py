@@ -18,10 +18,10 @@ from trustassay.metric import (
     read_figures,
 )
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.evidence import Refusal, Statement, problem_in, view_of
+from trustassay.metrics.faithfulness.evidence import Refusal, Statement, view_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Judged, Judging
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
-from trustassay.sample import Problem, Sample
+from trustassay.sample import Problem, Sample, missing
 from trustassay.texts import TextWork
 from trustassay.views import View
 
@@ -74,12 +74,7 @@ class Faithfulness(FaithfulnessOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response and documents (which may be an empty list)."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the text to assess)"))
-        if sample.documents is None:
-            found.append(Problem("documents", "is missing (expected the passages shown)"))
-        return found
+        return missing(sample, response="the text to assess", documents="the passages shown")
 
     async def assess(self, context: Context) -> Assessment:
         """Judge every sentence; each stands in the evidence with the passage that decides."""
@@ -150,7 +145,21 @@ class Faithfulness(FaithfulnessOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return what is wrong with an answer, in one sentence."""
-        return problem_in(assessment)
+        if assessment.verdict not in ("contradicted", "not found"):
+            return None
+        parts = assessment.parts
+        judged, supported, contradicted = (
+            int(parts.get(name, 0)) for name in ("statements", "supported", "contradicted")
+        )
+        words = [
+            f"{count} of {judged} {'sentence' if judged == 1 else 'sentences'} {said}"
+            for count, said in (
+                (contradicted, "contradicted by a passage"),
+                (judged - supported - contradicted, "not found in the passages"),
+            )
+            if count
+        ]
+        return "; ".join(words) or assessment.verdict
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the sentences, each with its verdict and the passage that decides."""

@@ -18,7 +18,6 @@ from trustassay.metric import (
     Assessment,
     Context,
     Figure,
-    Metric,
     Pool,
     Summary,
     directions,
@@ -38,7 +37,7 @@ from trustassay.metrics.fewl.references import (
     says_same,
     unpack,
 )
-from trustassay.sample import Problem, Sample
+from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
 from trustassay.summaries import summarised
@@ -55,32 +54,6 @@ _COMPARED = {
 }
 """What is compared with the label, by the figure."""
 FIGURES: Mapping[str, Figure] = read_figures(__package__)
-
-
-def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:
-    """Return the figures over the scored samples, read once.
-
-    Those that need labels take answers with a label of 0 or less for wrong and all others for
-    right, and have intervals over units.
-    """
-    columns = {name: array("d") for name in ("unit", "label", *_COMPARED.values())}
-    found = summarised(metric.statistics, _noting(assessments, columns), metric.score_range)
-    labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
-    independent = int((units < 0).sum()) + len(np.unique(units[units >= 0]))
-    why = "all labels say the same" if len(labels) else "no scored sample has a label"
-    for key, of in _COMPARED.items():
-        scores = np.array(columns[of])
-        value = auroc(scores, labels)
-        if value is None:
-            found.put(key, None, len(labels), why=why)
-            continue
-        interval = auroc_interval(scores, labels, units)
-        if not isinstance(interval, str):
-            interval = (100 * interval[0], 100 * interval[1])
-        found.put(key, 100 * value, len(labels), interval, units=independent)
-    known = found.values["auroc"] is not None
-    found.put("chance", CHANCE if known else None, len(labels), why=why)
-    return Summary.of(found, metric.settings(), FIGURES)
 
 
 def _noting(
@@ -148,28 +121,17 @@ class Fewl(FewlOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs references: in the file, or models to ask."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the answer to assess)"))
-        if not sample.references:
-            words = "is missing (expected answers by model name, or --reference models to ask)"
-            found.append(Problem("references", words))
+        wanted = {
+            "response": "the answer to assess",
+            "references": "answers by model name, or --reference models to ask",
+        }
         if self.wants_pairs:
-            found += [
-                Problem(name, f"is missing (expected answers, --generator, or weights={other})")
-                for name, other in (
-                    ("wrong_answers", "uniform"),
-                    ("corrected_answers", "uniform"),
-                )
-                if not getattr(sample, name)
-            ]
+            pairs = ("wrong_answers", "corrected_answers")
+            wanted |= dict.fromkeys(pairs, "answers, --generator, or weights=uniform")
         if self.weighting == "ideal":
-            found += [
-                Problem(name, "is missing (expected labelled answers, for weights=ideal)")
-                for name in ("answers", "incorrect_answers")
-                if not getattr(sample, name)
-            ]
-        return found
+            golds = ("answers", "incorrect_answers")
+            wanted |= dict.fromkeys(golds, "labelled answers, for weights=ideal")
+        return missing(sample, **wanted)
 
     async def prepare(self, pool: Pool, models: Models) -> QuestionPool:
         """Look at all questions and, for the weights ``agreement``, at all answers."""
@@ -333,8 +295,29 @@ class Fewl(FewlOptions):
         return "; ".join(words)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
-        """Return the mean beside what it is to be compared with."""
-        return summarise(self, assessments)
+        """Return the mean beside what it is to be compared with.
+
+        Figures that need labels take answers with a label of 0 or less for wrong and all others for
+        right, and have intervals over units.
+        """
+        columns = {name: array("d") for name in ("unit", "label", *_COMPARED.values())}
+        found = summarised(self.statistics, _noting(assessments, columns), self.score_range)
+        labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
+        independent = int((units < 0).sum()) + len(np.unique(units[units >= 0]))
+        why = "all labels say the same" if len(labels) else "no scored sample has a label"
+        for key, of in _COMPARED.items():
+            scores = np.array(columns[of])
+            value = auroc(scores, labels)
+            if value is None:
+                found.put(key, None, len(labels), why=why)
+                continue
+            interval = auroc_interval(scores, labels, units)
+            if not isinstance(interval, str):
+                interval = (100 * interval[0], 100 * interval[1])
+            found.put(key, 100 * value, len(labels), interval, units=independent)
+        known = found.values["auroc"] is not None
+        found.put("chance", CHANCE if known else None, len(labels), why=why)
+        return Summary.of(found, self.settings(), FIGURES)
 
     @property
     def line(self) -> str:

@@ -38,7 +38,7 @@ from trustassay.metrics.grounding.text import (
     without_citations,
     without_citations_as_in_paper,
 )
-from trustassay.sample import Document, Problem, Sample
+from trustassay.sample import Document, Problem, Sample, missing
 from trustassay.texts import TextWork
 from trustassay.views import EvidenceRow, View
 
@@ -421,11 +421,7 @@ class Grounding(GroundingOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response and documents (which may be an empty list)."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the text to assess)"))
-        if sample.documents is None:
-            found.append(Problem("documents", "is missing (expected the passages shown)"))
+        found = missing(sample, response="the text to assess", documents="the passages shown")
         flags = {len(document.supports or ()) for document in sample.documents or ()}
         if len(flags) > 1 and not self.golds(sample):
             found.append(Problem("documents", "have lists of supports that differ in length"))

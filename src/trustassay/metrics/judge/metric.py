@@ -19,7 +19,7 @@ from trustassay.metrics.judge.evidence import GoldRow, Votes
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.summary import ENTAILER_FIGURES, figures_of, summarise
 from trustassay.metrics.judge.votes import Asking, Vote, level_of, parts_of, values_of
-from trustassay.sample import Problem, Sample
+from trustassay.sample import Problem, Sample, missing
 from trustassay.views import View
 
 
@@ -113,9 +113,7 @@ class Judge(JudgeOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """What the rubric shows has to be there, and an expected level on its scale."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the answer to judge)"))
+        found = missing(sample, response="the answer to judge")
         shown = ("gold",) if self.by == "entailer" else self.scale.shows
         if "gold" in shown and not (sample.answers or sample.claims):
             found.append(Problem("answers", "is missing (expected a gold answer)"))

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trustassay.capabilities import Choice, Message, Models, repair_turns
-from trustassay.errors import AssessmentError, CallError, check_least
+from trustassay.capabilities import Message, Models, Unread, asked_twice, unless_empty
+from trustassay.errors import AssessmentError, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import (
     Assessment,
@@ -28,7 +28,7 @@ from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
-from trustassay.summaries import units_of
+from trustassay.summaries import Summarised, units_of
 from trustassay.views import EvidenceRow, Rows, View
 
 OPTIONS = ("reply a", "reply b", "not sure")
@@ -102,23 +102,9 @@ class Asking:
             fence=fence((sample.question, *texts)),
             sample=sample,
         )
-        found = await self._reply([Message("user", prompt)], self.template.name, expected)
-        if found is not None and found.index is not None:
-            return Verdict(order, CHOICES[found.index], found.reply[:KEPT])
-        said = found.reply if found else ""
-        repair = shipped(__package__, "repair")
-        words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
-        turns = repair_turns(prompt, said, words)
-        again = await self._reply(turns, f"pairwise-{repair.name}", expected)
-        if again is None or again.index is None:  # the first reply says more of what is wrong
-            reply = said or (again.reply if again else "")
-            return Verdict(order, None, reply[:KEPT], repaired=False)
-        return Verdict(order, CHOICES[again.index], again.reply[:KEPT], repaired=True)
 
-    async def _reply(self, turns: Sequence[Message], name: str, expected: int) -> Choice | None:
-        """Return the judge's choice; ``None`` for an empty reply."""
-        try:
-            return await self.models.choose(
+        async def ask(turns: Sequence[Message], name: str) -> tuple[int | None, str]:
+            reply = self.models.choose(
                 turns,
                 OPTIONS,
                 by="letter",
@@ -129,10 +115,24 @@ class Asking:
                 prompt=name,
                 stand_in="AB"[expected],
             )
-        except CallError as error:
-            if error.kind != "empty":
-                raise
-            return None
+            choice = await unless_empty(reply)
+            return (choice.index, choice.reply) if choice else (None, "")
+
+        (index, said), again = await asked_twice(ask, prompt, self.template.name, _unread)
+        if again is None:
+            return Verdict(order, None if index is None else CHOICES[index], said[:KEPT])
+        if again[0] is None:  # the first reply says more of what is wrong
+            return Verdict(order, None, (said or again[1])[:KEPT], repaired=False)
+        return Verdict(order, CHOICES[again[0]], again[1][:KEPT], repaired=True)
+
+
+def _unread(read: tuple[int | None, str]) -> Unread | None:
+    index, said = read
+    if index is not None:
+        return None
+    repair = shipped(__package__, "repair")
+    words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
+    return Unread(said, words, f"pairwise-{repair.name}")
 
 
 _MEANINGS = {
@@ -168,45 +168,6 @@ _BEHIND = {
 
 
 FIGURES: Mapping[str, Figure] = read_figures(__package__)
-
-
-def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:
-    """Return the figures over the questions that were judged, read once."""
-    n = failed = equal = 0
-    sums = RowSums(16)  # the table of each question as a row
-    for one in assessments:
-        n += 1
-        failed += one.error is not None
-        if one.error is None:
-            row = np.zeros((1, 16))
-            row[0, 4 * int(one.parts["first"]) + int(one.parts["swapped"])] = 1
-            sums.add(row, units_of([one]))
-            equal += int(one.parts["equal"])
-    table = sums.total.reshape(4, 4)
-    counts = maths.outcomes(table)
-    values: dict[str, float | int | None] = {
-        "wins": counts["win"],
-        "losses": counts["loss"],
-        "unsure": counts["unsure"],
-        "inconsistent": counts["inconsistent"],
-        "unreadable": counts["unreadable"],
-        "first_both": int(table[0, 0]),
-        "second_both": int(table[1, 1]),
-        "equal": equal,
-    }
-    found = rates(sums)
-    values |= {key: one.value for key, one in found.items()}
-    return Summary(
-        {key: values[key] for key in FIGURES},
-        n,
-        failed,
-        {key: one.interval for key, one in found.items() if one.interval},
-        {key: found[key].support if key in found else sums.n for key in FIGURES},
-        {key: one.why for key, one in found.items() if one.value is None},
-        metric.settings(),
-        {key: one.why for key, one in found.items() if one.value is not None and one.why},
-        units={key: one.units for key, one in found.items() if one.units < one.support},
-    )
 
 
 class Rate(NamedTuple):
@@ -342,7 +303,30 @@ class Pairwise(Metric):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return the win rate in both conventions, and what the order of the answers did."""
-        return summarise(self, assessments)
+        n = failed = equal = 0
+        sums = RowSums(16)  # the table of each question as a row
+        for one in assessments:
+            n += 1
+            failed += one.error is not None
+            if one.error is None:
+                row = np.zeros((1, 16))
+                row[0, 4 * int(one.parts["first"]) + int(one.parts["swapped"])] = 1
+                sums.add(row, units_of([one]))
+                equal += int(one.parts["equal"])
+        table = sums.total.reshape(4, 4)
+        counts = maths.outcomes(table)
+        found = Summarised(n=n, failed=failed)
+        totals = {str(name): count for name, count in counts.items()}
+        totals |= {"wins": counts["win"], "losses": counts["loss"]}
+        totals |= {"equal": equal, "first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
+        by_key = rates(sums)
+        for key in FIGURES:
+            if (rate := by_key.get(key)) is None:
+                found.put(key, totals[key], sums.n)
+            else:
+                interval = rate.interval or rate.why or None
+                found.put(key, rate.value, rate.support, interval, units=rate.units, why=rate.why)
+        return Summary.of(found, self.settings(), FIGURES)
 
     @property
     def line(self) -> str:

@@ -42,7 +42,7 @@ from trustassay.metrics.reference.parts import (
     selected,
     view_of,
 )
-from trustassay.sample import Problem, Sample
+from trustassay.sample import Problem, Sample, missing
 from trustassay.texts import TextWork
 from trustassay.views import View
 
@@ -187,9 +187,7 @@ class Reference(Metric):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response, and gold answers or passages for the parts that read them."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the text to assess)"))
+        found = missing(sample, response="the text to assess")
         if not golds_of(sample) and any(PARTS[name].needs_gold for name in self.chosen):
             found.append(Problem("answers", "is missing (expected gold answers to compare with)"))
         if not sample.documents and self._reads_passages:

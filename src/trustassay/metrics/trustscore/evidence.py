@@ -18,7 +18,6 @@ _MARKS = {
     "inconsistent": Mark("bad", "✕", "the model does not keep to it"),
 }
 _ABSENT = Mark("none", "○", "not assessed")
-SHOWN = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,28 +112,3 @@ class Claims:
             for row in found.of(Row)
         ]
         return cls(shown, any(one.row.kind == "claim" for one in shown), found.rest)
-
-
-def problem_in(assessment: Assessment, *, by_claim: bool) -> str | None:
-    """Return what is wrong with an answer, or with its weakest claim, in one sentence."""
-    if assessment.error is not None:
-        return None
-    if assessment.score is None:
-        return assessment.reason
-    verdict, _, kept = (assessment.verdict or "").partition(", ")
-    held = [
-        words
-        for found, words in (
-            (verdict == "contradict", "the facts contradict it"),
-            (kept == "inconsistent", "the model does not keep to it"),
-        )
-        if found
-    ]
-    if not held:
-        return None
-    if not by_claim:
-        return "; ".join(held)
-    rows = [row for row in Rows(assessment.evidence, Row).of(Row) if row.weakest]
-    text = rows[0].text if rows else ""
-    text = text if len(text) <= SHOWN else text[:SHOWN] + "..."
-    return f"weakest claim, {text!r}: {'; '.join(held)}"

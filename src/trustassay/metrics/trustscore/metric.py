@@ -26,15 +26,16 @@ from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.maths import Rule
 from trustassay.metrics.grounding.sentences import splitter, statements
 from trustassay.metrics.trustscore import maths
-from trustassay.metrics.trustscore.evidence import Claims, PartRow, Row, problem_in
+from trustassay.metrics.trustscore.evidence import Claims, PartRow, Row
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.verdicts import Verdict
-from trustassay.views import View
+from trustassay.views import Rows, View
 
 _BOUNDS = ("lowest", "highest", "open")
 """Parts that the whole score has its own of."""
 _KEPT = {True: "consistent", False: "inconsistent"}
+SHOWN = 120
 _OF_CLAIMS = frozenset({"weakest", "claims", "claims_assessable"})
 """Figures of answers that are taken apart."""
 
@@ -265,7 +266,27 @@ class TrustScore(ConsistencyOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say what the facts, or the model itself, hold against an answer or its weakest claim."""
-        return problem_in(assessment, by_claim=self.claims)
+        if assessment.error is not None:
+            return None
+        if assessment.score is None:
+            return assessment.reason
+        verdict, _, kept = (assessment.verdict or "").partition(", ")
+        held = [
+            words
+            for found, words in (
+                (verdict == "contradict", "the facts contradict it"),
+                (kept == "inconsistent", "the model does not keep to it"),
+            )
+            if found
+        ]
+        if not held:
+            return None
+        if not self.claims:
+            return "; ".join(held)
+        rows = [row for row in Rows(assessment.evidence, Row).of(Row) if row.weakest]
+        text = rows[0].text if rows else ""
+        text = text if len(text) <= SHOWN else text[:SHOWN] + "..."
+        return f"weakest claim, {text!r}: {'; '.join(held)}"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return both parts, of the answer or of each claim."""
