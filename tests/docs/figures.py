@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.docs.pages import DOCS
-from trustassay.metrics.grounding.figures import FIGURES as OF_GROUNDING
+from trustassay.metrics.grounding.summary import FIGURES as OF_GROUNDING
 from trustassay.registry import metric_from_text
 
 PAGE = DOCS / "api" / "figures.md"
@@ -29,8 +29,8 @@ METRICS = (
 _HEAD = """\
 # Figures
 
-All figures of `summary.json`, by metric. This page is made from the program (`python -m tests.docs.figures`).
-A figure that cannot be computed is `null`; `not_applicable` gives the reason.
+All figures of `summary.json`, by metric, made from the program (`python -m tests.docs.figures`). A
+figure that cannot be computed is `null`; `not_applicable` gives the reason.
 """
 
 
