@@ -1,4 +1,4 @@
-"""docs/grounding.md says what the code does. Commands and links: tests/docs."""
+"""docs/methods/grounding.md says what the code does. Commands and links: tests/docs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trustassay.metrics.grounding.options import PROFILES, Rules
 from trustassay.metrics.grounding.summary import FIGURES
 
 ROOT = Path(__file__).parent.parent
-GROUNDING = (ROOT / "docs" / "grounding.md").read_text(encoding="utf-8")
+GROUNDING = (ROOT / "docs" / "methods/grounding.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.key)
@@ -41,7 +41,7 @@ def test_every_verdict_is_explained(verdict: str) -> None:
 
 
 def test_the_workflow_of_the_documentation_runs_commands_that_exist() -> None:
-    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "errands/ci.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     steps = yaml.safe_load(block)["jobs"]["gate"]["steps"]
     lines = [line for step in steps for line in step.get("run", "").splitlines()]
@@ -55,6 +55,6 @@ def test_the_workflow_of_the_documentation_runs_commands_that_exist() -> None:
 
 
 def test_the_exit_statuses_of_the_gate_are_those_of_the_documentation() -> None:
-    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "errands/ci.md").read_text(encoding="utf-8")
     told = {int(one) for one in re.findall(r"^\| (\d) \|", text, re.MULTILINE)}
     assert told == {*STATUS.values(), 2}
