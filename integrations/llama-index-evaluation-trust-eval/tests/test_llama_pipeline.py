@@ -18,10 +18,10 @@ from llama_index.evaluation.trust_eval import (
 )
 from llama_index.evaluation.trust_eval.figures import keys_of
 from llama_models import PASSAGES, Scripted
-from trustassay.metrics.grounding.figures import FIGURES
 
 import trustassay
 from trustassay.errors import BackendError
+from trustassay.metrics.grounding.summary import FIGURES
 
 QUESTIONS = ["When was the stone bridge over the river opened?", "How high is the chimney?"]
 ANSWERS = ["The stone bridge was opened in 1911.", "The chimney is 40 metres high."]
