@@ -33,7 +33,7 @@ from trustassay.capabilities import (
     repair_turns,
 )
 from trustassay.errors import BackendError, CallError, UnknownNameError, UnparsedError
-from trustassay.prompts import Prompt, PromptError
+from trustassay.prompts import Prompt, PromptError, shipped
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
 
 Ask = Callable[[ChatRequest], Awaitable[Reply]]
