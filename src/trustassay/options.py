@@ -31,8 +31,7 @@ from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
 from trustassay.texts import LONGEST_ANSWER
 
 if TYPE_CHECKING:
-    from trustassay.answering import Answering
-    from trustassay.answering.pairs import Pairing
+    from trustassay.answering.styles import Answering, Pairing
     from trustassay.backends.resolve import (
         ChatChoice,
         EmbedderChoice,
@@ -358,7 +357,7 @@ Engine = Annotated[
     str,
     Flag(
         "local, or ray for workers on a Ray cluster: the one at ADDRESS or RAY_ADDRESS, else "
-        "one that is started on this machine (see docs/scaling.md).",
+        "one that is started on this machine (see docs/big-runs.md).",
         metavar="local|ray[:ADDRESS]",
         default="local",
     ),

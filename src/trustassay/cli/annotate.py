@@ -139,7 +139,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         again,
         per_group,
         seed,
-        Reading(fields, limit, domain, skip_bad),
+        Reading(fields=fields, limit=limit, domain=domain, skip_bad=skip_bad),
         read_plan(plan) if plan else None,
     )
     project = open_project(source, options, pairs)

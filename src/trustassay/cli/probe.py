@@ -72,10 +72,10 @@ def attack(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
 
-    Use it to test your own systems: see docs/attack.md. Run the same command again to continue a
-    stopped search. The defaults are not the paper's. The third command runs the paper's search as
-    its authors' program does, with the characters of the paper's Table 12; each step needs 110
-    answers, 10 of which are already known.
+    Use it to test your own systems: see docs/methods/harmonicity.md. Run the same command again to
+    continue a stopped search. The defaults are not the paper's. The third command runs the paper's
+    search as its authors' program does, with the characters of the paper's Table 12; each step
+    needs 110 answers, 10 of which are already known.
 
     \b
     trustassay probe attack "Who sailed around Africa first?" \\
@@ -229,10 +229,10 @@ def distractors(  # noqa: PLR0913 - one argument an option
     if done.resumed:
         say(f"{amount(done.resumed, 'answer')} done already")
     say(
-        f"{amount(done.distractors, 'distractor')} of {amount(done.answers, 'answer')}"
-        + f" in {out}" * bool(out)
+        f"{amount(done.counts['distractors'], 'distractor')} of "
+        f"{amount(done.written, 'answer')}" + f" in {out}" * bool(out)
     )
-    if few := done.answers - done.assessable:
+    if few := done.written - done.counts["assessable"]:
         say(f"{few:,} answers have fewer than {finding.ENOUGH} distractors: not assessable")
     common.end_if_failed(done.failed)
 

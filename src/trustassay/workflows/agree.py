@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from trustassay.data.ratings import Ratings
 from trustassay.errors import UsageError
 from trustassay.progress import Progress
-from trustassay.runs.counts import read_units
+from trustassay.runs.counts import SHOWN, read_units
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.report import SHOWN
 from trustassay.statistics.agreement import (
     Scale,
     Weights,
@@ -38,7 +37,7 @@ from trustassay.statistics.intervals import (
     bounded_interval,
     too_few_units,
 )
-from trustassay.workflows.variance import Variances, variances
+from trustassay.workflows.judges import Variances, variances
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -64,7 +64,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
     """Draw a set as MixedQA of TrustScore: open questions that all models answered.
 
     Test splits come before dev splits. A stopped command goes on where it was. Layouts and filters:
-    docs/mixedqa.md.
+    docs/papers.md.
 
     \b
     trustassay papers dataset mixedqa --nq NQ-open.dev.jsonl --popqa popQA.tsv \\
@@ -75,8 +75,8 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         --answers flan=flan.jsonl --answers llama=llama.jsonl --per-source 50
     """
     from trustassay.calls.client import CallOptions
-    from trustassay.data.question_sets import QuestionFile
     from trustassay_papers import mixedqa as mixing
+    from trustassay_papers.mixedqa.question_sets import QuestionFile
 
     given = {"nq": nq, "webq": webq, "triviaqa": triviaqa, "hotpotqa": hotpotqa, "popqa": popqa}
     files = [QuestionFile.of(name, path) for name, paths in given.items() for path in paths]

@@ -1,0 +1,427 @@
+"""People and judges, one question of variance: how much of it is the answer's, and how much not."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.data.ratings import Rating, Ratings
+from trustassay.errors import RunFolderError, UsageError
+from trustassay.metrics.judge import Judge
+from trustassay.metrics.judge.evidence import VoteRow
+from trustassay.metrics.judge.options import RubricError
+from trustassay.registry import metric_from_settings
+from trustassay.runs.folder import RunFolder
+from trustassay.statistics.intervals import FEWEST, jackknife_interval, too_few_units, unit_mean
+from trustassay.statistics.variance import (
+    REPEAT,
+    Cells,
+    NotEstimableError,
+    cells,
+    shares,
+    weights_without,
+)
+from trustassay.views import Rows
+
+Floats = NDArray[np.float64]
+Interval = tuple[float, float]
+
+JUDGES, PEOPLE, RATERS = "judges", "people", "raters"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One part of the variance: what it comes to, 0 where the estimate lies below.
+
+    share: of the sum of all parts, in %; ``None`` where all ratings are the same.
+    """
+
+    name: str
+    estimate: float
+    share: float | None
+    share_interval: Interval | None = None
+    sd_interval: Interval | None = None
+
+    @property
+    def variance(self) -> float:
+        """The estimate, which is not taken below 0."""
+        return max(self.estimate, 0.0)
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation, in units of the ratings."""
+        return math.sqrt(self.variance)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "name": self.name,
+            "variance": self.variance,
+            "estimate": self.estimate,
+            "sd": self.sd,
+            "sd_interval": self.sd_interval,
+            "share": self.share,
+            "share_interval": self.share_interval,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """The variance of the ratings of one group of raters.
+
+    repeated: answers that a rater rated more than once. components: none where ``why`` says what
+    keeps them from being told apart. without: why there are no intervals.
+    """
+
+    group: str
+    raters: int
+    answers: int
+    ratings: int
+    repeated: int
+    components: Sequence[Component] = ()
+    why: str = ""
+    without: str = ""
+
+    def component(self, name: str) -> Component | None:
+        """Return the component of this name, if these ratings tell it apart."""
+        return next((one for one in self.components if one.name == name), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "raters": self.raters,
+            "answers": self.answers,
+            "ratings": self.ratings,
+            "answers_rated_again": self.repeated,
+            "components": [one.to_dict() for one in self.components],
+            "why": self.why,
+            "without": self.without,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Variances:
+    """The decompositions of all groups, and what they say of judges and people.
+
+    difference: the judges' standard deviation at a repeat less the people's, where both rated
+    answers again, with its interval.
+    """
+
+    groups: Mapping[str, Decomposition] = field(default_factory=dict)
+    difference: float | None = None
+    difference_interval: Interval | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "groups": {name: one.to_dict() for name, one in self.groups.items()},
+            "repeat_sd_difference": self.difference,
+            "repeat_sd_difference_interval": self.difference_interval,
+            "in_words": self.in_words(),
+        }
+
+    def in_words(self) -> str:
+        """Answer in a sentence whether judges vary more or less than people."""
+        judges, people = self.groups.get(JUDGES), self.groups.get(PEOPLE)
+        if judges is None or people is None:
+            (only,) = self.groups.values()
+            return (
+                f"{_again(only)} Whether judges vary more or less than people can be told only "
+                "from repeated ratings by both."
+            )
+        if self.difference is None:
+            return (
+                f"{_again(judges)} {_again(people)} So it cannot be said whether judges vary "
+                "more or less than people."
+            )
+        one, other = (_spread(group) for group in (judges, people))
+        told = (
+            f"Asked again about the same answer, a judge differs from itself by a standard "
+            f"deviation of {one}, a person from themselves by {other}: "
+        )
+        if self.difference_interval is None:
+            reason = judges.without or people.without or "it is the same without any of the answers"
+            return f"{told}whether they differ cannot be said: {reason}."
+        low, high = self.difference_interval
+        if low <= 0 <= high:
+            verdict = "no difference can be told"
+        else:
+            verdict = f"the judges vary {'more' if low > 0 else 'less'} than the people"
+        return f"{told}{verdict} (difference {self.difference:+.2f}, {low:+.2f} to {high:+.2f})."
+
+
+def _again(group: Decomposition) -> str:
+    """Say how far one group differs from itself, or why that is not known."""
+    own = "itself" if group.group == JUDGES else "themselves"
+    who = {JUDGES: "a judge", PEOPLE: "a person"}.get(group.group, "a rater")
+    if not group.repeated:
+        return (
+            f"No answer was rated twice by the same {who.removeprefix('a ')}, so how far {who} "
+            f"differs from {own} is not known."
+        )
+    if group.component(REPEAT) is None:
+        return f"The variance of the {group.group} cannot be taken apart: {group.why}."
+    return (
+        f"Asked again about the same answer, {who} differs from {own} by a standard deviation of "
+        f"{_spread(group)}."
+    )
+
+
+def _spread(group: Decomposition) -> str:
+    """Write the standard deviation at a repeat with its interval and its share."""
+    found = group.component(REPEAT)
+    assert found is not None
+    within = ""
+    if found.sd_interval is not None:
+        within = f" ({found.sd_interval[0]:.2f} to {found.sd_interval[1]:.2f})"
+    of_all = "" if found.share is None else f", {found.share:.0f} % of the variance"
+    return f"{found.sd:.2f}{within}{of_all}"
+
+
+def variances(
+    ratings: Sequence[Rating],
+    machines: Collection[str] = (),
+    *,
+    units: Mapping[str, int] | None = None,
+) -> Variances:
+    """Take the variance of ratings apart, of people and judges each by themselves.
+
+    Args:
+        ratings: of any number of raters, missing and repeated ones as they come; one at least.
+        machines: the raters that are judges; without any, all raters are one group.
+        units: the number of the unit to which an item belongs; others are units by themselves, with
+            all models' answers to them.
+
+    Intervals are 95 % intervals over units, each of which is left out in turn, for both groups at
+    once. The raters stay those that there are: what others would give, intervals do not say.
+    """
+    places: dict[tuple[str, str], int] = {}
+    for one in ratings:
+        places.setdefault((one.item, one.model), len(places))
+    known: dict[str | int, int] = {}
+    units = units or {}
+    own_units = np.array(
+        [known.setdefault(units.get(item, item), len(known)) for item, _ in places], dtype=np.int64
+    )
+    by_group: dict[str, list[Rating]] = {}
+    for one in ratings:
+        group = (JUDGES if one.rater in machines else PEOPLE) if machines else RATERS
+        by_group.setdefault(group, []).append(one)
+    made: dict[str, Cells | str] = {}
+    for group, own in by_group.items():
+        try:
+            made[group] = _cells(own, places)
+        except NotEstimableError as error:
+            made[group] = str(error)
+    without: dict[str, list[Floats]] = {group: [] for group in made}
+    touched: dict[str, list[Floats]] = {group: [] for group in made}
+    if any(not isinstance(one, str) for one in made.values()):
+        for weights in weights_without(own_units):
+            for group, table in made.items():
+                if not isinstance(table, str):
+                    without[group].append(table.components(weights[:, table.rows]))
+                    touched[group].append((weights[:, table.rows] == 0).any(axis=1))
+    found, spreads = {}, {}
+    for group, own in by_group.items():
+        table = made[group]
+        if isinstance(table, str):
+            found[group] = _counted(group, own, why=table)
+            continue
+        left, own_rows = np.concatenate(without[group]), np.concatenate(touched[group])
+        found[group] = _decomposed(group, own, table, left[own_rows], own_units[table.rows])
+        if REPEAT in table.names and not found[group].without:
+            spreads[group] = np.sqrt(np.maximum(left[:, table.names.index(REPEAT)], 0.0))
+    return _compared(found, spreads)
+
+
+def _cells(own: Sequence[Rating], places: Mapping[tuple[str, str], int]) -> Cells:
+    raters = {rater: at for at, rater in enumerate(dict.fromkeys(one.rater for one in own))}
+    found = cells(
+        [places[one.item, one.model] for one in own],
+        [raters[one.rater] for one in own],
+        [one.value for one in own],
+        (len(places), len(raters)),
+    )
+    found.components()  # raises where the ratings do not tell them apart
+    return found
+
+
+def _counted(group: str, own: Sequence[Rating], **more: Any) -> Decomposition:
+    again = {(one.item, one.model) for one in own if one.repeat}
+    answers = {(one.item, one.model) for one in own}
+    raters = {one.rater for one in own}
+    return Decomposition(group, len(raters), len(answers), len(own), len(again), **more)
+
+
+def _decomposed(
+    group: str, own: Sequence[Rating], table: Cells, left: Floats, units: NDArray[np.int64]
+) -> Decomposition:
+    """Return the decomposition of a group. ``left`` are the components without each unit, shape
+    (units, components); ``units`` are those of the answers.
+    """
+    estimate = table.components()[0]
+    part = shares(estimate)
+    worth = unit_mean(np.zeros(len(units)), units).units
+    without = too_few_units(len(units), len(np.unique(units)), worth, FEWEST, "answers") or ""
+    if np.isnan(part).any():
+        without = "all ratings are the same"
+    elif not without and np.isnan(left).any():
+        without = "too few answers were rated by two raters"
+    components = []
+    for at, name in enumerate(table.names):
+        value, share = float(estimate[at]), None if np.isnan(part[at]) else float(part[at])
+        intervals: tuple[Interval | None, Interval | None] = (None, None)
+        if share is not None and not without:
+            within = jackknife_interval(share / 100, shares(left)[:, at] / 100, "logit")
+            spread = np.sqrt(np.maximum(left[:, at], 0.0))
+            intervals = (
+                within and (100 * within[0], 100 * within[1]),
+                jackknife_interval(math.sqrt(max(value, 0.0)), spread, "log"),
+            )
+        components.append(Component(name, value, share, *intervals))
+    return _counted(group, own, components=components, without=without)
+
+
+def _compared(found: Mapping[str, Decomposition], spreads: Mapping[str, Floats]) -> Variances:
+    """Add how far the judges' deviation at a repeat lies from the people's."""
+    judges, people = (
+        found[group].component(REPEAT) if group in found else None for group in (JUDGES, PEOPLE)
+    )
+    if judges is None or people is None:
+        return Variances(found)
+    difference = judges.sd - people.sd
+    if JUDGES not in spreads or PEOPLE not in spreads:
+        return Variances(found, difference)
+    left = spreads[JUDGES] - spreads[PEOPLE]
+    return Variances(found, difference, jackknife_interval(difference, left))
+
+
+METRIC = "judge"
+
+
+def votes_of(path: Path) -> Ratings | None:
+    """Return the votes of the judges of a run, or ``None`` where it holds none.
+
+    A judge is a rater, a later vote on the same answer a repeat, whichever text stood first. Levels
+    that are words are categories in the order of their values.
+
+    Raises:
+        RunFolderError: the folder is not a run's, or the run's rubric cannot be read any more.
+    """
+    folder = RunFolder(path)
+    run = folder.read_run()
+    if run is None:
+        raise RunFolderError(f"{path}: holds no run")
+    if METRIC not in run["metrics"]:
+        return None
+    try:
+        metric = metric_from_settings(METRIC, run["metrics"][METRIC])
+    except (RubricError, OSError) as error:
+        raise RunFolderError(f"{path}: the rubric of its judges cannot be read: {error}") from None
+    if not isinstance(metric, Judge) or metric.by != "model":
+        return None
+    scale = metric.scale
+    upwards = sorted(scale.values, key=scale.values.__getitem__)
+    places = {
+        label: float(label if scale.numeric else place) for place, label in enumerate(upwards)
+    }
+    models = {one["id"]: str(one.get("model") or "") for one in folder.sample_records()}
+    found: list[Rating] = []
+    for assessment in folder.assessments(METRIC):
+        seen: Counter[str] = Counter()
+        for vote in Rows(assessment.evidence, VoteRow).of(VoteRow):
+            judge, level = vote.judge, vote.level
+            if level is None:
+                continue
+            if level not in places:
+                raise RunFolderError(
+                    f"{path}: {assessment.id!r} holds a vote for {level[:40]!r}, which is not a "
+                    f"level of the rubric {scale.name}; restore the rubric that it was judged by"
+                )
+            repeat = seen[judge]
+            seen[judge] += 1
+            model = models.get(assessment.id, "")
+            found.append(Rating(assessment.id, judge, places[level], repeat, model))
+    if not found:
+        return None
+    categories = () if scale.numeric else tuple(upwards)
+    return Ratings(found, categories, scale.ordinal, tuple(sorted(places.values())))
+
+
+def joined(given: Ratings, votes: Ratings) -> Ratings:
+    """Return ratings and votes together; an answer is the same where its id is.
+
+    A rating or vote that names no model is of the answer with its id, whichever model wrote that.
+
+    Raises:
+        ValueError: a rater has the name of a judge, or words stand beside numbers or other words.
+    """
+    raters = {one.rater for one in given.ratings}
+    if both := sorted(raters & {one.rater for one in votes.ratings}):
+        raise UsageError(f"the ratings hold a rater {both[0][:60]!r}, too, as a judge is called")
+    if bool(given.categories) != bool(votes.categories):
+        kinds = ("words", "numbers") if given.categories else ("numbers", "words")
+        raise UsageError(f"the ratings are {kinds[0]}, and the judges' levels {kinds[1]}")
+    categories: Sequence[str] = ()
+    if given.categories:
+        categories = _together(given, votes)
+    models: dict[str, set[str]] = {}
+    for one in given.ratings:
+        models.setdefault(one.item, set()).add(one.model)
+    found = [
+        Rating(one.item, one.rater, _moved(one.value, given, categories), one.repeat, one.model)
+        for one in given.ratings
+    ]
+    for one in votes.ratings:
+        model = one.model
+        rated = models.get(one.item, {model})
+        if model and model not in rated and "" in rated:
+            model = ""
+        elif not model and len(rated) == 1:
+            (model,) = rated  # a sample without a model, of which annotate names the one asked
+        value = _moved(one.value, votes, categories)
+        found.append(Rating(one.item, one.rater, value, one.repeat, model))
+    ordered = votes.ordered or (given.ordered and bool(given.categories))
+    return Ratings(found, categories, ordered, _scale(given, votes, categories), given.missing)
+
+
+def _scale(given: Ratings, votes: Ratings, categories: Sequence[str]) -> tuple[float, ...]:
+    """Return the values of both scales; of one that is known if it has all of the other's ratings,
+    else none.
+    """
+    if given.categories:
+        whole = given.scale or set(categories) <= {label.lower() for label in votes.categories}
+        return tuple(map(float, range(len(categories)))) if whole else ()
+    known = {*given.scale, *votes.scale}
+    rated = {one.value for of in (given, votes) for one in of.ratings}
+    return tuple(sorted(known)) if rated <= known else ()
+
+
+def _together(given: Ratings, votes: Ratings) -> tuple[str, ...]:
+    """Return the categories of the side that has an order, which then holds the other's."""
+    levels = tuple(label.lower() for label in votes.categories)
+    if given.ordered and not set(levels) <= set(given.categories):
+        strange = next(level for level in levels if level not in given.categories)
+        raise UsageError(f"the judges' level {strange!r} is not among the levels that were given")
+    if given.ordered:
+        return tuple(given.categories)
+    if votes.ordered and not set(given.categories) <= set(levels):
+        strange = next(word for word in given.categories if word not in levels)
+        raise UsageError(f"the rating {strange[:40]!r} is not a level of the run's judges")
+    if votes.ordered:
+        return levels
+    return tuple(dict.fromkeys((*levels, *given.categories)))
+
+
+def _moved(value: float, of: Ratings, categories: Sequence[str]) -> float:
+    """Return the place of a word among other categories; a number stays."""
+    if not of.categories:
+        return value
+    return float(categories.index(of.categories[int(value)].lower()))
