@@ -187,3 +187,8 @@ def check_choices(options: object, **known: Any) -> None:
         value, names = getattr(options, name), get_args(choices) or choices
         if value is not None and value not in names:
             raise UnknownNameError(did_you_mean(f"value of {name}", str(value), names))
+
+
+def install(extra: str) -> str:
+    """Return the command that installs trustassay with an optional part, from a clone of it."""
+    return f"pip install '.[{extra}]' (in a clone of trustassay)"

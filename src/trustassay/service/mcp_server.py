@@ -24,7 +24,7 @@ try:
     from pydantic import Field
 except ImportError:
     needed = "MCP needs the package mcp, version 2.3 or later"
-    raise BackendError(f"{needed}: pip install 'trustassay[mcp]'") from None
+    raise BackendError(f"{needed}: {install('mcp')}") from None
 
 __all__ = ["mcp_part", "mcp_server", "serve_stdio"]
 
