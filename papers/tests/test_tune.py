@@ -20,7 +20,7 @@ from trustassay.backends.hf_chat import HuggingFaceChat
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import BackendError, RunFolderError
 
-needed("trl", "needs TRL: pip install 'trustassay[papers]'")
+needed("trl", "needs TRL: pip install '.[papers]'")
 torch = needed("torch")
 
 from tests.tiny_chat import save_llama, save_t5  # noqa: E402

@@ -190,5 +190,10 @@ def check_choices(options: object, **known: Any) -> None:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs trustassay with an optional part, from a clone of it."""
-    return f"pip install '.[{extra}]' (in a clone of trustassay)"
+    """Return how trustassay is installed with an optional part: from a clone of it."""
+    return f"pip install {requirement(extra)}"
+
+
+def requirement(extra: str) -> str:
+    """Return what to give to ``pip install`` for trustassay with an optional part."""
+    return f"'.[{extra}]' in a clone of trustassay"

@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import version
 from typing import Annotated, Any
 
-from trustassay.errors import BackendError, did_you_mean
+from trustassay.errors import BackendError, did_you_mean, install
 from trustassay.event_loop import run_anywhere
 from trustassay.sample import SampleError
 from trustassay.service.app import Part
