@@ -16,13 +16,13 @@ import yaml
 
 from tests.docs.pages import DOCS, blocks
 
-SYSTEM = '''import json, sys
+SYSTEM = """import json, sys
 
 for line in open(sys.argv[1], encoding="utf-8"):
     record = json.loads(line)
     record["response"] = record["right"]
     print(json.dumps(record))
-'''
+"""
 
 
 def steps() -> Mapping[str, Mapping[str, Any]]:
