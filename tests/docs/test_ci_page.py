@@ -38,7 +38,8 @@ def run(name: str, folder: Path) -> int:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "TRUSTASSAY_CACHE": ".trustassay/calls"}
     command = ["bash", "-e", "-o", "pipefail", "-c", steps()[name]["run"]]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True).returncode
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+    return done.returncode
 
 
 def questions(folder: Path, right: int) -> None:
