@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trustassay.show.document import Block
     from trustassay.statistics.intervals import Estimate
     from trustassay.workflows.agree import Agreement, Dispute
-    from trustassay.workflows.variance import Variances
+    from trustassay.workflows.judges import Variances
 
 MOST_LISTED = 12
 """Levels that are listed one by one."""
@@ -148,7 +148,7 @@ def _gathered(
     from trustassay.data.ratings import read_ratings
     from trustassay.data.records import InputError
     from trustassay.errors import UsageError, did_you_mean
-    from trustassay.workflows.votes import joined, votes_of
+    from trustassay.workflows.judges import joined, votes_of
 
     votes = votes_of(run) if run else None
     if source is None:

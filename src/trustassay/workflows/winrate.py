@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import CallOptions, shared_file
+from trustassay.calls.client import shared_file
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Summary
@@ -19,28 +18,24 @@ from trustassay.metrics.pairwise import OTHER_MODEL, OTHER_RESPONSE, Pairwise
 from trustassay.runs.estimates import Plan
 from trustassay.runs.execute import RunOutcome, execute
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import RunOptions, Source, take_in
+from trustassay.runs.intake import RunOptions, Source
 from trustassay.runs.needs import settle
 from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample, question_key
+from trustassay.workflows.resumable import InputOptions, samples_of
 
 
 @dataclass(frozen=True)
-class WinRateOptions:
-    """How answers are compared.
+class WinRateOptions(InputOptions):
+    """How answers are compared; as :class:`~trustassay.workflows.resumable.InputOptions` of both
+    inputs, of which ``limit`` takes the first records of the first one, and:
 
-    metric: how the judge is asked. seed: of the intervals. fields, limit, skip_bad: of both inputs;
-    ``limit`` takes the first records of the first one. calls: as of a run.
+    metric: how the judge is asked. seed: of the intervals.
     """
 
     metric: Pairwise = field(default_factory=Pairwise)
     seed: int = 0
-    fields: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    skip_bad: bool = False
     report: bool = True
-    progress: bool = False
-    calls: CallOptions = field(default_factory=CallOptions)
 
 
 class PairedSamples(list[Sample]):
@@ -209,20 +204,10 @@ def _name(source: Source) -> str:
 
 async def _answers(source: Source, options: WinRateOptions, limit: int | None) -> dict[str, Sample]:
     """Return the samples of an input by their question."""
-    fields = options.fields
+    reading = replace(options, limit=limit)
     if isinstance(source, str | os.PathLike) and (Path(source) / "run.json").exists():
-        source, fields = RunFolder(Path(source)).samples_path, {}
-    with TemporaryDirectory(prefix="trustassay-") as place:
-        folder = RunFolder(Path(place))
-        await take_in(
-            source,
-            folder.samples_path,
-            lambda _: [],
-            fields=fields,
-            limit=limit,
-            skip_bad=options.skip_bad,
-            shown=options.progress,
-        )
+        source, reading = RunFolder(Path(source)).samples_path, replace(reading, fields={})
+    async with samples_of(source, reading) as (folder, _):
         samples = list(folder.samples())
     found: dict[str, Sample] = {}
     for sample in samples:
