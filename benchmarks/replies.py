@@ -33,8 +33,8 @@ def counted() -> dict[str, Any]:
     """Count with the package that is imported."""
     from trustassay.calls.multiple_choice import letter_of
     from trustassay.metrics.fewl.references import yes_or_no
+    from trustassay.metrics.judge.options import SHIPPED, read_rubric
     from trustassay.metrics.judge.replies import read_reply
-    from trustassay.metrics.judge.rubric import SHIPPED, read_rubric
     from trustassay.verdicts import verdict_in
 
     rubrics = {name: read_rubric(name) for name in SHIPPED}
@@ -70,8 +70,8 @@ def _outcome(read: str | None, means: str | None) -> str:
 
 
 def _comparisons() -> Counter[str]:
+    from trustassay.metrics.judge.options import Level, Rubric
     from trustassay.metrics.judge.replies import read_reply
-    from trustassay.metrics.judge.rubric import Level, Rubric
 
     levels = tuple(Level(str(value), float(value), "better") for value in (1, 2, 3))
     rubric = Rubric("better", "1", "", "", levels)

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from trustassay.cli.gate import STATUS
 from trustassay.cli.main import app
-from trustassay.metrics.grounding.citations import WHY
-from trustassay.metrics.grounding.figures import FIGURES
+from trustassay.metrics.grounding.maths import WHY
 from trustassay.metrics.grounding.options import PROFILES, Rules
+from trustassay.metrics.grounding.summary import FIGURES
 
 ROOT = Path(__file__).parent.parent
 GROUNDING = (ROOT / "docs" / "grounding.md").read_text(encoding="utf-8")

@@ -17,8 +17,8 @@ from trustassay.answering.styles import answers_in
 from trustassay.calls.multiple_choice import letter_of
 from trustassay.metrics.faithfulness.claims import listed
 from trustassay.metrics.fewl.references import yes_or_no
+from trustassay.metrics.judge.options import SHIPPED, read_rubric
 from trustassay.metrics.judge.replies import read_reply
-from trustassay.metrics.judge.rubric import SHIPPED, read_rubric
 from trustassay.prose import LONGEST, numbered
 from trustassay.verdicts import verdict_in
 from trustassay_papers.dataset import ClaimError, parsed_claims

@@ -43,7 +43,7 @@ from benchmarks.coverage.units import POPULATIONS, WON, declared, ranked, won
 from benchmarks.populations import ANSWERS, CHANGES, SCORES
 from benchmarks.results import read_result, write_result
 from trustassay.metrics.grounding import summary as grounding_intervals
-from trustassay.metrics.harmonicity import summary as harmonicity_summary
+from trustassay.metrics.harmonicity import metric as harmonicity_summary
 from trustassay.statistics import comparison as comparison_of_runs
 
 SIZES = (10, 20, 40, 150)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
 from benchmarks.populations import ANSWERS, SCORES
 from trustassay.metrics import Grounding, Harmonicity, SemanticHarmonicity
-from trustassay.metrics.grounding.figures import FIGURES
 from trustassay.metrics.grounding.maths import PARTS
-from trustassay.metrics.grounding.summary import Answers
-from trustassay.metrics.harmonicity.summary import Scores
+from trustassay.metrics.grounding.summary import FIGURES, Answers
+from trustassay.metrics.harmonicity.metric import Scores
 
 __all__ = ["grounding", "harmonicity"]
 

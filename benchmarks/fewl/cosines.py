@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from benchmarks.fewl.sets import Places
 from trustassay.metrics.fewl import maths
-from trustassay.metrics.fewl.pool import nearest
+from trustassay.metrics.fewl.references import nearest
 
 Floats = NDArray[np.float64]
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]

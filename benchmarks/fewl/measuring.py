@@ -24,8 +24,7 @@ from trustassay.calls.capability import DIGITS
 from trustassay.calls.kinds import reads_question
 from trustassay.metrics.fewl import Fewl, maths
 from trustassay.metrics.fewl.options import Penalty
-from trustassay.metrics.fewl.pool import LEARNT_FROM, nearest
-from trustassay.metrics.fewl.references import blank, silent
+from trustassay.metrics.fewl.references import LEARNT_FROM, blank, nearest, silent
 from trustassay.statistics.resampling import generator
 
 Floats = NDArray[np.float64]

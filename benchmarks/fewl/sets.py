@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.embedded import EmbeddedEmbedder
-from trustassay.metrics.fewl.pool import nearest
+from trustassay.metrics.fewl.references import nearest
 from trustassay.statistics.resampling import generator
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")) / "data"

@@ -14,7 +14,7 @@ from benchmarks.fewl.sets import Record
 from trustassay.api import score
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.metrics.fewl import Fewl
-from trustassay.metrics.fewl.pool import nearest
+from trustassay.metrics.fewl.references import nearest
 
 PLAIN = 5
 """Questions of the plain loop."""

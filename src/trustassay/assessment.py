@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, cast
 
-from trustassay.summaries import Mean, Quantile, Statistic, Summarised
+from trustassay.summaries import Mean, Quantile, Share, Statistic, Summarised, Total
 
 Direction = Literal["higher", "lower", ""]
 """Which end of a number is better; neither of a count, a length or a setting."""
@@ -113,6 +117,40 @@ class Figure:
         return cls(
             **{**raw, "range": raw["range"] and tuple(raw["range"])} if "range" in raw else raw
         )
+
+
+@cache
+def read_figures(package: str | None, name: str = "figures") -> Mapping[str, Figure]:
+    """Return figures by their keys from a table beside a metric's module, ``NAME.csv``.
+
+    The statistic is written as ``mean PART``, ``mean PART LEAST LARGEST``, ``share VERDICT``,
+    ``quantile PART Q`` or ``total PART``, where ``score`` stands for the score; empty for none.
+    """
+    table = files(package or __name__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
+    return {
+        row["key"]: Figure(
+            row["key"],
+            row["explanation"],
+            row["unit"],
+            row["group"],
+            row["headline"] == "yes",
+            _statistic(*row["statistic"].split(" ", 1)) if row["statistic"] else None,
+            cast("Direction", row["better"]),
+            row["name"],
+        )
+        for row in csv.DictReader(io.StringIO(table))
+    }
+
+
+def _statistic(kind: str, of: str) -> Statistic:
+    if kind == "share":
+        return Share(of)
+    part, *numbers = of.split()
+    if kind == "total":
+        return Total(part)
+    if kind == "quantile":
+        return Quantile(float(numbers[0]), part)
+    return Mean(part, (float(numbers[0]), float(numbers[1])) if numbers else None)
 
 
 @dataclass(frozen=True)

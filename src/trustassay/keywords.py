@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
 
 from trustassay.answering import Answering
-from trustassay.answering.pairs import Pairing
+from trustassay.answering.styles import Pairing
 from trustassay.backends.resolve import (
     ChatChoice,
     EmbedderChoice,

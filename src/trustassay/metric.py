@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 
 from numpy.typing import NDArray
 
-from trustassay.assessment import Assessment, Direction, Figure, Summary
+from trustassay.assessment import Assessment, Direction, Figure, Summary, read_figures
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.languages import OTHER_LANGUAGE
@@ -46,6 +46,7 @@ __all__ = [
     "Weighted",
     "badness_of",
     "directions",
+    "read_figures",
 ]
 
 

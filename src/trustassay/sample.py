@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 
 from trustassay.errors import UsageError
 
-__all__ = ["Document", "Problem", "Sample", "SampleError", "clean", "is_blank", "question_key"]
+__all__ = [
+    "Document",
+    "Problem",
+    "Sample",
+    "SampleError",
+    "clean",
+    "is_blank",
+    "missing",
+    "question_key",
+]
 
 
 class Problem(NamedTuple):
@@ -26,6 +35,19 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
+
+
+def missing(sample: Sample, **expected: str) -> list[Problem]:
+    """Return a problem for each of these fields that a sample lacks, with what is expected there.
+
+    An empty response or list of documents is there; any other empty field is not.
+    """
+    return [
+        Problem(name, f"is missing (expected {what})")
+        for name, what in expected.items()
+        if (value := getattr(sample, name)) is None
+        or not (value or name in ("response", "documents"))
+    ]
 
 
 class SampleError(UsageError):

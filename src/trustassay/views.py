@@ -3,10 +3,24 @@ differences of two texts, word by word."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cache
+from types import UnionType
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from rapidfuzz.distance import Indel
 
@@ -80,30 +94,102 @@ class View:
     why: str = ""
 
 
-# Readers of evidence, which may be older than this code, or another metric's.
+# Rows of evidence, which may be older than this code, or another metric's.
+
+R = TypeVar("R", bound="EvidenceRow")
 
 
-def text_in(item: Mapping[str, Any], name: str) -> str:
-    """Return a text of the evidence; empty if it is absent or of another type."""
-    value = item.get(name)
-    return value if isinstance(value, str) else ""
+class EvidenceRow:
+    """A row of evidence. Subclass as a dataclass: its fields are the keys of the row, in order.
+
+    A field without a default is always written, one with a default only where it differs from it.
+    Reading is total: a row is of this kind where the fields named in ``told_by`` have their types,
+    and another field of a wrong type counts as absent.
+    """
+
+    __slots__ = ()
+    row_kind: ClassVar[str] = ""
+    """The value of the key ``kind``, which comes first; empty for rows without it."""
+    told_by: ClassVar[tuple[str, ...]] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as it is stored."""
+        row = {"kind": self.row_kind} if self.row_kind else {}
+        for f in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if f.default is dataclasses.MISSING or value != f.default:
+                row[f.name] = _as_json(value)
+        return row
+
+    @classmethod
+    def read(cls, item: Any) -> Self | None:
+        """Return a stored row; ``None`` for one of another kind."""
+        if not isinstance(item, Mapping) or (cls.row_kind and item.get("kind") != cls.row_kind):
+            return None
+        found: dict[str, Any] = {}
+        for name, (kind, default) in _fields_of(cls).items():  # type: ignore[arg-type]
+            typed = _typed(item.get(name), kind)
+            if not typed and name in cls.told_by:
+                return None
+            found[name] = typed[0] if typed else default
+        return cls(**found)
 
 
-def number_in(item: Mapping[str, Any], name: str) -> float | None:
-    """Return a number of the evidence; ``None`` if it is absent or of another type."""
-    value = item.get(name)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+class Rows:
+    """Evidence sorted by kind; ``rest`` is what is of none of them, as a report lists it."""
+
+    def __init__(self, evidence: Iterable[Any], *kinds: type[EvidenceRow]) -> None:
+        self._rows: list[EvidenceRow] = []
+        self.rest: list[Mapping[str, Any]] = []
+        for item in evidence:
+            row = next((row for kind in kinds if (row := kind.read(item)) is not None), None)
+            if row is not None:
+                self._rows.append(row)
+            else:
+                self.rest.append(item if isinstance(item, Mapping) else {"value": item})
+
+    def of(self, kind: type[R]) -> list[R]:
+        """Return the rows of a kind, in their order."""
+        return [row for row in self._rows if isinstance(row, kind)]
 
 
-def truth_in(item: Mapping[str, Any], name: str) -> bool | None:
-    """Return a yes or no of the evidence; ``None`` if it is absent or of another type."""
-    value = item.get(name)
-    return value if isinstance(value, bool) else None
+_ABSENT: Mapping[Any, Any] = {str: "", int: 0, bool: False}
 
 
-def as_data(item: Any) -> Mapping[str, Any]:
-    """Return evidence of an unknown kind as it is listed in a report."""
-    return item if isinstance(item, Mapping) else {"value": item}
+def _as_json(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_as_json(one) for one in value]
+    return value.to_json() if isinstance(value, EvidenceRow) else value
+
+
+@cache
+def _fields_of(kind: Any) -> dict[str, tuple[Any, Any]]:
+    """Return the type of each field, and what it is where it is absent."""
+    hints, found = get_type_hints(kind), {}
+    for f in dataclasses.fields(kind):
+        hint = hints[f.name]
+        absent = () if get_origin(hint) is Sequence else _ABSENT.get(hint)
+        found[f.name] = hint, absent if f.default is dataclasses.MISSING else f.default
+    return found
+
+
+def _typed(value: Any, kind: Any) -> tuple[Any, ...]:
+    """Return a value of JSON as a type says, in a tuple; an empty one if it has another type. What
+    does not fit in a list is left out.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return next(filter(None, (_typed(value, one) for one in inner)), ())
+    if origin is Sequence:
+        listed = isinstance(value, list | tuple)
+        return ([one for item in value for one in _typed(item, inner[0])],) if listed else ()
+    if origin is Literal:
+        return (value,) if isinstance(value, str) and value in inner else ()
+    if kind is not Any and issubclass(kind, EvidenceRow):
+        row = kind.read(value)
+        return () if row is None else (row,)
+    fits = kind is Any or isinstance(value, int | float if kind is float else kind)
+    return (value,) if fits and (kind in (Any, bool) or not isinstance(value, bool)) else ()
 
 
 MOST_WORDS = 4000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.answering.pairs import AnswerPairs, Pairing, pairs_in
+from trustassay.answering.styles import AnswerPairs, Pairing, pairs_in
 from trustassay.sample import Sample
 
 ASKED = """1. Wrong Answer: The capital is Lyon.

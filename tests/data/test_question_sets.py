@@ -12,8 +12,8 @@ from arro3.io import write_parquet
 
 from tests.data.test_formats import save_dataset, table
 from trustassay.data import Fault, InputError, Located
-from trustassay.data.question_sets import QuestionFile, read_questions
 from trustassay.sample import Sample
+from trustassay_papers.mixedqa.question_sets import QuestionFile, read_questions
 
 HOTPOT = {"_id": "5ab", "answer": "Oslo", "question": "Where is it?", "context": [["T", ["s"]]]}
 TRIVIA = {

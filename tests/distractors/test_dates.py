@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.distractors.dates_numbers import date_neighbours, date_slots
+from trustassay.distractors.tokens import date_neighbours, date_slots
 
 YEARS = range(1500, 2100)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.distractors.dates_numbers import number_neighbours, number_slots
+from trustassay.distractors.tokens import number_neighbours, number_slots
 
 
 def rng(seed: int = 0) -> np.random.Generator:

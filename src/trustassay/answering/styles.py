@@ -7,7 +7,8 @@ icl           in the manner of given examples
 own           with the sample's own prompt, as it stands
 
 Several different answers in one call: one model asked for five diversified answers stands for five
-references (Wei et al. 2024, section 4.1).
+references (Wei et al. 2024, section 4.1). Wrong answers with corrected ones: one call asks a
+generator for 25 pairs (section 3.2).
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.resources import as_file, files
-from typing import Any
+from importlib.resources import files
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
-from trustassay.prompts import Prompt
+from trustassay.prompts import Prompt, shipped
 from trustassay.prose import numbered
 from trustassay.sample import Problem, Sample, clean
 
@@ -137,7 +140,7 @@ class Answering:
             return {}
         if self.prompt is not None:
             return dict.fromkeys(wanted, Prompt.read(self.prompt))
-        return {style: _shipped(style) for style in wanted}
+        return {style: shipped(__package__, style) for style in wanted}
 
 
 def _own_prompt(sample: Sample) -> str | None:
@@ -145,14 +148,9 @@ def _own_prompt(sample: Sample) -> str | None:
     return clean(text) if isinstance(text, str) and text.strip() else None
 
 
-def _shipped(style: str) -> Prompt:
-    with as_file(files("trustassay.answering") / "prompts" / f"{style}.jinja") as path:
-        return Prompt.read(path)
-
-
 @cache
 def _own_examples() -> list[dict[str, str]]:
-    text = (files("trustassay.answering") / "prompts" / "examples.jsonl").read_text("utf-8")
+    text = (files(__package__) / "prompts" / "examples.jsonl").read_text("utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -161,7 +159,7 @@ def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest
 
     Temperature and length are those of ``answering``, each answer as long as one.
     """
-    prompt = _prompt()
+    prompt = shipped(__package__, "diverse-answers")
     return ChatRequest.of(
         prompt.filled(question=sample.question, answers=n),
         temperature=answering.temperature,
@@ -188,7 +186,82 @@ def answers_in(text: str, n: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in found if one))[:n]
 
 
-@cache
-def _prompt() -> Prompt:
-    with as_file(files("trustassay.answering") / "prompts" / "diverse-answers.jinja") as path:
-        return Prompt.read(path)
+_ITEM = re.compile(
+    r"^[\s*_#>-]*(?P<number>\d{1,4})\s*[.):]?[\s*_]*"
+    r"(?P<kind>(?:non[- ]?wrong|corrected|correct|right)|(?:wrong|incorrect))"
+    r"(?:\s+answer)?[\s*_]*:(?P<text>.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+class AnswerPairs(NamedTuple):
+    """Wrong answers and, in the same order, their corrections; incomplete pairs are dropped and
+    counted."""
+
+    wrong: tuple[str, ...]
+    corrected: tuple[str, ...]
+    dropped: int
+
+
+def pairs_in(text: str) -> AnswerPairs:
+    """Return the pairs in a reply; any text gives a result, possibly without a pair.
+
+    Items are numbered, and labelled as wrong or non-wrong; an item may continue on further lines.
+    Of several items with the same number and label the first counts.
+    """
+    found: dict[bool, dict[int, str]] = {True: {}, False: {}}
+    items = list(_ITEM.finditer(text))
+    for item, after in zip_longest(items, items[1:]):
+        end = after.start() if after else len(text)
+        words = " ".join((item["text"] + text[item.end() : end]).split()).strip("*_ ")
+        wrong = item["kind"].lower() in ("wrong", "incorrect")
+        if words:
+            found[wrong].setdefault(int(item["number"]), words)
+    both = [number for number in found[True] if number in found[False]]
+    dropped = len(found[True]) + len(found[False]) - 2 * len(both)
+    return AnswerPairs(
+        tuple(found[True][number] for number in both),
+        tuple(found[False][number] for number in both),
+        dropped,
+    )
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Asks for the pairs of a sample.
+
+    pairs: the number requested in one call; fewer are accepted.
+    prompt: a file instead of our own; filled with ``question``, ``sample`` and ``pairs``.
+    """
+
+    pairs: int = 25
+    prompt: str | os.PathLike[str] | None = None
+    temperature: float = 1.0
+    max_tokens: int = 4096
+
+    def __post_init__(self) -> None:
+        if self.pairs < 1:
+            raise UsageError(f"pairs: expected 1 or more, got {self.pairs}")
+
+    def request(self, sample: Sample) -> ChatRequest:
+        """Return the request to the generator; raises :class:`~trustassay.prompts.PromptError`."""
+        text = self._prompt.filled(question=sample.question, sample=sample, pairs=self.pairs)
+        return ChatRequest.of(
+            text,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            prompt=self._prompt.name,
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that determine the pairs, as JSON values."""
+        return {
+            "pairs": self.pairs,
+            "prompt": self._prompt.name,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+        }
+
+    @cached_property
+    def _prompt(self) -> Prompt:
+        return shipped(__package__, "wrong-answers", self.prompt)

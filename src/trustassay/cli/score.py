@@ -385,6 +385,37 @@ def rescore(  # noqa: PLR0913 - one argument an option
         show(again, as_json=as_json)
 
 
+EXAMPLE_FILES = {
+    "questions.jsonl": "60 questions with passages and gold answers",
+    "answers.jsonl": "the answers of a model, with labels and the answers of three others",
+    "ratings.csv": "levels from 1 to 5 by two raters",
+    "models.py": "models that need no key: python:models:small, large, judge",
+    "replies.jsonl": "what these models reply",
+}
+"""What ``demo --files`` writes."""
+
+
+def _write_examples(folder: Path) -> None:
+    """Write the example files.
+
+    Raises:
+        UsageError: one of them is already there, and differs.
+    """
+    texts = {
+        name: (files("trustassay.data") / "example" / name).read_text(encoding="utf-8")
+        for name in EXAMPLE_FILES
+    }
+    for name, text in texts.items():
+        path = folder / name
+        if path.exists() and path.read_text(encoding="utf-8", errors="replace") != text:
+            raise UsageError(f"{path} already exists and is another file: choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        typer.echo(f"{folder / name}: {EXAMPLE_FILES[name]}")
+    typer.echo("All replies, labels and ratings are scripted: no model and no person gave them.")
+
+
 def demo(
     out: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads it
@@ -395,12 +426,27 @@ def demo(
     open_report: Annotated[
         bool, typer.Option("--open", help="Open the report in a browser.")
     ] = False,
+    example_files: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option(
+            "--files",
+            metavar="DIR",
+            help="Score nothing; write example files into this folder: 60 questions, answers,"
+            " ratings and scripted models.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Score the bundled example: 32 cited answers, good ones and bad ones.
 
     \b
     trustassay demo --open
+    trustassay demo --files .
     """
+    if example_files is not None:
+        with errors_for_people():
+            _write_examples(example_files)
+        return
     with errors_for_people():
         from trustassay import api
         from trustassay.runs.intake import default_folder

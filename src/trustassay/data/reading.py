@@ -25,8 +25,15 @@ from trustassay.data.arrow import (
     of_arrow,
 )
 from trustassay.data.conversations import is_no_answer
-from trustassay.data.published import flattened, is_published
-from trustassay.data.recognising import ABSENT, reach, recognise, systems_of, tells_question
+from trustassay.data.recognising import (
+    ABSENT,
+    flattened,
+    is_published,
+    reach,
+    recognise,
+    systems_of,
+    tells_question,
+)
 from trustassay.data.records import Fault, InputError, Raw, Untold, is_nan, missing_source, plain
 from trustassay.data.source_files import NAME, STANDARD_INPUT, kept_input, opened
 from trustassay.data.tables import csv_records, workbook_records

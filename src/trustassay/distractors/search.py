@@ -16,9 +16,16 @@ from importlib.resources import as_file, files
 from itertools import zip_longest
 
 from trustassay.capabilities import Entity, Models
-from trustassay.distractors.dates_numbers import date_neighbours, number_neighbours
 from trustassay.distractors.slots import entity_words, fitting, slots_of, type_sets
-from trustassay.distractors.tokens import Distractor, Slot, contains, normalised, says_the_same
+from trustassay.distractors.tokens import (
+    Distractor,
+    Slot,
+    contains,
+    date_neighbours,
+    normalised,
+    number_neighbours,
+    says_the_same,
+)
 from trustassay.errors import BackendError, UsageError
 from trustassay.event_loop import all_of
 from trustassay.prompts import Prompt

@@ -15,15 +15,16 @@ from functools import lru_cache
 from itertools import accumulate, combinations, islice
 
 from trustassay.capabilities import Entity
-from trustassay.distractors.dates_numbers import date_slots, number_slots
 from trustassay.distractors.tokens import (
     SHORT,
     Slot,
     Token,
     asked_for,
+    date_slots,
     kind_asked_for,
     likely_types,
     normalised,
+    number_slots,
     says_the_same,
     tagged,
     words_of,

@@ -1,4 +1,5 @@
-"""Words of an answer: their tags, what of them can be replaced, and when two answers say the same.
+"""Words, dates and numbers of an answer: their tags, neighbours of dates and numbers, and when two
+answers say the same.
 
 Tags are those of TextBlob's pattern tagger, a lexicon with rules of context (Brill's form); it
 brings its data. Answers are compared by SQuAD's normalisation, and by containment of whole words.
@@ -6,12 +7,15 @@ brings its data. Answers are compared by SQuAD's normalisation, and by containme
 
 from __future__ import annotations
 
+import calendar
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 Kind = Literal["entity", "date", "number", "word"]
 
@@ -229,3 +233,240 @@ def likely_types(question: str) -> tuple[str, ...]:
         return ("Place",)
     place = next((one for one in _PLACES if word == f"what {one}"), "")
     return (place.capitalize() if place in _TYPES else "Place",) if place else ()
+
+
+YEARS = 20
+"""A year is varied by so many at most."""
+LATEST = 2025
+"""Where a date is not in the future, its neighbours are not either."""
+
+_MONTHS = list(calendar.month_name)[1:]
+_SHORT = [*(name[:3] for name in _MONTHS), "Sept"]
+_MONTH = rf"(?P<month>(?a:{'|'.join([*_MONTHS, *_SHORT])}))\b\.?"
+_DAY = r"(?P<day>3[01]|[12][0-9]|0?[1-9])(?P<suffix>st|nd|rd|th)?"
+_YEAR = r"(?P<year>1[0-9]{3}|20[0-9]{2})"
+_FORMS = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?<![\w-]){_YEAR}-(?P<month>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12][0-9]|3[01])(?![\w-])",
+        rf"\b{_MONTH}\s{{1,9}}{_DAY}(?:\s{{0,9}},)?\s{{1,9}}{_YEAR}\b",
+        rf"\b{_DAY}\s{{1,9}}(?:of\s{{1,9}})?{_MONTH},?\s{{1,9}}{_YEAR}\b",
+        rf"\b{_MONTH},?\s{{1,9}}{_YEAR}\b",
+        rf"\b{_MONTH}\s{{1,9}}{_DAY}\b",
+        rf"\b{_DAY}\s{{1,9}}(?:of\s{{1,9}})?{_MONTH}(?!\w)",
+        rf"(?<![\w-]){_YEAR}(?P<dash>\s?[-–—/]\s?)(?P<until>[0-9]{{4}}|[0-9]{{2}})(?![\w-])",
+        r"(?<![\w-])(?P<decade>1[0-9]{2}0|20[0-9]0)['’]?s\b",
+        rf"(?<![\w.,$£€#/-]){_YEAR}(?![\w/-]|[.,][0-9]|\s{{0,9}}%)",
+        rf"\b(?P<weekday>{'|'.join(calendar.day_name)})\b",
+        rf"\b(?P<month>(?a:{'|'.join(one for one in _MONTHS if one not in ('March', 'May'))}))\b",
+    )
+]
+
+
+def date_slots(text: str) -> list[Slot]:
+    """Return the dates of a text, the longest form that fits each."""
+    slots: list[Slot] = []
+    for form in _FORMS:
+        for one in form.finditer(text):
+            if not any(one.start() < s.end and s.start < one.end() for s in slots):
+                slots.append(Slot(one[0], one.start(), one.end(), "date", 1, "CD"))
+    return sorted(slots, key=lambda one: one.start)
+
+
+def date_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
+    """Return up to n other dates, written as ``text`` is, with one field changed.
+
+    In random order, first those of another year (by at most 20), then of another month, then of
+    another day: where all differ in one field, the original is not in their middle. Empty where
+    ``text`` is no date, or one that does not exist.
+    """
+    for form in _FORMS:
+        if match := form.fullmatch(text):
+            date_slots: list[str] = []
+            for others in _others(match):
+                left = [one for one in others if one != text]
+                date_slots += [left[i] for i in rng.permutation(len(left))]
+            return date_slots[:n]
+    return []
+
+
+def _others(match: re.Match[str]) -> list[list[str]]:
+    """Return other dates, a list for each field that is varied."""
+    fields = {name: value for name, value in match.groupdict().items() if value}
+    if "weekday" in fields:
+        return [[_cased(name, fields["weekday"]) for name in calendar.day_name]]
+    if "decade" in fields:
+        decade = int(fields["decade"])
+        near = range(max(1000, decade - 50), _latest(decade) + 1, 10)
+        return [[_with(match, "decade", str(one)) for one in near if one <= decade + 50]]
+    if "until" in fields:
+        return [_spans(match, int(fields["year"]), fields["until"])]
+    month = _number(fields["month"]) if "month" in fields else None
+    year = int(fields["year"]) if "year" in fields else None
+    day = int(fields["day"]) if "day" in fields else None
+    if not _exists(year, month, day):
+        return []
+    years = _near(year) if year is not None else []
+    months = range(1, 13) if month is not None else []
+    days = range(1, 32) if day is not None else []
+    return [
+        [_with(match, "year", str(one)) for one in years if _exists(one, month, day)],
+        [
+            _with(match, "month", _month(one, fields["month"]))
+            for one in months
+            if _exists(year, one, day)
+        ],
+        [_with_day(match, one) for one in days if _exists(year, month, one)],
+    ]
+
+
+def _near(year: int) -> range:
+    return range(max(1000, year - YEARS), min(year + YEARS, _latest(year)) + 1)
+
+
+def _latest(year: int) -> int:
+    """Return the latest year that is plausible beside another: the future beside the future."""
+    return LATEST if year <= LATEST else 2099
+
+
+def _spans(match: re.Match[str], first: int, until: str) -> list[str]:
+    """Return spans of years of the same length that begin up to 20 years earlier or later."""
+    last = int(until) if len(until) == 4 else first // 100 * 100 + int(until)
+    if len(until) == 2 and last < first:
+        last += 100
+    if last < first:
+        return []
+    made = []
+    for other in _near(first):
+        end = str(other + last - first)
+        text = f"{other}{match['dash']}{end if len(until) == 4 else end[-2:]}"
+        made.append(text)
+    return made
+
+
+def _exists(year: int | None, month: int | None, day: int | None) -> bool:
+    if month is None or day is None:
+        return True
+    return day <= calendar.monthrange(2000 if year is None else year, month)[1]
+
+
+def _number(month: str) -> int:
+    if month.isdecimal():
+        return int(month)
+    return [name[:3].lower() for name in _MONTHS].index(month[:3].lower()) + 1
+
+
+def _month(number: int, like: str) -> str:
+    """Return a month written like another: in digits, short, or in full; in its case."""
+    if like.isdecimal():
+        return f"{number:02d}"
+    full = _MONTHS[number - 1]
+    short = like.lower() != "may" and like.lower() in [one.lower() for one in _SHORT]
+    return _cased(full[:3] if short else full, like)
+
+
+def _cased(text: str, like: str) -> str:
+    if like.islower():
+        return text.lower()
+    return text.upper() if like.isupper() else text
+
+
+def _with(match: re.Match[str], field: str, value: str) -> str:
+    start, end = match.start(field) - match.start(), match.end(field) - match.start()
+    return match[0][:start] + value + match[0][end:]
+
+
+def _with_day(match: re.Match[str], day: int) -> str:
+    old = match["day"]
+    text = f"{day:0{len(old)}d}" if old[0] == "0" or match[0][:4].isdecimal() else str(day)
+    start, end = match.start("day") - match.start(), match.end("day") - match.start()
+    suffix = "suffix" in match.re.groupindex and match["suffix"]
+    if suffix:
+        end += len(suffix)
+        text += "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+    return match[0][:start] + text + match[0][end:]
+
+
+_DIGITS = re.compile(
+    r"(?<![\w.,:/-])[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?![\w-])"
+    r"|(?<![\w.,:/-])[0-9]+(?:\.[0-9]+)?(?:st|nd|rd|th)?(?![\w-])"
+)
+_MOST_DIGITS = 18
+"""Longer numbers are marks rather than amounts, and do not fit a random integer."""
+_UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+)
+_SCALES = "hundred thousand million billion trillion".split()
+_SERIES = (_UNITS[1:], _TENS, _ORDINALS, _SCALES)
+_WORDS = re.compile(
+    rf"\b(?:{'|'.join(one for series in _SERIES for one in series)})\b", re.IGNORECASE
+)
+
+
+def number_slots(text: str) -> list[Slot]:
+    """Return the numbers of a text, in digits or as a word."""
+    spans = [*_DIGITS.finditer(text), *_WORDS.finditer(text)]
+    slots = [Slot(one[0], one.start(), one.end(), "number", 2, "CD") for one in spans]
+    return sorted(slots, key=lambda one: one.start)
+
+
+def number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
+    """Return up to n other numbers, written as ``text`` is, in random order.
+
+    Of the same number of digits and of similar size (between half and twice as much, and at least
+    10 others where the digits allow that); decimals, separators and ordinals are kept. None of
+    a number of more than 18 digits.
+    """
+    for series in _SERIES:
+        if text.lower() in series:
+            others = [one for one in series if one != text.lower()]
+            words = [others[i] for i in rng.permutation(len(others))[:n]]
+            return [one.capitalize() if text[:1].isupper() else one for one in words]
+    if not _DIGITS.fullmatch(text):
+        return []
+    body = re.sub(r"(st|nd|rd|th)$", "", text)
+    ordinal = body != text
+    whole, _, decimals = body.replace(",", "").partition(".")
+    if len(whole + decimals) > _MOST_DIGITS or (whole[0] == "0" and len(whole) > 1):
+        return []
+    scale = 10 ** len(decimals)
+    value = int(whole) * scale + int(decimals or 0)
+    lowest = 0 if len(whole) == 1 and (decimals or value == 0) else 1
+    least = max(
+        10 ** (len(whole) - 1) * scale if len(whole) > 1 else lowest, min(value // 2, value - 10)
+    )
+    most = min(10 ** len(whole) * scale - 1, max(2 * value, value + 10))
+    size = most - least + 1
+    step = _step(value, decimals)
+    places = rng.permutation(size) if size <= 10_000 else rng.integers(0, size, 8 * n)
+    values = [least + int(place) for place in places]
+    if step > 1:  # a round number has round neighbours
+        values = [one // step * step for one in values]
+    chosen = [one for one in dict.fromkeys(values) if one != value and least <= one <= most][:n]
+    return [_written(one, scale, len(decimals), "," in text, ordinal) for one in chosen]
+
+
+def _step(value: int, decimals: str) -> int:
+    """Return the power of ten that a number of at least three digits is rounded to."""
+    if decimals or value < 100:
+        return 1
+    step = 1
+    while value % (step * 10) == 0 and step * 100 <= value:
+        step *= 10
+    return step
+
+
+def _written(value: int, scale: int, decimals: int, grouped: bool, ordinal: bool) -> str:
+    whole, part = divmod(value, scale)
+    text = f"{whole:,}" if grouped else str(whole)
+    if decimals:
+        text += f".{part:0{decimals}d}"
+    return text + _suffix(whole) if ordinal else text
+
+
+def _suffix(value: int) -> str:
+    if value % 100 in (11, 12, 13):
+        return "th"
+    return {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")

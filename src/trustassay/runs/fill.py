@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 from trustassay.answering import Answering
-from trustassay.answering.pairs import Pairing, pairs_in
-from trustassay.answering.styles import answers_in, diverse_request
+from trustassay.answering.styles import Pairing, answers_in, diverse_request, pairs_in
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.client import Client
 from trustassay.calls.models import SampleModels

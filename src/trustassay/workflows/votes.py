@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.metrics.judge import Judge
-from trustassay.metrics.judge.rubric import RubricError
+from trustassay.metrics.judge.evidence import VoteRow
+from trustassay.metrics.judge.options import RubricError
 from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder
+from trustassay.views import Rows
 
 METRIC = "judge"
 
@@ -47,7 +48,10 @@ def votes_of(path: Path) -> Ratings | None:
     found: list[Rating] = []
     for assessment in folder.assessments(METRIC):
         seen: Counter[str] = Counter()
-        for judge, level in _votes(assessment.evidence):
+        for vote in Rows(assessment.evidence, VoteRow).of(VoteRow):
+            judge, level = vote.judge, vote.level
+            if level is None:
+                continue
             if level not in places:
                 raise RunFolderError(
                     f"{path}: {assessment.id!r} holds a vote for {level[:40]!r}, which is not a "
@@ -61,14 +65,6 @@ def votes_of(path: Path) -> Ratings | None:
         return None
     categories = () if scale.numeric else tuple(upwards)
     return Ratings(found, categories, scale.ordinal, tuple(sorted(places.values())))
-
-
-def _votes(evidence: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield judge and level of each vote that could be read."""
-    for row in evidence:
-        match row:
-            case {"judge": str(judge), "order": str(), "level": str(level)}:
-                yield judge, level
 
 
 def joined(given: Ratings, votes: Ratings) -> Ratings:

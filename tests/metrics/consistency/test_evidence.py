@@ -31,21 +31,22 @@ ROW: dict[str, Any] = {
 
 
 def test_options_tell_where_they_differ_from_the_answer() -> None:
-    (one,) = Choices.read([ROW]).shown
-    assert [option.letter for option in one.options] == [*"ABCDE"]
-    assert [option.right for option in one.options] == [False, True, False, False, False]
-    assert [piece.text for piece in one.options[0].pieces if piece.kind == "new"] == ["blue"]
-    assert [option.source for option in one.options] == ["pos", "", "pos", "date", ""]
-    assert (one.mark.tone, one.reply, one.first) == ("good", "B", False)
+    found = Choices.read([ROW])
+    (one,) = found.shown
+    assert [option.letter for option in one.offered] == [*"ABCDE"]
+    assert [option.right for option in one.offered] == [False, True, False, False, False]
+    assert [piece.text for piece in one.offered[0].pieces if piece.kind == "new"] == ["blue"]
+    assert [option.source for option in one.offered] == ["pos", "", "pos", "date", ""]
+    assert (one.mark.tone, one.reply, found.first) == ("good", "B", None)
+    assert one.to_json() == ROW
 
 
 def test_the_first_inconsistent_choice_is_marked() -> None:
     rows = [ROW | {"chosen": letter} for letter in ("B", None, "E", "A")]
-    shown = Choices.read(rows).shown
-    assert [one.mark.tone for one in shown] == ["good", "none", "bad", "bad"]
-    assert [one.first for one in shown] == [False, False, True, False]
-    shown = Choices.read(rows, unparsed_counts=True).shown
-    assert [one.first for one in shown] == [False, True, False, False]
+    found = Choices.read(rows)
+    assert [one.mark.tone for one in found.shown] == ["good", "none", "bad", "bad"]
+    assert found.first == 2
+    assert Choices.read(rows, unparsed_counts=True).first == 1
 
 
 anything = st.sampled_from(
@@ -81,6 +82,7 @@ anything = st.sampled_from(
 def test_any_evidence_is_read(evidence: list[Any]) -> None:
     found = Choices.read(evidence)
     assert len(found.shown) + len(found.rest) == len(evidence)
+    assert all(len(one.offered) <= 5 for one in found.shown)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from trustassay import score
 from trustassay.api import plan, rescore
 from trustassay.errors import CallError
 from trustassay.metric import Assessment
-from trustassay.metrics.fewl import Fewl, pool
+from trustassay.metrics.fewl import Fewl, references
 from trustassay.metrics.fewl.references import silent
 from trustassay.runs.intake import BadInputError
 from trustassay.statistics.resampling import generator
@@ -336,9 +336,9 @@ def test_a_reference_that_declines_counts_in_the_papers_forms(form: Any) -> None
         "agreement": 0.8,
     }
     assert found.score == pytest.approx(either[form], abs=1e-12)
-    for declined, references in (("count", 2), ("drop", 1)):
+    for declined, number in (("count", 2), ("drop", 1)):
         metric = Fewl(form=form, weights="uniform", penalty="none", declined=declined)  # type: ignore[arg-type]
-        assert first(metric, file, similarity=similar).parts["references"] == references
+        assert first(metric, file, similarity=similar).parts["references"] == number
 
 
 def test_a_neighbours_reference_that_declines_counts_in_the_penalty() -> None:
@@ -652,7 +652,7 @@ def test_agreement_is_learnt_from_the_run_whatever_the_pool(tmp_path: Path) -> N
 
 def test_a_rater_who_was_not_seen_has_the_mean_ability(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learnt from 30 of 60 questions; four answers one of the others alone."""
-    monkeypatch.setattr(pool, "LEARNT_FROM", 30)
+    monkeypatch.setattr(references, "LEARNT_FROM", 30)
     picks = generator(0, "agreement").choice(60, 30, replace=False)
     file = crowd()
     place = min(set(range(60)) - set(picks.tolist()))

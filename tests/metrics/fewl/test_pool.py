@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from trustassay.metrics.fewl.pool import nearest, random_others
+from trustassay.metrics.fewl.references import nearest, random_others
 
 
 def units(n: int, d: int = 6, seed: int = 0) -> np.ndarray:

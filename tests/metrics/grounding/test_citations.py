@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.metrics.grounding.helpers import Item, Knows, assessed, docs, item, trace, verdicts
-from trustassay.metrics.grounding.citations import (
+from trustassay.metrics.grounding.maths import (
     WHY,
     Judgement,
     cited,

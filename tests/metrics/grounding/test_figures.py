@@ -6,7 +6,7 @@ import pytest
 
 from tests.metrics.grounding.helpers import Knows, docs, item, run_of, values_of
 from trustassay.metrics import Grounding
-from trustassay.metrics.grounding.figures import FIGURES, LATER_NAMES
+from trustassay.metrics.grounding.summary import FIGURES, LATER_NAMES
 
 SEED_KEYS = """
 num_samples answered_ratio answered_num answerable_num overlapped_num regular_length answered_length

@@ -15,7 +15,7 @@ from trustassay import Summary
 from trustassay.metric import Assessment
 from trustassay.metrics import Grounding
 from trustassay.metrics.grounding import summary
-from trustassay.metrics.grounding.figures import FIGURES
+from trustassay.metrics.grounding.summary import FIGURES
 from trustassay.statistics.intervals import binomial_interval, mean_interval
 
 A = Knows({"A is.": ["1"], "B is.": ["2"]})

@@ -10,8 +10,8 @@ import pytest
 from tests.support import ROOT
 from trustassay.metric import Figure
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
+from trustassay.metrics.harmonicity.metric import FIGURES, SEMANTIC_FIGURES
 from trustassay.metrics.harmonicity.perturbations import FAMILIES
-from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES
 
 PAGE = (ROOT / "docs" / "harmonicity.md").read_text(encoding="utf-8")
 

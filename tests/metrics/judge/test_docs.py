@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import ROOT
 from trustassay.metrics import Judge
-from trustassay.metrics.judge.rubric import SHIPPED, read_rubric
+from trustassay.metrics.judge.options import SHIPPED, read_rubric
 
 PAGE = (ROOT / "docs" / "judge.md").read_text(encoding="utf-8")
 FIGURES = [f for f in Judge().figures.values() if f.group != "expected and judged"]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trustassay.capabilities import TokenLogprob
+from trustassay.metrics.judge.options import SHIPPED, read_rubric
 from trustassay.metrics.judge.replies import read_reply
-from trustassay.metrics.judge.rubric import SHIPPED, read_rubric
 from trustassay.metrics.judge.votes import level_logprobs
 
 FAULTS = ("none", "several", "outside")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.metrics.judge.rubric import RubricError, read_rubric
+from trustassay.metrics.judge.options import RubricError, read_rubric
 
 RUBRIC = """\
 name: mine

@@ -140,6 +140,5 @@ ROW = st.fixed_dictionaries(
 @given(st.lists(ROW | JSON, max_size=4))
 def test_foreign_evidence_is_shown_as_it_is(evidence: list[Any]) -> None:
     metric = TrustScore()
-    parts = {"factcheck": metric.factcheck, "consistency": metric.consistency}
-    found = Claims.read(parts, Sample("q", "Q?"), evidence)
+    found = Claims.read(metric.factcheck, metric.consistency, Sample("q", "Q?"), evidence)
     assert len(found.shown) + len(found.rest) == len(evidence)

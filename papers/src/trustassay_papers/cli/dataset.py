@@ -84,8 +84,8 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         --answers flan=flan.jsonl --answers llama=llama.jsonl --per-source 50
     """
     with errors_for_people():
-        from trustassay.data.question_sets import QuestionFile
         from trustassay_papers import mixedqa as mixing
+        from trustassay_papers.mixedqa.question_sets import QuestionFile
 
         given = {"nq": nq, "webq": webq, "triviaqa": triviaqa, "hotpotqa": hotpotqa, "popqa": popqa}
         files = [QuestionFile.of(name, path) for name, paths in given.items() for path in paths]

@@ -20,7 +20,7 @@ from trustassay.capabilities import Models
 from trustassay.data.records import InputError
 from trustassay.metric import Assessment, Context, Metric, Need, Pool
 from trustassay.metrics.fewl import Fewl
-from trustassay.metrics.fewl.pool import QuestionPool, prepared
+from trustassay.metrics.fewl.references import QuestionPool, prepared
 from trustassay.metrics.judge import Judge
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample

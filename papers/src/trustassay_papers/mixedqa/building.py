@@ -21,7 +21,6 @@ from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.client import CallOptions, check_budget
 from trustassay.calls.endpoints import calls_at_once
 from trustassay.calls.retry import Endpoint
-from trustassay.data.question_sets import QuestionFile
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import whole
@@ -53,6 +52,7 @@ from trustassay_papers.mixedqa.drawing import (
     draws,
     read_material,
 )
+from trustassay_papers.mixedqa.question_sets import QuestionFile
 
 FOR_GOOD = frozenset({"refused", "empty", "oversized"})
 """Kinds of failed calls that the same request would meet again: the model does not answer it."""

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.capabilities import ChatModel, LocalChatModel
-from trustassay.data.question_sets import QUESTION_SETS, SPLITS, QuestionFile, read_questions
 from trustassay.data.reading import read_samples
 from trustassay.data.records import Fault, InputError
 from trustassay.errors import UsageError
@@ -28,6 +27,12 @@ from trustassay.runs.intake import BadInputError, Intake
 from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.resampling import generator
+from trustassay_papers.mixedqa.question_sets import (
+    QUESTION_SETS,
+    SPLITS,
+    QuestionFile,
+    read_questions,
+)
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
 """A number stays one word: the groups of 1,000,000,000,000,000 repeat nothing."""

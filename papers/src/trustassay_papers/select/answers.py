@@ -23,7 +23,7 @@ from trustassay.data.reading import Located, read_samples
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Assessment, MetricInfo
-from trustassay.metrics.fewl.pool import nearest
+from trustassay.metrics.fewl.references import nearest
 from trustassay.prompts import Prompt
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.sample import Sample, question_key

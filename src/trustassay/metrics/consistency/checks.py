@@ -10,13 +10,14 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any, Literal
 
-from trustassay.capabilities import Choice, Models, repair_turns
+from trustassay.capabilities import Choice, Models, Unread, asked_twice
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.tokens import contains, normalised, says_the_same
 from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric, Pool
 from trustassay.metrics.consistency import maths
+from trustassay.metrics.consistency.evidence import NONE_OF_THEM, Option, Row
 from trustassay.metrics.consistency.maths import LETTERS, Check
 from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import Prompt, shipped
@@ -30,7 +31,6 @@ Unparsed = Literal["again", "apart", "inconsistent"]
 
 ELSEWHERE = ("pool", "llm", "given")
 """Sources of distractors that are no backend: other samples, the generator, the sample itself."""
-NONE_OF_THEM = "None of the above."
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ class Done:
 
     offer: Offer
     check: Check
-    row: dict[str, Any]
+    row: Row
 
 
 def offers(sample_id: str, found: Sequence[Distractor], n: int, seed: int) -> Offers:
@@ -313,31 +313,26 @@ async def _checked(
             return choice, LETTERS.index(bare) if bare in tuple(LETTERS) else None
         return choice, choice.index
 
-    choice, index = await chosen(prompt, template.name)
-    first = None
-    if index is None and options.unparsed == "again":
-        first = choice.reply
+    def unread(read: tuple[Choice, int | None]) -> Unread | None:
+        if read[1] is not None or options.unparsed != "again":
+            return None
         repair = options.repair
-        turns = repair_turns(prompt, first, repair.filled())
-        choice, index = await chosen(turns, f"{template.name}+{repair.name}")
-    row: dict[str, Any] = {
-        "options": [
-            _option(one, text) for one, text in zip(offer.distractors, texts, strict=False)
+        return Unread(read[0].reply, repair.filled(), f"{template.name}+{repair.name}")
+
+    read, again = await asked_twice(chosen, prompt, template.name, unread)
+    first = None if again is None else read[0].reply
+    choice, index = again or read
+    likely = choice.way == "likelihood"
+    row = Row(
+        [
+            Option(text) if one is None else Option(text, one.source, one.level)
+            for one, text in zip(offer.distractors, texts, strict=False)
         ],
-        "right": LETTERS[offer.right],
-        "chosen": None if index is None else LETTERS[index],
-        "way": choice.way,
-    }
-    if choice.way == "likelihood":
-        row["probabilities"] = [round(p, 4) for p in choice.probabilities]
-    else:
-        row["reply"] = choice.reply[:LONGEST]
-    if first is not None:
-        row["first_reply"] = first[:LONGEST]
+        LETTERS[offer.right],
+        None if index is None else LETTERS[index],
+        choice.way,
+        [round(p, 4) for p in choice.probabilities] if likely else None,
+        None if likely else choice.reply[:LONGEST],
+        None if first is None else first[:LONGEST],
+    )
     return Done(offer, Check(offer.right, index, first is not None), row)
-
-
-def _option(distractor: Distractor | None, text: str) -> dict[str, Any]:
-    if distractor is None:
-        return {"text": text}
-    return {"text": text, "source": distractor.source, "level": distractor.level}

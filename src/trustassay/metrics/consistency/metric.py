@@ -13,13 +13,11 @@ from trustassay.metric import (
     Assessment,
     Context,
     Figure,
-    Mean,
     Need,
     Pool,
-    Share,
     Summary,
-    Total,
     directions,
+    read_figures,
 )
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.checks import (
@@ -34,7 +32,7 @@ from trustassay.metrics.consistency.checks import (
 from trustassay.metrics.consistency.evidence import Choices
 from trustassay.metrics.consistency.maths import LETTERS, PLACES, position_bias
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
-from trustassay.sample import Problem, Sample
+from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.intervals import (
     FEWEST_FOR_MEANS,
     Interval,
@@ -47,59 +45,7 @@ from trustassay.views import View
 from trustassay.words import amount
 
 _PLACES = LETTERS[:PLACES]
-_AMONG = "of all whose reply names an option"
-_BIAS = "how far the places chosen differ from the answer's; 0 not at all, 0.75 always the same"
-
-
-def _places(kind: str, words: str) -> Iterator[Figure]:
-    for x in _PLACES:
-        yield Figure(f"{kind}_{x.lower()}", f"choices {words} {x}, {_AMONG}", group="places")
-
-
-BOUNDS = (
-    Figure(
-        "mean_low",
-        "mean score if all open answers had the least",
-        "",
-        statistic=Mean("lowest", (0.0, 1.0)),
-    ),
-    Figure(
-        "mean_high",
-        "mean score if all open answers had the largest",
-        "",
-        statistic=Mean("highest", (0.0, 1.0)),
-    ),
-    Figure("open", "answers left open, since replies cannot be read", "", statistic=Total("open")),
-)
-"""Figures that say how far answers without a score may move the mean."""
-FIGURES: Mapping[str, Figure] = {
-    figure.key: figure
-    for figure in (
-        Figure("mean", "mean score, Trust_BC", "", headline=True, statistic=Mean()),
-        *BOUNDS,
-        Figure(
-            "consistent",
-            "answers that the model kept to in every choice",
-            headline=True,
-            statistic=Share("consistent"),
-        ),
-        Figure("assessable", "answers that could be assessed", headline=True),
-        Figure("checks_consistent", f"choices of its own answer, {_AMONG}", headline=True),
-        Figure("none_chosen", f"choices of none of the above, {_AMONG}"),
-        Figure("asked_again", "choices asked for again, since the first reply names no option"),
-        Figure("unparsed", "choices whose reply names no option", headline=True),
-        Figure("checks", "choices asked for each answer", "", statistic=Mean("checks")),
-        Figure(
-            "short",
-            "answers with too few distractors for all choices",
-            "",
-            statistic=Total("short"),
-        ),
-        Figure("position_bias", _BIAS, "", group="places"),
-        *_places("offered", "with the answer at"),
-        *_places("chosen", "of"),
-    )
-}
+FIGURES: Mapping[str, Figure] = read_figures(__package__)
 RATIOS: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),
     "checks_consistent": ("consistent", "parsed"),
@@ -158,26 +104,6 @@ class _Sums:
             return reason
         low, high = mean_interval(*found)
         return 100 * low, 100 * high
-
-
-def summarise(metric: ConsistencyOptions, assessments: Collection[Assessment]) -> Summary:
-    """Return the figures over ``assessments``, read once and in order."""
-    sums = _Sums()
-    found = summarised(metric.statistics, sums.counted(assessments), metric.score_range)
-    n, totals = sums.rows.n, sums.totals
-    for key, (above, below) in RATIOS.items():
-        value = interval = None
-        if totals[below]:
-            value, interval = 100 * totals[above] / totals[below], sums.interval(above, below)
-        found.put(key, value, n, interval, units=sums.rows.units, why=_WHY[below])
-    found.put(
-        "position_bias",
-        position_bias(totals),
-        n,
-        "a distance is above 0 by chance alone",
-        why="no option from A to D was chosen",
-    )
-    return Summary.of(found, metric.settings(), FIGURES)
 
 
 @dataclass(frozen=True)
@@ -243,12 +169,8 @@ class Consistency(ConsistencyOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response, and its own distractors where those are to be taken."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the answer of the model)"))
-        if self.takes("given") and not sample.wrong_answers:
-            found.append(Problem("wrong_answers", "is missing (expected the distractors)"))
-        return found
+        own = {"wrong_answers": "the distractors"} if self.takes("given") else {}
+        return missing(sample, response="the answer of the model", **own)
 
     async def prepare(self, pool: Pool, models: Models) -> list[Sample]:
         """Return the samples whose answers may serve as distractors."""
@@ -293,7 +215,7 @@ class Consistency(ConsistencyOptions):
             verdict=verdict,
             reason=_reason(checks, candidates, possible, self, score is None),
             parts=parts,
-            evidence=[one.row for one in done],
+            evidence=[one.row.to_json() for one in done],
         )
 
     @property
@@ -319,7 +241,22 @@ class Consistency(ConsistencyOptions):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return shares of answers and of choices, with intervals over answers."""
-        return summarise(self, assessments)
+        sums = _Sums()
+        found = summarised(self.statistics, sums.counted(assessments), self.score_range)
+        n, totals = sums.rows.n, sums.totals
+        for key, (above, below) in RATIOS.items():
+            value = interval = None
+            if totals[below]:
+                value, interval = 100 * totals[above] / totals[below], sums.interval(above, below)
+            found.put(key, value, n, interval, units=sums.rows.units, why=_WHY[below])
+        found.put(
+            "position_bias",
+            position_bias(totals),
+            n,
+            "a distance is above 0 by chance alone",
+            why="no option from A to D was chosen",
+        )
+        return Summary.of(found, self.settings(), FIGURES)
 
 
 def _reason(

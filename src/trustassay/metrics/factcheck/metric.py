@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from trustassay.capabilities import Entailment, Models, repair_turns
+from trustassay.capabilities import Entailment, Message, Models, Unread, asked_twice
 from trustassay.errors import (
     AssessmentError,
     UnparsedError,
@@ -20,22 +20,20 @@ from trustassay.metric import (
     Assessment,
     Context,
     Figure,
-    Mean,
     Metric,
     Need,
-    Share,
-    Total,
     directions,
+    read_figures,
 )
-from trustassay.metrics.factcheck.evidence import Facts, Passage
+from trustassay.metrics.factcheck.evidence import Facts, JudgeReply, Passage, Statement
 from trustassay.metrics.factcheck.maths import SCORES, Rule, decided
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import Prompt, shipped
-from trustassay.sample import Document, Problem, Sample, is_blank
+from trustassay.sample import Document, Problem, Sample, is_blank, missing
 from trustassay.texts import TextWork
-from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
-from trustassay.views import View
+from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Found, Verdict, verdict_in
+from trustassay.views import EvidenceRow, View
 from trustassay.words import amount
 
 By = Literal["entailer", "model"]
@@ -79,38 +77,7 @@ class FactCheck(Metric):
     )
     verdicts: ClassVar[Sequence[str]] = VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    figures: ClassVar[Mapping[str, Figure]] = {
-        figure.key: figure
-        for figure in (
-            Figure("mean", "mean score, Trust_FC", "", headline=True, statistic=Mean()),
-            Figure(
-                "support",
-                "answers that the evidence supports",
-                headline=True,
-                statistic=Share("support"),
-            ),
-            Figure("neutral", "answers that the evidence leaves open", statistic=Share("neutral")),
-            Figure(
-                "contradict",
-                "answers that the evidence contradicts",
-                headline=True,
-                statistic=Share("contradict"),
-            ),
-            Figure(
-                "assessable",
-                "share of answers with evidence to check them against",
-                "",
-                statistic=Mean("assessable", (0.0, 1.0)),
-            ),
-            Figure("passages", "passages for each answer", "", statistic=Mean("passages")),
-            Figure(
-                "unparsed",
-                "passages whose judgement named no verdict",
-                "",
-                statistic=Total("unparsed"),
-            ),
-        )
-    }
+    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
 
     k: int = 10
     by: By = "entailer"
@@ -150,9 +117,7 @@ class FactCheck(Metric):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response."""
-        if sample.response is None:
-            return [Problem("response", "is missing (expected the answer to check)")]
-        return []
+        return missing(sample, response="the answer to check")
 
     async def assess(self, context: Context) -> Assessment:
         """Find evidence, have it judged, and keep both."""
@@ -193,7 +158,7 @@ class FactCheck(Metric):
             verdict=found.verdict,
             reason=found.reason,
             parts={"assessable": 1.0, **found.parts},
-            evidence=found.facts.to_json(),
+            evidence=[row.to_json() for row in found.evidence],
         )
 
     @property
@@ -231,7 +196,9 @@ class Evidence:
     def shown(self) -> list[Passage]:
         """The passages as they stand in the evidence, not judged yet."""
         return [
-            Passage(number, one.id, one.title, one.text, own=not self.retrieved)
+            Passage(number, one.id, one.title, one.text)
+            if self.retrieved
+            else Passage(number, one.id)
             for number, one in enumerate(self.passages, 1)
         ]
 
@@ -252,7 +219,7 @@ class Checked:
     verdict: Verdict
     reason: str
     parts: Mapping[str, float]
-    facts: Facts
+    evidence: Sequence[EvidenceRow]
 
 
 async def evidence_for(
@@ -287,8 +254,8 @@ async def checked(options: FactCheck, evidence: Evidence, models: Models) -> Che
     """
     if not evidence.passages:
         words = "the corpus has no passage with a word of the question or the answer"
-        found = Facts(evidence.statement, retrieved=evidence.retrieved)
-        return Checked("neutral", words, {"passages": 0.0, "unparsed": 0.0}, found)
+        rows = [Statement(evidence.statement, evidence.retrieved)]
+        return Checked("neutral", words, {"passages": 0.0, "unparsed": 0.0}, rows)
     if options.by == "model":
         return await _by_model(options, evidence, models)
     return await _by_entailer(options, evidence, models)
@@ -343,13 +310,17 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -
     passages = [
         replace(
             passage,
-            **(judged[place]._asdict() if place in judged else {"error": str(unparsed[place])}),
+            **_rounded(judged[place]) if place in judged else {"error": str(unparsed[place])},
             decides=verdict if place == decisive else "",
         )
         for place, passage in enumerate(evidence.shown)
     ]
-    facts = Facts(evidence.statement, hypothesis, evidence.retrieved, passages=passages)
-    return Checked(verdict, reason, parts, facts)
+    statement = Statement(evidence.statement, evidence.retrieved, hypothesis)
+    return Checked(verdict, reason, parts, [statement, *passages])
+
+
+def _rounded(found: Entailment) -> dict[str, Any]:
+    return {name: round(value, 4) for name, value in found._asdict().items()}
 
 
 async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
@@ -358,25 +329,31 @@ async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> C
     text = prompt.filled(
         passages=evidence.blocks, question=evidence.question, answer=evidence.answer
     )
-    how: dict[str, Any] = {"role": "judge", "max_tokens": options.max_tokens, "stand_in": "NEITHER"}
-    reply = await models.chat(text, **how, prompt=prompt.name)
-    found = verdict_in(reply.text)
-    if found is None:
-        turns = repair_turns(text, reply.text, REPAIR)
-        again = await models.chat(turns, **how, prompt=REPAIR_PROMPT)
-        if found := verdict_in(again.text):
-            reply = again
-    said = " ".join(reply.text.split())
+
+    async def ask(turns: Sequence[Message], name: str) -> tuple[str, Found | None]:
+        reply = await models.chat(
+            turns,
+            role="judge",
+            max_tokens=options.max_tokens,
+            stand_in="NEITHER",
+            prompt=name,
+        )
+        return reply.text, verdict_in(reply.text)
+
+    def unread(read: tuple[str, Found | None]) -> Unread | None:
+        return None if read[1] else Unread(read[0], REPAIR, REPAIR_PROMPT)
+
+    read, again = await asked_twice(ask, text, prompt.name, unread)
+    reply, found = again if again and again[1] else read
+    said = " ".join(reply.split())
     said = said if len(said) <= SHOWN else said[:SHOWN] + "..."
     if found is None:
         words = "the judge's reply names none of supports, contradicts and neither"
         raise UnparsedError(f"{words}: {said!r}")
-    facts = Facts(
-        evidence.statement,
-        retrieved=evidence.retrieved,
-        reply=reply.text,
-        verdict=found.verdict,
-        passages=evidence.shown,
-    )
+    rows = [
+        Statement(evidence.statement, evidence.retrieved),
+        JudgeReply(reply, found.verdict),
+        *evidence.shown,
+    ]
     parts = {"passages": float(len(evidence.passages)), "unparsed": 0.0}
-    return Checked(found.verdict, f"the judge says: {said}", parts, facts)
+    return Checked(found.verdict, f"the judge says: {said}", parts, rows)

@@ -1,17 +1,14 @@
-"""Evidence of faithfulness, read into views: each sentence, its verdict, and what decides.
-
-Every reader is total: what has the wrong type counts as absent.
-"""
+"""Evidence of faithfulness, and its view: each sentence, its verdict, and what decides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import Judged, Mark, PassageNote, Tie, View, as_data, number_in, text_in
+from trustassay.views import EvidenceRow, Judged, Mark, PassageNote, Rows, Tie, View
 
 _MARKS = {
     "supported": Mark("good", "✓", "supported"),
@@ -23,24 +20,44 @@ _NOT_JUDGED = Mark("none", "○", "not judged")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """One sentence or claim; ``passages`` are the numbers, from 1, of those that decide."""
+class Statement(EvidenceRow):
+    """One sentence or claim.
 
-    number: int
+    passages: the numbers, from 1, of those that decide; quote: their words. hypothesis: what was
+    judged, if not the text. missing: words that no passage holds, or those that decide lack.
+    """
+
+    row_kind = "statement"
+    told_by = ("text",)
+
     text: str
     verdict: str
-    mark: Mark
-    hypothesis: str
-    why: str
-    passages: Sequence[int]
-    quote: str
-    entailment: float | None
-    contradiction: float | None
+    hypothesis: str | None = None
+    entailment: float | None = None
+    contradiction: float | None = None
+    why: str = ""
+    passages: Sequence[int] | None = None
+    quote: str | None = None
+    missing: Sequence[str] | None = None
+    borderline: bool = False
 
     @property
-    def problem(self) -> bool:
-        """Whether a reader should look."""
-        return self.mark.tone == "bad"
+    def mark(self) -> Mark:
+        """The verdict, for the report."""
+        if self.verdict == "supported" and self.borderline and self.entailment is not None:
+            return Mark("fair", "≈", f"borderline ({self.entailment:.2f})")
+        return _MARKS.get(self.verdict, _NOT_JUDGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal(EvidenceRow):
+    """The words by which an answer as a whole declines."""
+
+    row_kind = "refusal"
+    told_by = ("text",)
+
+    text: str
+    detector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +71,13 @@ class Trace:
     @classmethod
     def read(cls, evidence: Iterable[Any], documents: int = 0) -> Trace:
         """Sort the evidence of a sample that has so many documents."""
-        statements: list[Statement] = []
-        rest: list[Mapping[str, Any]] = []
-        refusal = ""
-        for item in evidence:
-            match item:
-                case {"kind": "statement", "text": str()}:
-                    statements.append(_statement(item, len(statements) + 1, documents))
-                case {"kind": "refusal", "text": str(text)}:
-                    refusal = text
-                case _:
-                    rest.append(as_data(item))
-        return cls(statements, refusal, rest)
-
-
-def problem_in(assessment: Assessment) -> str | None:
-    """Return what is wrong with an answer: sentences contradicted, or not found."""
-    if assessment.verdict not in ("contradicted", "not found"):
-        return None
-    parts = assessment.parts
-    judged, supported, contradicted = (
-        int(parts.get(name, 0)) for name in ("statements", "supported", "contradicted")
-    )
-    words = [
-        f"{count} of {judged} {'sentence' if judged == 1 else 'sentences'} {said}"
-        for count, said in (
-            (contradicted, "contradicted by a passage"),
-            (judged - supported - contradicted, "not found in the passages"),
-        )
-        if count
-    ]
-    return "; ".join(words) or assessment.verdict
+        rows = Rows(evidence, Statement, Refusal)
+        statements = [
+            replace(one, passages=[n for n in one.passages or () if 1 <= n <= documents])
+            for one in rows.of(Statement)
+        ]
+        refusals = [one.text for one in rows.of(Refusal)]
+        return cls(statements, "".join(refusals[-1:]), rows.rest)
 
 
 def view_of(sample: Sample, assessment: Assessment) -> View:
@@ -95,11 +88,11 @@ def view_of(sample: Sample, assessment: Assessment) -> View:
     text = "".join(one.text for one in trace.statements)
     told = "".join(text.split()) == "".join((sample.response or "").split())
     ties: dict[int, list[Tie]] = {number: [] for number in range(1, len(documents) + 1)}
-    for one in trace.statements:
-        for number in one.passages:
+    for place, one in enumerate(trace.statements, 1):
+        for number in one.passages or ():
             if one.verdict != "not found":
-                label = f"sentence {one.number}: {one.mark.word}"
-                ties[number].append(Tie(f"s{one.number}", label, one.mark))
+                label = f"sentence {place}: {one.mark.word}"
+                ties[number].append(Tie(f"s{place}", label, one.mark))
     return View(
         data=trace,
         tells_response=bool(text) and told,
@@ -119,32 +112,3 @@ def _reason(one: Statement) -> str:
     if one.verdict == "contradicted" and one.quote and one.passages:
         return f"Passage [{one.passages[0]}] says: “{one.quote}”"
     return one.why
-
-
-def _mark(item: Mapping[str, Any], verdict: str) -> Mark:
-    support = number_in(item, "entailment")
-    if verdict == "supported" and item.get("borderline") is True and support is not None:
-        return Mark("fair", "≈", f"borderline ({support:.2f})")
-    return _MARKS.get(verdict, _NOT_JUDGED)
-
-
-def _statement(item: Mapping[str, Any], number: int, documents: int) -> Statement:
-    verdict = text_in(item, "verdict")
-    raw = item.get("passages")
-    numbers = raw if isinstance(raw, list | tuple) else ()
-    return Statement(
-        number,
-        item["text"],
-        verdict,
-        _mark(item, verdict),
-        text_in(item, "hypothesis"),
-        text_in(item, "why"),
-        [
-            one
-            for one in numbers
-            if isinstance(one, int) and not isinstance(one, bool) and 1 <= one <= documents
-        ],
-        text_in(item, "quote"),
-        number_in(item, "entailment"),
-        number_in(item, "contradiction"),
-    )

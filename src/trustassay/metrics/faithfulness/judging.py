@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -16,6 +16,7 @@ from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric
 from trustassay.metrics.faithfulness.claims import Claim
+from trustassay.metrics.faithfulness.evidence import Statement
 from trustassay.metrics.faithfulness.maths import (
     Verdict,
     contradicting,
@@ -214,17 +215,15 @@ SHORTEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A statement and its verdict; ``row`` is its evidence.
+    """A statement with its verdict, as it stands in the evidence.
 
     entailment: the largest probability that a passage, or several, entail it; ``None`` if it
-    claims nothing. contradiction: the largest that a near passage contradicts it. standing: what
-    puts statements in order (:func:`~trustassay.metrics.faithfulness.maths.standing`).
+    claims nothing. standing: what puts statements in order
+    (:func:`~trustassay.metrics.faithfulness.maths.standing`).
     """
 
-    verdict: Verdict
-    entailment: float | None
-    contradiction: float | None
-    row: Mapping[str, Any]
+    row: Statement
+    entailment: float | None = None
     standing: float | None = None
 
 
@@ -259,8 +258,7 @@ class Judging:
             BackendError: the entailer failed.
         """
         if claim.hypothesis is None:
-            row = _row(claim, "no claim", why=claim.why)
-            return Judged("no claim", None, None, row)
+            return Judged(Statement(claim.text, "no claim", why=claim.why))
         options = self._options
         work = self._work
         near = self._near[claim.hypothesis]
@@ -316,11 +314,9 @@ class Judging:
         if used and len(numbers) == 1:
             why = f"sentences of passage {places} together support it ({found.entailment:.2f})"
         missing = self._details(claim, numbers)
-        more: dict[str, Any] = {"missing": missing} if missing else {}
         if missing:
             why += f", without {', '.join(missing[:6])}"
-        if is_borderline(found.entailment, self._options.threshold, detail_missing=bool(missing)):
-            more["borderline"] = True
+        threshold = self._options.threshold
         return self._judged(
             claim,
             "supported",
@@ -329,7 +325,8 @@ class Judging:
             why=why,
             passages=[number + 1 for number in numbers],
             quote=quote,
-            **more,
+            missing=missing or None,
+            borderline=is_borderline(found.entailment, threshold, detail_missing=bool(missing)),
         )
 
     def _contradicted(self, claim: Claim, number: int, found: Entailment, best: float) -> Judged:
@@ -375,15 +372,15 @@ class Judging:
         details: Sequence[str],
         **others: Any,
     ) -> Judged:
-        row = _row(
-            claim,
+        row = Statement(
+            claim.text,
             verdict,
-            entailment=found.entailment,
-            contradiction=found.contradiction,
+            None if claim.hypothesis == claim.text else claim.hypothesis,
+            round(found.entailment, 4),
+            round(found.contradiction, 4),
             **others,
         )
-        value = standing(found, detail_missing=bool(details))
-        return Judged(verdict, found.entailment, found.contradiction, row, value)
+        return Judged(row, found.entailment, standing(found, detail_missing=bool(details)))
 
     def _nearest_sentence(self, claim: Claim, number: int) -> str:
         """Return the sentence of a passage that holds most words of a statement."""
@@ -430,14 +427,3 @@ def _said(claim: Claim) -> str:
     if claim.hypothesis and claim.hypothesis.casefold() in claim.text.casefold():
         return claim.hypothesis
     return _ASSENT.sub("", claim.text)
-
-
-def _row(claim: Claim, verdict: Verdict, **others: Any) -> dict[str, Any]:
-    """Return the evidence of a statement, with what is judged where that is not its text."""
-    same = claim.hypothesis in (None, claim.text)
-    judged = {} if same else {"hypothesis": claim.hypothesis}
-    rounded = {
-        name: round(value, 4) if isinstance(value, float) else value
-        for name, value in others.items()
-    }
-    return {"kind": "statement", "text": claim.text, "verdict": verdict, **judged, **rounded}

@@ -64,9 +64,7 @@ def is_borderline(entailment: float, threshold: float, *, detail_missing: bool) 
     return detail_missing or entailment < min(1.0, threshold + BORDERLINE)
 
 
-def worst(verdicts: Sequence[Verdict]) -> Verdict:
+def worst(verdicts: Sequence[str]) -> Verdict:
     """Return the verdict on an answer: contradicted if any statement is, else not found, ..."""
-    for verdict in ("contradicted", "not found", "supported"):
-        if verdict in verdicts:
-            return verdict
-    return "no claim"
+    order: Sequence[Verdict] = ("contradicted", "not found", "supported")
+    return next((verdict for verdict in order if verdict in verdicts), "no claim")

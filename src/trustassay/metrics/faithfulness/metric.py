@@ -9,12 +9,19 @@ from typing import ClassVar
 import numpy as np
 
 from trustassay.event_loop import all_of
-from trustassay.metric import Assessment, Context, Figure, Mean, Need, Share, Total, directions
+from trustassay.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Need,
+    directions,
+    read_figures,
+)
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.evidence import problem_in, view_of
+from trustassay.metrics.faithfulness.evidence import Refusal, Statement, view_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Judged, Judging
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
-from trustassay.sample import Problem, Sample
+from trustassay.sample import Problem, Sample, missing
 from trustassay.texts import TextWork
 from trustassay.views import View
 
@@ -58,52 +65,7 @@ class Faithfulness(FaithfulnessOptions):
     ordered_by: ClassVar[str] = "order"
     verdicts: ClassVar[Sequence[str]] = OF_ANSWERS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    figures: ClassVar[Mapping[str, Figure]] = {
-        figure.key: figure
-        for figure in (
-            Figure(
-                "mean",
-                "sentences that the passages support, mean over answers",
-                "",
-                headline=True,
-                statistic=Mean(),
-            ),
-            Figure(
-                "supported",
-                "answers of which every sentence is supported",
-                headline=True,
-                statistic=Share("supported"),
-            ),
-            Figure(
-                "not_found",
-                "answers with a sentence that no passage says",
-                headline=True,
-                statistic=Share("not found"),
-                better="lower",
-            ),
-            Figure(
-                "contradicted",
-                "answers with a sentence that a passage contradicts",
-                headline=True,
-                statistic=Share("contradicted"),
-                better="lower",
-            ),
-            Figure("refused", "answers that refuse", statistic=Share("refused")),
-            Figure(
-                "no_passages",
-                "answers that brought no passages",
-                "",
-                statistic=Total("no_passages"),
-            ),
-            Figure("statements", "sentences judged", "", statistic=Total("statements")),
-            Figure(
-                "support",
-                "mean probability that a sentence is supported",
-                "",
-                statistic=Mean("support", (0.0, 1.0)),
-            ),
-        )
-    }
+    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
 
     def needs(self) -> Sequence[Need]:
         """An entailer; a retriever, if there is one; for claims=model a judge."""
@@ -112,20 +74,14 @@ class Faithfulness(FaithfulnessOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response and documents (which may be an empty list)."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the text to assess)"))
-        if sample.documents is None:
-            found.append(Problem("documents", "is missing (expected the passages shown)"))
-        return found
+        return missing(sample, response="the text to assess", documents="the passages shown")
 
     async def assess(self, context: Context) -> Assessment:
         """Judge every sentence; each stands in the evidence with the passage that decides."""
         sample, response = context.sample, context.response()
         work = TextWork.on(sample)
         if refusal := await work(refusal_of, response, self.refuses, self.split):
-            row = {"kind": "refusal", "text": refusal, "detector": self.refusal}
-            words = "refuses to answer"
+            row, words = Refusal(refusal, self.refusal).to_json(), "refuses to answer"
             return Assessment(
                 sample.id, self.name, None, verdict="refused", reason=words, evidence=[row]
             )
@@ -152,14 +108,15 @@ class Faithfulness(FaithfulnessOptions):
         return listed(reply.text)
 
     def _assessed(self, sample: Sample, judged: Sequence[Judged]) -> Assessment:
-        verdicts = [one.verdict for one in judged]
+        verdicts = [one.row.verdict for one in judged]
         supports = [one.entailment for one in judged if one.entailment is not None]
         verdict = worst(verdicts)
         rows = [one.row for one in judged]
+        evidence = [row.to_json() for row in rows]
         if not supports:
             words = "not assessable: no sentence claims anything"
             return Assessment(
-                sample.id, self.name, None, verdict=verdict, reason=words, evidence=rows
+                sample.id, self.name, None, verdict=verdict, reason=words, evidence=evidence
             )
         counts = {name: float(verdicts.count(name)) for name in ("supported", "contradicted")}
         return Assessment(
@@ -175,7 +132,7 @@ class Faithfulness(FaithfulnessOptions):
                 "weakest": min(supports),
                 "order": min(one.standing for one in judged if one.standing is not None),
             },
-            evidence=rows,
+            evidence=evidence,
         )
 
     @property
@@ -188,22 +145,36 @@ class Faithfulness(FaithfulnessOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return what is wrong with an answer, in one sentence."""
-        return problem_in(assessment)
+        if assessment.verdict not in ("contradicted", "not found"):
+            return None
+        parts = assessment.parts
+        judged, supported, contradicted = (
+            int(parts.get(name, 0)) for name in ("statements", "supported", "contradicted")
+        )
+        words = [
+            f"{count} of {judged} {'sentence' if judged == 1 else 'sentences'} {said}"
+            for count, said in (
+                (contradicted, "contradicted by a passage"),
+                (judged - supported - contradicted, "not found in the passages"),
+            )
+            if count
+        ]
+        return "; ".join(words) or assessment.verdict
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the sentences, each with its verdict and the passage that decides."""
         return view_of(sample, assessment)
 
 
-def _reason(rows: Sequence[Mapping[str, object]], judged: int) -> str:
+def _reason(rows: Sequence[Statement], judged: int) -> str:
     """Say what became of the sentences: the first that is contradicted, not found or borderline."""
     for verdict in ("contradicted", "not found"):
-        found = [row for row in rows if row["verdict"] == verdict]
+        found = [row for row in rows if row.verdict == verdict]
         if found:
             noun = "sentence" if judged == 1 else "sentences"
-            return f"{len(found)} of {judged} {noun} {verdict}: {found[0]['why']}"
+            return f"{len(found)} of {judged} {noun} {verdict}: {found[0].why}"
     words = (
         "the passages support the answer" if judged == 1 else f"all {judged} sentences supported"
     )
-    near = [row for row in rows if row.get("borderline")]
-    return f"{words}; borderline: {near[0]['why']}" if near else words
+    near = [row for row in rows if row.borderline]
+    return f"{words}; borderline: {near[0].why}" if near else words

@@ -14,13 +14,30 @@ from numpy.typing import NDArray
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Pool, Summary, directions
+from trustassay.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Pool,
+    Summary,
+    directions,
+    read_figures,
+)
 from trustassay.metrics.fewl import maths
-from trustassay.metrics.fewl.evidence import Row, Weighed
+from trustassay.metrics.fewl.evidence import Absent, NearQuestion, Row, Weighed, Weighting
 from trustassay.metrics.fewl.options import FewlOptions
-from trustassay.metrics.fewl.pool import Neighbour, QuestionPool, pack, prepared, unpack
-from trustassay.metrics.fewl.references import Absent, Reference, blank, counted, says_same
-from trustassay.sample import Problem, Sample
+from trustassay.metrics.fewl.references import (
+    Neighbour,
+    QuestionPool,
+    Reference,
+    blank,
+    counted,
+    pack,
+    prepared,
+    says_same,
+    unpack,
+)
+from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
 from trustassay.summaries import summarised
@@ -36,64 +53,7 @@ _COMPARED = {
     "auroc_length": "brevity",
 }
 """What is compared with the label, by the figure."""
-_MEANS = {
-    "mean": Mean(),
-    "no_penalty": Mean("no_penalty"),
-    "penalty": Mean("penalty"),
-    "references": Mean("references"),
-    "neighbours": Mean("neighbours"),
-    "pairs": Mean("pairs"),
-    "characters": Mean("characters"),
-}
-
-
-def _figures(*rows: tuple[str, str, str, bool]) -> dict[str, Figure]:
-    return {
-        key: Figure(key, words, unit, headline=main, statistic=_MEANS.get(key))
-        for key, words, unit, main in rows
-    }
-
-
-FIGURES: Mapping[str, Figure] = _figures(
-    ("mean", "mean score; higher is less hallucinated", "", True),
-    ("no_penalty", "the same without the penalty", "", True),
-    ("auroc", "right answers that score higher than wrong ones (AUROC)", "%", True),
-    ("auroc_no_penalty", "the same of the score without the penalty", "%", True),
-    ("auroc_agreement", "the same of the weighted similarity alone", "%", False),
-    ("auroc_length", "the same of a rule that knows nothing: the shorter is right", "%", True),
-    ("chance", "the same by chance", "%", True),
-    ("penalty", "mean likeness to answers to other questions", "", False),
-    ("references", "mean number of references behind a score", "", False),
-    ("neighbours", "mean number of other questions behind a penalty", "", False),
-    ("pairs", "mean number of wrong and corrected answers behind the weights", "", False),
-    ("characters", "mean length of an answer", "", False),
-)
-
-
-def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:
-    """Return the figures over the scored samples, read once.
-
-    Those that need labels take answers with a label of 0 or less for wrong and all others for
-    right, and have intervals over units.
-    """
-    columns = {name: array("d") for name in ("unit", "label", *_COMPARED.values())}
-    found = summarised(metric.statistics, _noting(assessments, columns), metric.score_range)
-    labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
-    independent = int((units < 0).sum()) + len(np.unique(units[units >= 0]))
-    why = "all labels say the same" if len(labels) else "no scored sample has a label"
-    for key, of in _COMPARED.items():
-        scores = np.array(columns[of])
-        value = auroc(scores, labels)
-        if value is None:
-            found.put(key, None, len(labels), why=why)
-            continue
-        interval = auroc_interval(scores, labels, units)
-        if not isinstance(interval, str):
-            interval = (100 * interval[0], 100 * interval[1])
-        found.put(key, 100 * value, len(labels), interval, units=independent)
-    known = found.values["auroc"] is not None
-    found.put("chance", CHANCE if known else None, len(labels), why=why)
-    return Summary.of(found, metric.settings(), FIGURES)
+FIGURES: Mapping[str, Figure] = read_figures(__package__)
 
 
 def _noting(
@@ -161,28 +121,17 @@ class Fewl(FewlOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs references: in the file, or models to ask."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the answer to assess)"))
-        if not sample.references:
-            words = "is missing (expected answers by model name, or --reference models to ask)"
-            found.append(Problem("references", words))
+        wanted = {
+            "response": "the answer to assess",
+            "references": "answers by model name, or --reference models to ask",
+        }
         if self.wants_pairs:
-            found += [
-                Problem(name, f"is missing (expected answers, --generator, or weights={other})")
-                for name, other in (
-                    ("wrong_answers", "uniform"),
-                    ("corrected_answers", "uniform"),
-                )
-                if not getattr(sample, name)
-            ]
+            pairs = ("wrong_answers", "corrected_answers")
+            wanted |= dict.fromkeys(pairs, "answers, --generator, or weights=uniform")
         if self.weighting == "ideal":
-            found += [
-                Problem(name, "is missing (expected labelled answers, for weights=ideal)")
-                for name in ("answers", "incorrect_answers")
-                if not getattr(sample, name)
-            ]
-        return found
+            golds = ("answers", "incorrect_answers")
+            wanted |= dict.fromkeys(golds, "labelled answers, for weights=ideal")
+        return missing(sample, **wanted)
 
     async def prepare(self, pool: Pool, models: Models) -> QuestionPool:
         """Look at all questions and, for the weights ``agreement``, at all answers."""
@@ -232,8 +181,8 @@ class Fewl(FewlOptions):
         return self._assessed(sample, present, absent, agreement, expertise, likeness, neighbours)
 
     def _not_assessable(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
-        reason = "no reference answered: " + "; ".join(f"{a.shown} {a.why}" for a in absent)
-        evidence = Weighed(absent=absent).to_json()
+        reason = "no reference answered: " + "; ".join(f"{a.absent} {a.why}" for a in absent)
+        evidence = [one.to_json() for one in absent]
         return Assessment(sample.id, self.name, None, reason=reason, evidence=evidence)
 
     async def _expertise(
@@ -299,18 +248,19 @@ class Fewl(FewlOptions):
                 knows,
                 weight,
                 float(np.mean(elsewhere)) if elsewhere else None,
-                len(elsewhere),
+                len(elsewhere) or None,
             )
             for one, near, knows, weight, elsewhere in columns
         ]
-        nearest = [(one.question, one.similarity) for one in neighbours]
+        nearest = [NearQuestion(one.question, one.similarity) for one in neighbours]
+        weighting = Weighting(self.form, self.weighting)
         return Assessment(
             sample.id,
             self.name,
             score,
             reason=self._reason(present, absent, has_penalty | ~counting, neighbours),
             parts=parts,
-            evidence=Weighed(self.form, self.weighting, rows, absent, nearest).to_json(),
+            evidence=[one.to_json() for one in (weighting, *rows, *absent, *nearest)],
         )
 
     def _weights(self, expertise: Any) -> tuple[Any, Any]:
@@ -333,7 +283,7 @@ class Fewl(FewlOptions):
         words = [f"{len(present)} references"] if len(present) != 1 else ["1 reference"]
         if self.weighting == "single-best" and len(present) > 1:
             words = [f"the best of {len(present)} references"]
-        words += [f"{one.shown} {one.why}: its weight went to the others" for one in absent]
+        words += [f"{one.absent} {one.why}: its weight went to the others" for one in absent]
         if self.penalising != "none":
             if not neighbours:
                 words.append("no question is near enough for a penalty, so there is none")
@@ -345,8 +295,29 @@ class Fewl(FewlOptions):
         return "; ".join(words)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
-        """Return the mean beside what it is to be compared with."""
-        return summarise(self, assessments)
+        """Return the mean beside what it is to be compared with.
+
+        Figures that need labels take answers with a label of 0 or less for wrong and all others for
+        right, and have intervals over units.
+        """
+        columns = {name: array("d") for name in ("unit", "label", *_COMPARED.values())}
+        found = summarised(self.statistics, _noting(assessments, columns), self.score_range)
+        labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
+        independent = int((units < 0).sum()) + len(np.unique(units[units >= 0]))
+        why = "all labels say the same" if len(labels) else "no scored sample has a label"
+        for key, of in _COMPARED.items():
+            scores = np.array(columns[of])
+            value = auroc(scores, labels)
+            if value is None:
+                found.put(key, None, len(labels), why=why)
+                continue
+            interval = auroc_interval(scores, labels, units)
+            if not isinstance(interval, str):
+                interval = (100 * interval[0], 100 * interval[1])
+            found.put(key, 100 * value, len(labels), interval, units=independent)
+        known = found.values["auroc"] is not None
+        found.put("chance", CHANCE if known else None, len(labels), why=why)
+        return Summary.of(found, self.settings(), FIGURES)
 
     @property
     def line(self) -> str:

@@ -1,18 +1,32 @@
-"""Whose answers count as references of a sample, and what they say when they are asked."""
+"""References: whose answers count, what they say when asked, what they answered to near questions,
+and how far they agree over all samples.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple
+from itertools import combinations, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
+from trustassay.metric import Pool
+from trustassay.metrics.fewl import maths
+from trustassay.metrics.fewl.evidence import Absent
+from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.grounding.refusal import refuses_outright
 from trustassay.prompts import shipped
 from trustassay.prose import Prose, plain
 from trustassay.sample import Sample, is_blank
+from trustassay.statistics.resampling import generator
 
 Key = tuple[str, int]
 """Who answers throughout a file: a name, and which of its answers, from 1; a pair of both, since
@@ -40,13 +54,6 @@ class Reference(NamedTuple):
     def shown(self) -> str:
         """The name as people read it; a model's first answer has no number."""
         return self.name if self.number == 1 else f"{self.name} {self.number}"
-
-
-class Absent(NamedTuple):
-    """A reference that does not count for a sample, and why."""
-
-    shown: str
-    why: str
 
 
 def answers_of(references: Mapping[str, tuple[str, ...]], *, drop: bool) -> list[Reference]:
@@ -149,3 +156,334 @@ def yes_or_no(text: str) -> bool | None:
 @cache
 def _yes_or_no() -> Prose:
     return _YesOrNo({"yes": "yes", "no": "no"}, ("answer",))
+
+
+Vectors = NDArray[np.float32]
+BLOCK_BYTES = 64_000_000
+"""Memory of the similarities that are looked at together."""
+ROUNDING = 1e-6
+"""A similarity at the bound may be this far above it: vectors have single precision."""
+
+
+class Neighbours(NamedTuple):
+    """Places in the pool, nearest first, and their similarities; -1 and 0 where there are fewer.
+
+    Both have shape (n, k).
+    """
+
+    places: NDArray[np.int64]
+    similarities: NDArray[np.float32]
+
+
+def nearest(
+    queries: Vectors,
+    pool: Vectors,
+    k: int,
+    *,
+    max_similarity: float = 1.0,
+    itself: Sequence[int] | NDArray[np.int64] | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> Neighbours:
+    """Return the k nearest vectors of the pool for each query, by cosine.
+
+    Args:
+        queries: unit vectors, shape (n, d). pool: unit vectors, shape (m, d).
+        max_similarity: what is more similar than this is passed over (section 4.1 of the paper
+            takes 0.8, inclusive, for random questions).
+        itself: for each query its own place in the pool, which is passed over; -1 for none.
+        block_bytes: bounds the memory, apart from the vectors and the result.
+
+    Of equally similar ones the earlier place comes first, so the result does not depend on blocks.
+    """
+    n, m = len(queries), len(pool)
+    k = min(k, m)
+    places = np.full((n, k), -1, dtype=np.int64)
+    found = np.zeros((n, k), dtype=np.float32)
+    if not (n and k):
+        return Neighbours(places, found)
+    own = np.full(n, -1) if itself is None else np.asarray(itself, dtype=np.int64)
+    rows = max(1, block_bytes // (8 * m))  # the similarities, and the order among them
+    for start in range(0, n, rows):
+        alike = queries[start : start + rows] @ pool.T
+        alike[alike > max_similarity + ROUNDING] = -np.inf
+        here = own[start : start + rows]
+        alike[np.flatnonzero(here >= 0), here[here >= 0]] = -np.inf
+        for row, values in enumerate(alike):
+            order = _largest(values, k)
+            order = order[np.isfinite(values[order])]
+            places[start + row, : len(order)] = order
+            found[start + row, : len(order)] = values[order]
+    return Neighbours(places, found)
+
+
+def _largest(values: Vectors, k: int) -> NDArray[np.int64]:
+    """Return the places of the k largest values, largest first, the earlier of equal ones."""
+    if k < len(values):
+        bound = np.partition(values, len(values) - k)[len(values) - k]
+        candidates = np.flatnonzero(values >= bound)
+    else:
+        candidates = np.arange(len(values))
+    return np.asarray(candidates[np.argsort(-values[candidates], kind="stable")][:k])
+
+
+def random_others(
+    query: Vectors,
+    pool: Vectors,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    max_similarity: float = 1.0,
+    itself: int = -1,
+) -> Neighbours:
+    """Return k places of the pool at random, without repetition, none more similar than allowed.
+
+    Shapes as in :func:`nearest` with n = 1; ``query`` has shape (d,).
+    """
+    k = min(k, len(pool))
+    places = np.full((1, k), -1, dtype=np.int64)
+    found = np.zeros((1, k), dtype=np.float32)
+    taken = 0
+    for place in rng.permutation(len(pool)).tolist() if k else ():
+        alike = float(query @ pool[place])
+        if place == itself or alike > max_similarity + ROUNDING:
+            continue
+        places[0, taken], found[0, taken] = place, alike
+        taken += 1
+        if taken == k:
+            break
+    return Neighbours(places, found)
+
+
+EMBEDDED_AT_ONCE = 1024
+LEARNT_FROM = 500
+"""Samples from which the agreement of the references is learnt, where there are more."""
+KEPT = 4096
+"""Questions whose answers are kept in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A question near to another one, and what the references answered to it, by their keys."""
+
+    question: str
+    similarity: float
+    answers: Mapping[Key, str]
+
+
+@dataclass
+class QuestionPool:
+    """The different questions of a pool, each with its places there.
+
+    Samples of several models share questions: a question counts once among the neighbours, and
+    what any of its samples holds of a reference's answer counts.
+    """
+
+    pool: Pool
+    names: frozenset[str] = frozenset()
+    """The names of all references that any sample has."""
+    places: list[list[int]] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+    vectors: Vectors = field(default_factory=lambda: np.zeros((0, 1), dtype=np.float32))
+    ability: Mapping[Key, float] = field(default_factory=dict)
+    """Of the raters of the run's samples."""
+    known: Neighbours | None = None
+    """The neighbours of all questions, where they were found before."""
+    _blocks: dict[int, Neighbours] = field(default_factory=dict)
+    _kept: OrderedDict[int, Mapping[str, tuple[str, ...]]] = field(default_factory=OrderedDict)
+
+    def ability_of(self, rater: Key) -> float:
+        """Return what was learnt of a rater; of one who was not seen, the mean of the others."""
+        known = self.ability
+        return known[rater] if rater in known else float(np.mean([*known.values()] or [0.0]))
+
+    async def neighbours(
+        self, sample: Sample, options: FewlOptions, models: Models, seed: int
+    ) -> list[Neighbour]:
+        """Return the neighbours of a sample's question, nearest first, without itself."""
+        number = self.numbers.get(sample.question.strip())
+        if options.penalising == "nearest" and number is not None:
+            places, similarities = self._nearest(number, options)
+        else:
+            query = await self._vector(sample, number, models)
+            itself = -1 if number is None else number
+            if options.penalising == "random":
+                rng = generator(seed, sample.question.strip(), "neighbours")
+                found = random_others(
+                    query,
+                    self.vectors,
+                    options.neighbours,
+                    rng,
+                    max_similarity=options.max_similarity,
+                    itself=itself,
+                )
+            else:
+                found = nearest(
+                    query[None],
+                    self.vectors,
+                    options.neighbours,
+                    max_similarity=options.max_similarity,
+                )
+            places, similarities = found.places[0], found.similarities[0]
+        pairs = [(int(p), float(s)) for p, s in zip(places, similarities, strict=True) if p >= 0]
+        drop = options.declining == "drop"
+        answers = await asyncio.gather(*(self._answers(place, models, drop) for place, _ in pairs))
+        return [
+            Neighbour(self.pool[self.places[place][0]].question, similarity, found_answers)
+            for (place, similarity), found_answers in zip(pairs, answers, strict=True)
+        ]
+
+    def _nearest(
+        self, number: int, options: FewlOptions
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return a row of the neighbours of the pool's own questions, computed block by block."""
+        if self.known:
+            return self.known.places[number], self.known.similarities[number]
+        block, row = divmod(number, self._rows)
+        if block not in self._blocks:
+            self._blocks[block] = self._block(block * self._rows, options)
+        found = self._blocks[block]
+        return found.places[row], found.similarities[row]
+
+    def nearest_of_all(self, options: FewlOptions) -> Neighbours:
+        """Return the neighbours of all questions of the pool, in the blocks of :meth:`_nearest`:
+        in others, the last digit of a similarity may differ.
+        """
+        starts = range(0, len(self.vectors), self._rows) if len(self.vectors) else [0]
+        blocks = [self._block(start, options) for start in starts]
+        return Neighbours(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+    @property
+    def _rows(self) -> int:
+        """The questions of a block."""
+        return max(1, BLOCK_BYTES // (8 * max(1, len(self.vectors))))
+
+    def _block(self, start: int, options: FewlOptions) -> Neighbours:
+        stop = min(start + self._rows, len(self.vectors))
+        return nearest(
+            self.vectors[start:stop],
+            self.vectors,
+            options.neighbours,
+            max_similarity=options.max_similarity,
+            itself=np.arange(start, stop),
+        )
+
+    async def _vector(self, sample: Sample, number: int | None, models: Models) -> Vectors:
+        return await models.embed(sample.question) if number is None else self.vectors[number]
+
+    async def _answers(self, number: int, models: Models, drop: bool) -> Mapping[Key, str]:
+        """Return what the references answered to a question of the pool, by key; of those that
+        decline nothing if they are to ``drop``.
+        """
+        if number not in self._kept:
+            found: dict[str, tuple[str, ...]] = {}
+            for place in self.places[number]:
+                sample = await self.pool.filled(place, models)
+                for name, texts in sample.references.items():
+                    found.setdefault(name, texts)
+                if self.names <= found.keys():
+                    break
+            self._kept[number] = found
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        known = answers_of(self._kept[number], drop=drop)
+        return {one.key: one.text for one in known if not one.silent}
+
+
+async def prepared(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:
+    """Look at all samples: sort their questions, embed them, and learn whom to believe."""
+    found = _sorted(pool, models.names("references"))
+    if options.penalising != "none":
+        found.vectors = await _embedded(list(found.numbers), models)
+    if options.weighting == "agreement":
+        found.ability = await _abilities(pool.own, models, drop=options.declining == "drop")
+    return found
+
+
+def pack(found: QuestionPool, options: FewlOptions) -> dict[str, NDArray[Any]]:
+    """Return what :func:`prepared` found as arrays; the neighbours of all questions among it."""
+    ability = [[*rater, value] for rater, value in found.ability.items()]
+    told = json.dumps({"names": sorted(found.names), "ability": ability}).encode()
+    arrays: dict[str, NDArray[Any]] = {"told": np.frombuffer(told, dtype=np.uint8)}
+    if options.penalising == "nearest":
+        arrays |= found.nearest_of_all(options)._asdict()
+    elif options.penalising == "random":
+        arrays["vectors"] = found.vectors
+    return arrays
+
+
+def unpack(arrays: Mapping[str, NDArray[Any]], pool: Pool) -> QuestionPool:
+    """Return what :func:`pack` packed. The vectors are missing where neighbours are known."""
+    told = json.loads(arrays["told"].tobytes())
+    found = _sorted(pool, told["names"])
+    found.ability = {(name, number): value for name, number, value in told["ability"]}
+    if "places" in arrays:
+        found.known = Neighbours(arrays["places"], arrays["similarities"])
+    if "vectors" in arrays:
+        found.vectors = arrays["vectors"]
+    return found
+
+
+def _sorted(pool: Pool, names: Iterable[str]) -> QuestionPool:
+    """Return the questions of a pool, with the names of all references."""
+    found = QuestionPool(pool)
+    every = set(names)
+    for place, sample in enumerate(pool):
+        question = sample.question.strip()
+        number = found.numbers.setdefault(question, len(found.places))
+        if number == len(found.places):
+            found.places.append([])
+        found.places[number].append(place)
+        every |= sample.references.keys()
+    found.names = frozenset(every)
+    return found
+
+
+async def _embedded(questions: Sequence[str], models: Models) -> Vectors:
+    """Return the vectors of questions, some at a time, so that few requests are held at once."""
+    rows: Vectors | None = None
+    remaining = iter(questions)
+    start = 0
+    while chunk := list(islice(remaining, EMBEDDED_AT_ONCE)):
+        made = np.stack(await asyncio.gather(*(models.embed(one) for one in chunk)))
+        if rows is None:
+            rows = np.zeros((len(questions), made.shape[1]), dtype=np.float32)
+        rows[start : start + len(chunk)] = made
+        start += len(chunk)
+    return np.zeros((0, 1), dtype=np.float32) if rows is None else rows
+
+
+async def _abilities(pool: Pool, models: Models, *, drop: bool) -> dict[Key, float]:
+    """Return the ability of every rater, learnt from how much any two agree over the run.
+
+    Raters are the references, and the models whose answers are assessed: what those agree with
+    tells about references, too.
+    """
+    picks = np.arange(len(pool))
+    if len(pool) > LEARNT_FROM:
+        picks = generator(0, "agreement").choice(len(pool), LEARNT_FROM, replace=False)
+        picks.sort()
+    sums: dict[tuple[Key, Key], float] = {}
+    counts: dict[tuple[Key, Key], int] = {}
+    for start in range(0, len(picks), EMBEDDED_AT_ONCE):
+        asked = []
+        some = picks[start : start + EMBEDDED_AT_ONCE].tolist()
+        for sample in await asyncio.gather(*(pool.filled(place, models) for place in some)):
+            known = answers_of(sample.references, drop=drop)
+            texts = {one.key: one.text for one in known if not one.silent}
+            if not blank(sample.response):
+                texts[subject_of(sample)] = sample.response or ""
+            for first, second in combinations(sorted(texts), 2):
+                comparison = models.compare(texts[first], texts[second], sample.question)
+                asked.append(((first, second), comparison))
+        values = await asyncio.gather(*(comparison for _, comparison in asked))
+        for (pair, _), value in zip(asked, values, strict=True):
+            sums[pair] = sums.get(pair, 0.0) + value
+            counts[pair] = counts.get(pair, 0) + 1
+    raters = sorted({rater for pair in counts for rater in pair})
+    place_of = {rater: place for place, rater in enumerate(raters)}
+    agreement, n = np.zeros((2, len(raters), len(raters)))
+    for (first, second), count in counts.items():
+        i, j = place_of[first], place_of[second]
+        agreement[i, j] = agreement[j, i] = sums[first, second] / count
+        n[i, j] = n[j, i] = count
+    return dict(zip(raters, maths.abilities(agreement, n).tolist(), strict=True))

@@ -1,31 +1,14 @@
-"""Evidence of the grounding metric, read into views that a template can show without thinking.
-
-Evidence comes from a file that may be older than this code or written by somebody else's metric,
-so every reader here is total: a part of the wrong type counts as absent.
-"""
+"""Evidence of the grounding metric, and its view: sentences, citations, gold answers, passages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import (
-    Judged,
-    Mark,
-    PassageNote,
-    Tie,
-    View,
-    as_data,
-    number_in,
-    text_in,
-    truth_in,
-)
-
-Evidence = Mapping[str, Any]
-
+from trustassay.views import EvidenceRow, Judged, Mark, PassageNote, Rows, Tie, View
 
 SUPPORTED = Mark("good", "✓", "supported")
 PARTLY = Mark("fair", "✓", "supported, but a citation is not needed or incorrect")
@@ -47,44 +30,55 @@ VERDICT_MARKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
-    """One citation of a sentence; ``document`` counts from 1 and is 0 where nothing can be meant.
-
-    ``exists`` says whether the sample has that document, so that a link to it leads somewhere.
-    """
+class Cited(EvidenceRow):
+    """One citation of a sentence; ``document`` counts from 1, and is 0 where none is meant."""
 
     document: int
-    exists: bool
-    mark: Mark
+    verdict: str | None
     entailment: float | None
     why: str
+
+    @property
+    def mark(self) -> Mark:
+        """The verdict, for the report."""
+        verdict = self.verdict or "not judged"
+        return Mark(*VERDICT_MARKS.get(verdict, ("none", "○")), verdict)
 
     @property
     def good(self) -> bool:
         """Whether the citation does what a citation is for."""
-        return self.mark.word in GOOD_VERDICTS
+        return self.verdict in GOOD_VERDICTS
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(EvidenceRow):
     """One sentence or list item of the response, with its citations."""
 
-    number: int
+    told_by = ("kind", "text")
+
+    kind: Literal["sentence", "list item"]
     text: str
-    mark: Mark
+    supported: bool | None
     entailment: float | None
     why: str
-    citations: Sequence[Citation]
+    citations: Sequence[Cited]
 
     @property
-    def problem(self) -> bool:
-        """Whether a reader should look: not supported, or a citation that is not good."""
-        return self.mark.tone == "bad" or not all(citation.good for citation in self.citations)
+    def mark(self) -> Mark:
+        """Whether it is supported, for the report."""
+        if self.supported is None:
+            return NOT_JUDGED
+        if self.supported:
+            return SUPPORTED if all(citation.good for citation in self.citations) else PARTLY
+        return UNSUPPORTED if self.citations else UNCITED
 
 
 @dataclass(frozen=True, slots=True)
-class Gold:
+class Gold(EvidenceRow):
     """A gold answer: is it in the response, and does a passage support it?"""
+
+    row_kind = "gold"
+    told_by = ("text",)
 
     text: str
     aliases: Sequence[str]
@@ -94,17 +88,23 @@ class Gold:
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(EvidenceRow):
     """Which gold answers one document supports, and whether an entailment model said so."""
 
+    row_kind = "coverage"
+    told_by = ("document", "supports")
+
     document: int
-    supports: Sequence[bool]
+    supports: Sequence[Any]
     computed: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(EvidenceRow):
     """The phrase by which a response was taken for a refusal."""
+
+    row_kind = "refusal"
+    told_by = ("text",)
 
     text: str
     detector: str
@@ -118,35 +118,16 @@ class Trace:
     golds: Sequence[Gold]
     coverage: Mapping[int, Coverage]
     refusals: Sequence[Refusal]
-    rest: Sequence[Evidence]
+    rest: Sequence[Mapping[str, Any]]
+    documents: int
 
     @classmethod
     def read(cls, evidence: Iterable[Any], documents: int) -> Trace:
         """Sort the evidence of an assessment whose sample has so many documents."""
-        sentences: list[Sentence] = []
-        golds: list[Gold] = []
-        coverage: dict[int, Coverage] = {}
-        refusals: list[Refusal] = []
-        rest: list[Evidence] = []
-        for item in evidence:
-            match item:
-                case {"kind": "sentence" | "list item", "text": str()}:
-                    sentences.append(_sentence(item, len(sentences) + 1, documents))
-                case {"kind": "gold", "text": str()}:
-                    golds.append(_gold(item))
-                case {"kind": "coverage", "document": int(document), "supports": [*flags]}:
-                    flags = [bool(flag) for flag in flags]
-                    coverage[document] = Coverage(document, flags, item.get("computed") is True)
-                case {"kind": "refusal", "text": str(text)}:
-                    refusals.append(Refusal(text, text_in(item, "detector")))
-                case _:
-                    rest.append(as_data(item))
-        return cls(sentences, golds, coverage, refusals, rest)
-
-    @property
-    def problem(self) -> bool:
-        """Whether any sentence has a problem."""
-        return any(sentence.problem for sentence in self.sentences)
+        rows = Rows(evidence, Sentence, Gold, Coverage, Refusal)
+        coverage = {one.document: one for one in rows.of(Coverage)}
+        sentences, golds = rows.of(Sentence), rows.of(Gold)
+        return cls(sentences, golds, coverage, rows.of(Refusal), rows.rest, documents)
 
 
 def problem_in(assessment: Assessment, lowest: float) -> str | None:
@@ -212,8 +193,8 @@ def _note(number: int, told: Sequence[int] | None, sample: Sample, trace: Trace)
     flags = coverage.supports if coverage else told
     names = _gold_names(sample, trace, len(flags or ()))
     ties = [
-        Tie(f"s{one.number}", f"sentence {one.number}: {citation.mark.word}", citation.mark)
-        for one in trace.sentences
+        Tie(f"s{place}", f"sentence {place}: {citation.mark.word}", citation.mark)
+        for place, one in enumerate(trace.sentences, 1)
         for citation in one.citations
         if citation.document == number
     ]
@@ -233,55 +214,3 @@ def _gold_names(sample: Sample, trace: Trace, count: int) -> Sequence[str]:
     ]
     numbers = [f"gold answer {number}" for number in range(1, count + 1)]
     return next((names for names in candidates if len(names) == count), numbers)
-
-
-def _sentence(item: Evidence, number: int, documents: int) -> Sentence:
-    raw = item.get("citations")
-    citations = [
-        _citation(one, documents)
-        for one in (raw if isinstance(raw, Sequence) and not isinstance(raw, str) else ())
-        if isinstance(one, Mapping)
-    ]
-    return Sentence(
-        number=number,
-        text=item["text"],
-        mark=_sentence_mark(item.get("supported"), citations),
-        entailment=number_in(item, "entailment"),
-        why=text_in(item, "why"),
-        citations=citations,
-    )
-
-
-def _sentence_mark(supported: Any, citations: Sequence[Citation]) -> Mark:
-    if supported is True:
-        return SUPPORTED if all(citation.good for citation in citations) else PARTLY
-    if supported is False:
-        return UNSUPPORTED if citations else UNCITED
-    return NOT_JUDGED
-
-
-def _citation(item: Evidence, documents: int) -> Citation:
-    raw = item.get("document")
-    document = raw if isinstance(raw, int) and not isinstance(raw, bool) else 0
-    verdict = text_in(item, "verdict") or "not judged"
-    tone, symbol = VERDICT_MARKS.get(verdict, ("none", "○"))
-    return Citation(
-        document=document,
-        exists=1 <= document <= documents,
-        mark=Mark(tone, symbol, verdict),
-        entailment=number_in(item, "entailment"),
-        why=text_in(item, "why"),
-    )
-
-
-def _gold(item: Evidence) -> Gold:
-    aliases = item.get("aliases")
-    return Gold(
-        text=item["text"],
-        aliases=[one for one in aliases if isinstance(one, str) and one != item["text"]]
-        if isinstance(aliases, list | tuple)
-        else (),
-        correct=truth_in(item, "correct"),
-        supported=truth_in(item, "supported"),
-        entailment=number_in(item, "entailment"),
-    )

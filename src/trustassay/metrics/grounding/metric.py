@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from trustassay.capabilities import Entailment
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.grounding import correctness as match
-from trustassay.metrics.grounding.citations import Citation, Judgement, cited, judged, rest_of
-from trustassay.metrics.grounding.evidence import problem_in, view_of
-from trustassay.metrics.grounding.figures import FIGURES
-from trustassay.metrics.grounding.maths import scored
+from trustassay.metrics.grounding.evidence import (
+    Cited,
+    Coverage,
+    Gold,
+    Refusal,
+    Sentence,
+    problem_in,
+    view_of,
+)
+from trustassay.metrics.grounding.maths import Citation, Judgement, cited, judged, rest_of, scored
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.sentences import (
     Statement,
@@ -23,7 +29,7 @@ from trustassay.metrics.grounding.sentences import (
     statement_as_in_paper,
     statements,
 )
-from trustassay.metrics.grounding.summary import WeightedAnswers, summarise
+from trustassay.metrics.grounding.summary import FIGURES, WeightedAnswers, summarise
 from trustassay.metrics.grounding.text import (
     cites,
     list_elements,
@@ -32,11 +38,11 @@ from trustassay.metrics.grounding.text import (
     without_citations,
     without_citations_as_in_paper,
 )
-from trustassay.sample import Document, Problem, Sample
+from trustassay.sample import Document, Problem, Sample, missing
 from trustassay.texts import TextWork
-from trustassay.views import View
+from trustassay.views import EvidenceRow, View
 
-Coverage = Sequence[Sequence[int]]
+Flags = Sequence[Sequence[int]]
 
 
 class Assessing:
@@ -78,7 +84,7 @@ class Assessing:
 
     def assessment(
         self,
-        coverage: Coverage | None,
+        coverage: Flags | None,
         hits: Sequence[bool],
         judges: Sequence[_Judge],
         *,
@@ -105,10 +111,7 @@ class Assessing:
             reason=reason,
             parts=parts,
             evidence=[
-                *self.refusal_evidence(refusal),
-                *self.statement_evidence(found, final, refused=refusal is not None),
-                *self.gold_evidence(coverage, hits),
-                *self.coverage_evidence(coverage, computed=computed),
+                row.to_json() for row in self.evidence(coverage, hits, final, computed=computed)
             ],
         )
 
@@ -171,7 +174,7 @@ class Assessing:
         reply = self.asked.get((premise, hypothesis))
         return None if reply is None else round(reply.entailment, 2)
 
-    async def coverage(self) -> tuple[Coverage | None, bool]:
+    async def coverage(self) -> tuple[Flags | None, bool]:
         """Return which document supports which gold answer, and whether that was computed.
 
         Given flags count, where they are as many as the gold answers. Otherwise entailment
@@ -237,7 +240,7 @@ class Assessing:
 
     # writing down
 
-    def gold_parts(self, coverage: Coverage | None, hits: Sequence[bool]) -> dict[str, float]:
+    def gold_parts(self, coverage: Flags | None, hits: Sequence[bool]) -> dict[str, float]:
         """Return the parts that need gold answers or support flags; none if there are none."""
         parts: dict[str, float] = {}
         covered = covered_golds(coverage) if coverage is not None else None
@@ -267,47 +270,48 @@ class Assessing:
         share = match.wrong_in_documents(self.elements, supported, passages, self.rules)
         return parts if share is None else parts | {"wrong_in_documents": share}
 
-    def refusal_evidence(self, refusal: str | None) -> list[Mapping[str, Any]]:
-        """Return the words that were taken for a refusal."""
-        if refusal is None:
-            return []
-        return [{"kind": "refusal", "text": refusal, "detector": self.metric.settings()["refusal"]}]
-
-    def statement_evidence(
-        self, found: Sequence[Statement], final: Sequence[Judgement], *, refused: bool
-    ) -> list[Mapping[str, Any]]:
-        """Return each statement with its verdict and those of its citations.
+    def evidence(
+        self,
+        coverage: Flags | None,
+        hits: Sequence[bool],
+        final: Sequence[Judgement],
+        *,
+        computed: bool,
+    ) -> Iterator[EvidenceRow]:
+        """Yield what was found: the words of a refusal, statements, gold answers, passages.
 
         The words of a refusal need no support; they count in the figures of all responses alone.
         What claims nothing counts in none.
         """
-        kind = "list item" if self.metric.correctness == "em5" else "sentence"
-
-        def needed(s: Statement) -> bool:
-            return self.claims(s) and not (refused and not s.numbers)
-
-        def why(s: Statement) -> str:
-            return "a refusal" if self.claims(s) else "it claims nothing"
-
-        return [
-            {
-                "kind": kind,
-                "text": s.text,
-                "supported": judgement.supported if needed(s) else None,
-                "entailment": self.probability(self.premise(judgement.citations), s.hypothesis),
-                "why": judgement.why if needed(s) else why(s),
-                "citations": [
-                    {
-                        "document": c.number,
-                        "verdict": c.verdict,
-                        "entailment": self.probability(self.premise([c]), s.hypothesis),
-                        "why": c.why,
-                    }
+        if self.refusal is not None:
+            yield Refusal(self.refusal, self.metric.settings()["refusal"])
+        for s, judgement in zip(self.found, final, strict=True):
+            claims = self.claims(s)
+            needed = claims and (self.refusal is None or bool(s.numbers))
+            yield Sentence(
+                "list item" if self.metric.correctness == "em5" else "sentence",
+                s.text,
+                judgement.supported if needed else None,
+                self.probability(self.premise(judgement.citations), s.hypothesis),
+                judgement.why if needed else "a refusal" if claims else "it claims nothing",
+                [
+                    Cited(
+                        c.number,
+                        c.verdict,
+                        self.probability(self.premise([c]), s.hypothesis),
+                        c.why,
+                    )
                     for c in judgement.citations
                 ],
-            }
-            for s, judgement in zip(found, final, strict=True)
-        ]
+            )
+        golds = self.golds if self.metric.correctness != "none" else ()
+        covered = None if coverage is None else covered_golds(coverage) or [0] * len(golds)
+        for g, gold in enumerate(golds):
+            supported = None if covered is None else bool(covered[g])
+            entailment = self.probability(self.shown, gold[0])
+            yield Gold(gold[0], gold[1:], bool(hits[g]), supported, entailment)
+        for number, flags in enumerate(coverage or (), 1):
+            yield Coverage(number, list(flags), computed)
 
     def premise(self, citations: Iterable[Citation]) -> str:
         """Join the passages that count among these citations, in their order."""
@@ -320,34 +324,6 @@ class Assessing:
         if key not in self.premises:
             self.premises[key] = "\n".join(self.blocks[i] for i in key)
         return self.premises[key]
-
-    def gold_evidence(
-        self, coverage: Coverage | None, hits: Sequence[bool]
-    ) -> list[Mapping[str, Any]]:
-        """Return each gold answer: given by the response? supported by the documents?"""
-        if self.metric.correctness == "none":
-            return []
-        covered = None if coverage is None else covered_golds(coverage) or [0] * len(self.golds)
-        return [
-            {
-                "kind": "gold",
-                "text": gold[0],
-                "aliases": list(gold[1:]),
-                "correct": bool(hit),
-                "supported": None if covered is None else bool(covered[g]),
-                "entailment": self.probability(self.shown, gold[0]),
-            }
-            for g, (gold, hit) in enumerate(zip(self.golds, hits, strict=True))
-        ]
-
-    def coverage_evidence(
-        self, coverage: Coverage | None, *, computed: bool
-    ) -> list[Mapping[str, Any]]:
-        """Return which gold answers each document supports, and whether that was computed."""
-        return [
-            {"kind": "coverage", "document": d + 1, "supports": list(flags), "computed": computed}
-            for d, flags in enumerate(coverage or ())
-        ]
 
 
 class _Judge:
@@ -385,7 +361,7 @@ class _Judge:
     def rest(self, position: int) -> bool:
         return self.label(rest_of(self.indices, position))
 
-    def __call__(self, coverage: Coverage | None) -> Judgement:
+    def __call__(self, coverage: Flags | None) -> Judgement:
         return judged(
             self.citations, self.joint, self.alone, self.rest, coverage or (), self.answer.rules
         )
@@ -397,7 +373,7 @@ def _pairs(
     return [pair for judge in judges for pair in step(judge)]
 
 
-def covered_golds(coverage: Coverage) -> list[int]:
+def covered_golds(coverage: Flags) -> list[int]:
     """Return for each gold answer whether some document supports it; empty without documents."""
     return [int(any(flags)) for flags in zip(*coverage, strict=True)]
 
@@ -441,15 +417,11 @@ class Grounding(GroundingOptions):
     fills: ClassVar[tuple[str, ...]] = ("documents",)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     verdicts: ClassVar[tuple[str, ...]] = ("answered", "refused")
-    figures: ClassVar[dict[str, Figure]] = FIGURES
+    figures: ClassVar[Mapping[str, Figure]] = FIGURES
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response and documents (which may be an empty list)."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the text to assess)"))
-        if sample.documents is None:
-            found.append(Problem("documents", "is missing (expected the passages shown)"))
+        found = missing(sample, response="the text to assess", documents="the passages shown")
         flags = {len(document.supports or ()) for document in sample.documents or ()}
         if len(flags) > 1 and not self.golds(sample):
             found.append(Problem("documents", "have lists of supports that differ in length"))

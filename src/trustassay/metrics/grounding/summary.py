@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.languages import OTHER_LANGUAGE
-from trustassay.metric import Assessment, Summary
+from trustassay.metric import Assessment, Figure, Summary, read_figures
 from trustassay.metrics.grounding import maths
-from trustassay.metrics.grounding.figures import FIGURES, LATER_NAMES
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.statistics.intervals import (
     FEWEST,
@@ -31,6 +30,11 @@ from trustassay.statistics.intervals import (
     too_few,
 )
 from trustassay.summaries import units_of
+
+FIGURES: Mapping[str, Figure] = read_figures(__package__)
+"""Every key in the order in which it is shown."""
+LATER_NAMES = {f"reject_{kind}": f"refuse_{kind}" for kind in ("rec", "prec", "f1")}
+"""The names that trust_eval gave these keys from 0.1.6 on; both are in a summary."""
 
 Floats = NDArray[np.float64]
 Figures = Callable[[Floats], Mapping[str, Floats]]

@@ -209,8 +209,8 @@ class Asking:
                 if isinstance(reply, BaseException):
                     self._lose(change, reply)
                 else:
-                    seen = await self._seen(reply)
-                    answers.append(Answer(reply.text, change, seen, is_cut(reply)))
+                    unseen = not await self._seen(reply)
+                    answers.append(Answer(reply.text, change, unseen, is_cut(reply)))
         return answers
 
     def _lose(self, change: str, error: BaseException) -> None:

@@ -1,7 +1,4 @@
-"""Evidence of harmonicity, read into views: answers to perturbed prompts next to the original.
-
-Every reader is total: what has the wrong type counts as absent.
-"""
+"""Evidence of harmonicity, and its view: answers to perturbed prompts next to the original."""
 
 from __future__ import annotations
 
@@ -12,33 +9,53 @@ from typing import Any, NamedTuple
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import Piece, View, as_data, word_differences
+from trustassay.views import EvidenceRow, Piece, Rows, View, word_differences
 
 _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
 """A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(EvidenceRow):
     """An answer to a perturbed prompt; ``change`` shows how the prompt was changed.
 
-    ``seen`` is False where the endpoint counted no more tokens for the longer prompt: it may have
-    stripped what was added. ``cut`` at ``max_tokens``.
+    ``unseen``: the endpoint counted no more tokens for the longer prompt, so it may have stripped
+    what was added. ``cut`` at ``max_tokens``.
     """
 
-    text: str
+    told_by = ("answer",)
+
+    answer: str
     change: str = ""
-    seen: bool = True
+    unseen: bool = False
     cut: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the row of the evidence."""
-        row: dict[str, Any] = {"answer": self.text}
-        if self.change:
-            row["change"] = self.change
-        if not self.seen:
-            row["unseen"] = True
-        return row | ({"cut": True} if self.cut else {})
+
+@dataclass(frozen=True, slots=True)
+class Original(EvidenceRow):
+    """The answer to the original prompt."""
+
+    told_by = ("original",)
+
+    original: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(EvidenceRow):
+    """The change of a prompt that the endpoint refused."""
+
+    told_by = ("refused",)
+
+    refused: str
+
+
+@dataclass(frozen=True, slots=True)
+class Empty(EvidenceRow):
+    """The change of a prompt that was answered with an empty reply."""
+
+    told_by = ("empty",)
+
+    empty: str
 
 
 class Change(NamedTuple):
@@ -82,36 +99,24 @@ class Perturbed:
     @classmethod
     def read(cls, evidence: Iterable[Any], question: str = "") -> Perturbed:
         """Sort the evidence; a whole changed prompt is compared with ``question``."""
-        original: str | None = None
+        rows = Rows(evidence, Original, Answer, Refused, Empty)
+        original = next((one.original for one in reversed(rows.of(Original))), None)
         by_text: dict[str, Variant] = {}
-        refused: list[str] = []
-        empty: list[str] = []
-        rest: list[Mapping[str, Any]] = []
-        answers = 0
-        for item in evidence:
-            match item:
-                case {"original": str(text)}:
-                    original = text
-                case {"answer": str(text)}:
-                    answers += 1
-                    variant = by_text.setdefault(text.strip(), Variant(text))
-                    variant.times += 1
-                    if isinstance(change := item.get("change"), str):
-                        seen = item.get("unseen") is not True
-                        variant.changes.append(Change(change, seen, _whole(question, change)))
-                case {"refused": str(change)}:
-                    refused.append(change)
-                case {"empty": str(change)}:
-                    empty.append(change)
-                case _:
-                    rest.append(as_data(item))
+        for one in rows.of(Answer):
+            variant = by_text.setdefault(one.answer.strip(), Variant(one.answer))
+            variant.times += 1
+            if one.change:
+                pieces = _whole(question, one.change)
+                variant.changes.append(Change(one.change, not one.unseen, pieces))
         same = by_text.pop(original.strip(), None) if original is not None else None
         for variant in by_text.values():
             found = word_differences(original, variant.text) if original is not None else None
             variant.compared = found is not None
             variant.pieces = found or [Piece("same", variant.text)]
         variants = sorted(by_text.values(), key=lambda variant: -variant.times)
-        return cls(original, same, variants, refused, empty, answers, rest)
+        refused = [one.refused for one in rows.of(Refused)]
+        empty = [one.empty for one in rows.of(Empty)]
+        return cls(original, same, variants, refused, empty, len(rows.of(Answer)), rows.rest)
 
 
 def view_of(sample: Sample, assessment: Assessment) -> View:

@@ -5,23 +5,45 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError, UsageError, check_least
-from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
+from trustassay.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Need,
+    Quantile,
+    Summary,
+    directions,
+    read_figures,
+)
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import Asking, PerturbingOptions, recorded
-from trustassay.metrics.harmonicity.evidence import Answer, view_of
-from trustassay.metrics.harmonicity.summary import FIGURES, SEMANTIC_FIGURES, summarise
-from trustassay.sample import Problem, Sample
+from trustassay.metrics.harmonicity.evidence import Answer, Empty, Original, Refused, view_of
+from trustassay.sample import Problem, Sample, missing
+from trustassay.statistics.intervals import (
+    FEWEST,
+    FEWEST_FOR_MEANS,
+    Interval,
+    RowSums,
+    mean_interval,
+    too_few_units,
+)
 from trustassay.statistics.resampling import generator
+from trustassay.summaries import Summarised, interval_of, units_of
 from trustassay.views import View
 
+FIGURES: Mapping[str, Figure] = read_figures(__package__)
+SEMANTIC_FIGURES: Mapping[str, Figure] = read_figures(__package__, "semantic")
 _COUNTS = directions(neither="perturbations refused empty cut unseen")
 
 
@@ -31,17 +53,13 @@ class Perturbing(PerturbingOptions):
 
     def problems_without_model(self, sample: Sample) -> list[Problem]:
         """A sample without recorded resamples needs a model."""
-        if sample.resamples:
-            return []
-        words = "is missing (expected answers to perturbed prompts, or a --model to ask for them)"
-        return [Problem("resamples", words)]
+        wanted = "answers to perturbed prompts, or a --model to ask for them"
+        return missing(sample, resamples=wanted)
 
     def problems(self, sample: Sample) -> list[Problem]:
         """Recorded resamples need the response that they are compared with."""
         wants_response = bool(sample.resamples) or self.original == "response"
-        if wants_response and sample.response is None:
-            return [Problem("response", "is missing (expected the answer to the plain prompt)")]
-        return []
+        return missing(sample, response="the answer to the plain prompt") if wants_response else []
 
     async def assess(self, context: Context) -> Assessment:
         """Ask and compare; every answer is in the evidence."""
@@ -57,7 +75,7 @@ class Perturbing(PerturbingOptions):
             "refused": len(asking.refused),
             "empty": len(asking.empty),
             "cut": asking.cut(answers),
-            "unseen": sum(not answer.seen for answer in answers),
+            "unseen": sum(answer.unseen for answer in answers),
         }
         score, turned = parts[self.score_part], parts.get("angle_degrees", 0) > 90
         return Assessment(
@@ -81,6 +99,20 @@ class Perturbing(PerturbingOptions):
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the answers to perturbed prompts next to the original one."""
         return view_of(sample, assessment)
+
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+        """Return means, shares and quantiles of the scores, with intervals over samples."""
+        failed, scores = _collect(assessments, self.figures)
+        found = Summarised(n=len(assessments), failed=failed)
+        why = "no answer is stable" if scores.scores else "no sample was scored"
+        for key in self.figures:
+            n, value, interval = scores.behind(key), None, None
+            if n:
+                value = scores.value(key)
+                value = round(value * len(scores.scores)) if key in _TOTALS else value
+                interval = None if key in _COUNTED else scores.interval(key)
+            found.put(key, value, n, interval, units=scores.units_behind(key), why=why)
+        return Summary.of(found, self.settings())
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""
@@ -157,7 +189,7 @@ class Harmonicity(Perturbing):
             return await super()._asked(asking)
         wanted = min(self.first, self.perturbations)
         original, answers = await _both(asking.original(), asking.more(wanted))
-        vectors = await _vectors([original, *(a.text for a in answers)], asking.models)
+        vectors = await _vectors([original, *(a.answer for a in answers)], asking.models)
         while True:
             parts = self._parts(asking.sample, vectors)
             left = self.perturbations - len(answers)
@@ -165,7 +197,7 @@ class Harmonicity(Perturbing):
                 return original, answers, parts
             new = await asking.more(min(max(2, len(answers) // 2), left))
             answers += new
-            added = await _vectors([a.text for a in new], asking.models)
+            added = await _vectors([a.answer for a in new], asking.models)
             vectors = np.concatenate([vectors, added])
 
     def _clear(self, parts: Mapping[str, float], vectors: Vectors, left: int) -> bool:
@@ -180,7 +212,7 @@ class Harmonicity(Perturbing):
     async def _compared(
         self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
     ) -> dict[str, float]:
-        return self._parts(sample, await _vectors([original, *(a.text for a in answers)], models))
+        return self._parts(sample, await _vectors([original, *(a.answer for a in answers)], models))
 
     def _parts(self, sample: Sample, vectors: Vectors) -> dict[str, float]:
         """Return the parts; the first of the vectors is that of the original answer."""
@@ -198,10 +230,6 @@ class Harmonicity(Perturbing):
             "gamma_high": high,
             "pairwise_distance": maths.pairwise_distance(vectors),
         }
-
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
-        """Return means, shares and quantiles of gamma, with intervals over samples."""
-        return summarise(self, assessments, FIGURES)
 
 
 @dataclass(frozen=True)
@@ -243,18 +271,14 @@ class SemanticHarmonicity(Perturbing):
         models: Models,
     ) -> dict[str, float]:
         there, back = await asyncio.gather(
-            asyncio.gather(*(_entails(models, original, a.text) for a in answers)),
-            asyncio.gather(*(_entails(models, a.text, original) for a in answers)),
+            asyncio.gather(*(_entails(models, original, a.answer) for a in answers)),
+            asyncio.gather(*(_entails(models, a.answer, original) for a in answers)),
         )
         return {
             "divergence": 1 - float(np.mean(np.minimum(there, back))),
             "entails_others": float(np.mean(there)),
             "entailed_by_others": float(np.mean(back)),
         }
-
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
-        """Return means, shares and quantiles of the divergence, with intervals over samples."""
-        return summarise(self, assessments, SEMANTIC_FIGURES)
 
 
 async def _both(
@@ -282,7 +306,7 @@ async def _entails(models: Models, premise: str, hypothesis: str) -> float:
 
 
 def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned: bool) -> str:
-    n, same = len(answers), sum(answer.text.strip() == original.strip() for answer in answers)
+    n, same = len(answers), sum(answer.answer.strip() == original.strip() for answer in answers)
     words = f"{same} of {n} answers to perturbed prompts are identical to the original answer"
     if asking.refused:
         words += f"; {len(asking.refused)} perturbed prompts were refused and replaced"
@@ -291,7 +315,7 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
         words += f"; {len(asking.empty)} answers were empty and {lost}"
     if cut := asking.cut(answers):
         words += f"; {cut} were cut at {asking.metric.max_tokens} tokens"
-    if unseen := sum(not answer.seen for answer in answers):
+    if unseen := sum(answer.unseen for answer in answers):
         words += f"; {unseen} may have been stripped by the endpoint"
     if turned:
         words += "; the angle is beyond 90 degrees, where gamma falls again"
@@ -299,9 +323,111 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
 
 
 def _evidence(original: str, answers: Sequence[Answer], asking: Asking) -> list[dict[str, Any]]:
-    return [
-        {"original": original},
-        *(answer.to_json() for answer in answers),
-        *({"refused": change} for change in asking.refused),
-        *({"empty": change} for change in asking.empty),
-    ]
+    refused, empty = map(Refused, asking.refused), map(Empty, asking.empty)
+    return [row.to_json() for row in (Original(original), *answers, *refused, *empty)]
+
+
+Floats = NDArray[np.float64]
+
+CHUNK = 4096
+
+
+_TOTALS = frozenset({"refused", "empty", "cut", "unseen"})
+"""Figures that are sums, and not means."""
+_COUNTED = _TOTALS | {"perturbations"}
+"""Figures that say what was done, and so have no interval."""
+_QUANTILES = {"median": 0.5, "p90": 0.9}
+_LARGEST = {
+    "stable_share": 100.0,
+    "angle_degrees": 180.0,
+    "gamma_length": 2.0,
+    "pairwise_distance": 2.0,
+}
+"""The largest value of one sample, where that is not 1."""
+
+
+@dataclass
+class Scores:
+    """What is kept of the scored samples: their scores, and sums of all that is averaged.
+
+    A row of the sums is 1, whether the sample is stable, and a number for each of ``keys``; the
+    number of ``stable_mean`` is 0 for a sample that is not stable.
+    """
+
+    keys: Sequence[str]
+    sums: RowSums
+    scores: array[float]
+    units: array[int]
+
+    @classmethod
+    def of(cls, figures: Iterable[str]) -> Scores:
+        """Return those of no sample yet, for these figures."""
+        keys = [key for key in figures if key not in _QUANTILES]
+        return cls(keys, RowSums(2 + len(keys)), array("d"), array("q"))
+
+    def add(
+        self,
+        scores: Floats,
+        stable: NDArray[np.bool_],
+        parts: Mapping[str, Floats],
+        units: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Count in more samples; all shapes are (m,). units: as for :meth:`RowSums.add`."""
+        own = {"mean": scores, "stable_mean": scores * stable, "stable_share": 100.0 * stable}
+        columns = [np.ones(len(scores)), stable, *({**parts, **own}[key] for key in self.keys)]
+        self.sums.add(np.stack(columns, axis=1, dtype=np.float64), units)
+        self.scores.frombytes(scores.astype(np.float64).tobytes())
+        known = np.full(len(scores), -1) if units is None else units
+        self.units.frombytes(known.astype(np.int64).tobytes())
+
+    def behind(self, key: str) -> int:
+        """Return the number of samples that a figure is made of."""
+        return int(self.sums.total[1]) if key == "stable_mean" else len(self.scores)
+
+    def units_behind(self, key: str) -> int:
+        """Return the number of units that a figure is made of."""
+        if key != "stable_mean":
+            return self.sums.units
+        return int(self.sums.alone[1]) + int((self.sums.several[:, 1] > 0).sum())
+
+    def value(self, key: str) -> float:
+        """Return a figure, of which there is at least one sample."""
+        if key in _QUANTILES:
+            return float(np.quantile(self.scores, _QUANTILES[key]))
+        return float(self.sums.total[2 + self.keys.index(key)]) / self.behind(key)
+
+    def interval(self, key: str) -> Interval | str:
+        """Return a figure's interval, or why it has none."""
+        if key in _QUANTILES:
+            q = Quantile(_QUANTILES[key])
+            found = interval_of(q, np.array(self.scores), np.array(self.units), (0.0, 1.0))
+            assert found is not None
+            return found
+        each = np.eye(len(self.sums.total))
+        below = each[int(key == "stable_mean")]
+        mean, variance, worth = self.sums.ratio(each[2 + self.keys.index(key)], below)
+        fewest = FEWEST if key == "stable_share" else FEWEST_FOR_MEANS
+        if reason := too_few_units(self.behind(key), self.units_behind(key), worth, fewest):
+            return reason.replace("samples", "stable samples") if key == "stable_mean" else reason
+        largest = _LARGEST.get(key, 1.0)
+        share = min(max(mean / largest, 0.0), 1.0)
+        low, high = mean_interval(share, variance / largest**2, worth)
+        return low * largest, high * largest
+
+
+def _collect(assessments: Collection[Assessment], figures: Iterable[str]) -> tuple[int, Scores]:
+    """Return how many samples failed, and what is kept of those with a score."""
+    failed, found = 0, Scores.of(figures)
+    averaged = [key for key in found.keys if key not in ("mean", "stable_mean", "stable_share")]
+    iterator = iter(assessments)
+    while chunk := list(islice(iterator, CHUNK)):
+        failed += sum(one.error is not None for one in chunk)
+        scored = [one for one in chunk if one.error is None and one.score is not None]
+        if scored:
+            found.add(
+                np.array([one.score for one in scored], dtype=np.float64),
+                np.array([one.verdict == "stable" for one in scored]),
+                {key: np.array([one.parts.get(key, 0.0) for one in scored]) for key in averaged},
+                units_of(scored),
+            )
+    return failed, found

@@ -1,13 +1,13 @@
-"""Votes of judges, read out of the evidence; what has the wrong type counts as absent."""
+"""Evidence of judges, and its view: the votes of each."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trustassay.views import as_data
+from trustassay.views import EvidenceRow, Rows
 
 REASONS_SHOWN = 12
 """Different reasons of one judge that are listed."""
@@ -17,6 +17,41 @@ FAULTS = {
     "outside": "off the scale",
     "empty": "empty",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRow(EvidenceRow):
+    """A vote: ``level`` is ``None`` where the reply has a ``fault``.
+
+    expected, told: the mean level by log-probabilities, and the probability that those sum up to.
+    repaired: whether the second reply could be read, where one was asked for. own: the judge wrote
+    the answer itself.
+    """
+
+    told_by = ("judge", "order")
+
+    judge: str
+    order: str
+    repeat: int
+    level: str | None
+    reason: str
+    expected: float | None = None
+    told: float | None = None
+    repaired: bool | None = None
+    fault: str = ""
+    reply: str | None = None
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoldRow(EvidenceRow):
+    """A gold answer, and the probabilities by which an entailer judged."""
+
+    told_by = ("gold", "entailment", "contradiction")
+
+    gold: str
+    entailment: float
+    contradiction: float
 
 
 class Reason(NamedTuple):
@@ -48,52 +83,40 @@ class JudgeVotes:
 class Votes:
     """The votes of all judges; ``golds`` instead where an entailer judged."""
 
-    judges: Sequence[JudgeVotes] = ()
-    golds: Sequence[Mapping[str, Any]] = ()
-    rest: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    judges: Sequence[JudgeVotes]
+    golds: Sequence[GoldRow]
+    rest: Sequence[Mapping[str, Any]]
 
     @classmethod
     def read(cls, evidence: Iterable[Any]) -> Votes:
         """Sort the evidence by judge."""
-        rows: dict[str, list[Mapping[str, Any]]] = {}
-        golds: list[Mapping[str, Any]] = []
-        rest: list[Mapping[str, Any]] = []
-        for item in evidence:
-            match item:
-                case {"judge": str(name), "order": str()}:
-                    rows.setdefault(name, []).append(item)
-                case {
-                    "gold": str(),
-                    "entailment": int() | float(),
-                    "contradiction": int() | float(),
-                }:
-                    golds.append(item)
-                case _:
-                    rest.append(as_data(item))
-        return cls([_votes(name, own) for name, own in rows.items()], golds, rest)
+        rows = Rows(evidence, VoteRow, GoldRow)
+        by_judge: dict[str, list[VoteRow]] = {}
+        for vote in rows.of(VoteRow):
+            by_judge.setdefault(vote.judge, []).append(vote)
+        judges = [_votes(name, own) for name, own in by_judge.items()]
+        return cls(judges, rows.of(GoldRow), rows.rest)
 
 
-def _votes(name: str, rows: Sequence[Mapping[str, Any]]) -> JudgeVotes:
-    levels = Counter(row["level"] for row in rows if isinstance(row.get("level"), str))
+def _votes(name: str, rows: Sequence[VoteRow]) -> JudgeVotes:
+    levels = Counter(row.level for row in rows if row.level is not None)
     most = max(levels.values(), default=1)
     reasons = Counter(
-        (row["level"], row["reason"].strip())
+        (row.level, row.reason.strip())
         for row in rows
-        if isinstance(row.get("level"), str)
-        and isinstance(row.get("reason"), str)
-        and row["reason"].strip()
+        if row.level is not None and row.reason.strip()
     )
     listed = [Reason(*key, times) for key, times in reasons.most_common()]
     return JudgeVotes(
         name,
-        any(row.get("own") is True for row in rows),
+        any(row.own for row in rows),
         [(level, n, 100 * n / most) for level, n in sorted(levels.items())],
         listed[:REASONS_SHOWN],
         max(0, len(listed) - REASONS_SHOWN),
         [
-            (FAULTS.get(str(row["fault"]), "unreadable"), str(row.get("reply") or ""))
+            (FAULTS.get(row.fault, "unreadable"), row.reply or "")
             for row in rows
-            if row.get("level") is None and row.get("fault")
+            if row.level is None and row.fault
         ],
-        sum(row.get("repaired") is True for row in rows),
+        sum(row.repaired is True for row in rows),
     )

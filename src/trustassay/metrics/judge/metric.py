@@ -15,11 +15,11 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.judge import maths
-from trustassay.metrics.judge.evidence import Votes
+from trustassay.metrics.judge.evidence import GoldRow, Votes
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.summary import ENTAILER_FIGURES, figures_of, summarise
 from trustassay.metrics.judge.votes import Asking, Vote, level_of, parts_of, values_of
-from trustassay.sample import Problem, Sample
+from trustassay.sample import Problem, Sample, missing
 from trustassay.views import View
 
 
@@ -53,10 +53,7 @@ async def by_entailer(name: str, sample: Sample, models: Models, passes_from: fl
         verdict=verdict,
         reason=f"{score:.2f} by entailment: {words} than it takes to say the same as a gold answer",
         parts={"entailment": means[best][0], "contradiction": means[best][1]},
-        evidence=[
-            {"gold": gold, "entailment": entailed, "contradiction": denied}
-            for gold, (entailed, denied) in zip(golds, means, strict=True)
-        ],
+        evidence=[GoldRow(gold, *mean).to_json() for gold, mean in zip(golds, means, strict=True)],
     )
 
 
@@ -116,9 +113,7 @@ class Judge(JudgeOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """What the rubric shows has to be there, and an expected level on its scale."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the answer to judge)"))
+        found = missing(sample, response="the answer to judge")
         shown = ("gold",) if self.by == "entailer" else self.scale.shows
         if "gold" in shown and not (sample.answers or sample.claims):
             found.append(Problem("answers", "is missing (expected a gold answer)"))
@@ -158,10 +153,7 @@ class Judge(JudgeOptions):
             verdict=verdict,
             reason=self._reason(votes, asking, own, verdict),
             parts=parts,
-            evidence=[
-                vote.to_dict() | ({"own": True} if vote.judge in own else {})
-                for vote in asking.votes
-            ],
+            evidence=[vote.row(own=vote.judge in own).to_json() for vote in asking.votes],
         )
 
     async def _asked(self, sample: Sample, models: Models) -> Asking:

@@ -1,15 +1,22 @@
-"""The options of ``judge``."""
+"""The options of ``judge``; rubrics: what is judged, on which levels, and what the judge sees."""
 
 from __future__ import annotations
 
+import hashlib
+import math
+import os
+import re
+import reprlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
 
-from trustassay.errors import UsageError, check_choices, check_least
+from trustassay.errors import UsageError, check_choices, check_least, did_you_mean
 from trustassay.metric import Metric
 from trustassay.metrics.judge.maths import Aggregate
-from trustassay.metrics.judge.rubric import Rubric, read_rubric
 from trustassay.prompts import Prompt
 
 By = Literal["model", "entailer"]
@@ -97,3 +104,278 @@ class JudgeOptions(Metric):
         if self.threshold is not None:
             return self.threshold
         return ENTAILER_PASSES if self.by == "entailer" else self.scale.passes
+
+
+SHIPPED = ("truthfulness", "informativeness", "verdict", "answer", "code", "categories")
+"""The names of the rubrics that come with this package."""
+SHOWABLE = ("question", "gold", "answer", "documents")
+KEYS: tuple[str, ...] = (
+    "name",
+    "version",
+    "title",
+    "task",
+    "shows",
+    "shows_if_there",
+    "label",
+    "scale",
+    "passes",
+)
+KEYS += ("levels",)
+LEVEL_KEYS = ("score", "word", "value", "name", "means", "also")
+LARGEST_FILE = 100_000
+"""Bytes of a rubric's file."""
+_NAME = re.compile(r"[A-Za-z][\w-]{0,39}")
+
+
+class RubricError(UsageError):
+    """A rubric's file has faults; the message names the file and all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level: the ``label`` that the judge replies, and the ``value`` that it counts as.
+
+    A numeric level's label is its number. ``name`` and ``also`` are words that mean the same.
+    """
+
+    label: str
+    value: float
+    means: str
+    name: str = ""
+    also: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words for the level; a numeric label is not one."""
+        own = () if self.label.lstrip("-").isdigit() else (self.label,)
+        return tuple(word for word in (*own, self.name, *self.also) if word)
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """What a judge is asked, on an ordinal scale of levels or among nominal categories.
+
+    levels: in the order of the file, 2 or more. shows: what the judge sees,
+    and ``shows_if_there`` what it sees where the sample has it. label: the word before
+    the score in the reply. passes: the value from which an answer passes; of categories those
+    of value 1 do.
+    """
+
+    name: str
+    version: str
+    title: str
+    task: str
+    levels: tuple[Level, ...]
+    shows: tuple[str, ...] = ("question", "gold", "answer")
+    shows_if_there: tuple[str, ...] = ()
+    label: str = "Score"
+    ordinal: bool = True
+    passes: float = 1.0
+
+    @cached_property
+    def values(self) -> Mapping[str, float]:
+        """The value of each label."""
+        return {level.label: level.value for level in self.levels}
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest value of a level."""
+        return min(self.values.values()), max(self.values.values())
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the judge replies with numbers."""
+        return all(label.lstrip("-").isdigit() for label in self.values)
+
+    @property
+    def choices(self) -> str:
+        """The labels as a prompt lists them."""
+        return "one of " + ", ".join(sorted(self.values, key=self.values.__getitem__))
+
+    def label_of(self, value: float | str) -> str | None:
+        """Return the label that a number or a word stands for; ``None`` where none does."""
+        if isinstance(value, str):
+            for level in self.levels:
+                if value.strip().lower() in (level.label.lower(), *map(str.lower, level.words)):
+                    return level.label
+            try:
+                value = float(value)
+            except ValueError:
+                return None
+        if not self.ordinal:
+            return None
+        return next((k for k, v in self.values.items() if v == value), None)
+
+
+def read_rubric(name: str | os.PathLike[str]) -> Rubric:
+    """Read a shipped rubric by its name, or a file, which is told by its suffix or a slash.
+
+    Raises:
+        RubricError: an unknown name, or a file with faults.
+        OSError: the file cannot be read.
+    """
+    text = os.fspath(name)
+    if text in SHIPPED:
+        shipped = files(__package__).joinpath("rubrics", f"{text}.yaml")
+        return _read(shipped.read_bytes(), f"{text}.yaml")
+    if os.sep in text or Path(text).suffix.lower() in (".yaml", ".yml"):
+        with Path(text).open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        return _read(content, text)
+    raise RubricError(f"{did_you_mean('rubric', text, SHIPPED)} (a file's name ends in .yaml)")
+
+
+def _read(content: bytes, where: str) -> Rubric:
+    import yaml
+
+    if len(content) > LARGEST_FILE:
+        raise RubricError(f"{where}: larger than {LARGEST_FILE:,} bytes, which no rubric is")
+    try:
+        text = content.decode()
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise RubricError(f"{where}: refers to another place of the file (*name); write it out")
+        raw = yaml.safe_load(text)
+    except UnicodeDecodeError as error:
+        raise RubricError(f"{where}: not UTF-8 ({error.reason})") from None
+    except RubricError:
+        raise
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise RubricError(f"{where}: not YAML ({' '.join(str(error).split())[:200]})") from None
+    if not isinstance(raw, dict):
+        raise RubricError(f"{where}: expected keys and values: {', '.join(KEYS)}")
+    try:
+        return _Checking(raw, where, hashlib.blake2b(content, digest_size=4).hexdigest()).rubric()
+    except RubricError:
+        raise
+    except ValueError:  # Python writes out no whole number of more than 4300 digits
+        raise RubricError(f"{where}: a number in it is too large") from None
+
+
+class _Checking:
+    """Walks a file's content, gathers all faults, and builds the rubric when there are none."""
+
+    def __init__(self, raw: Mapping[Any, Any], where: str, digest: str) -> None:
+        self.raw, self.where, self.digest = raw, where, digest
+        self.faults: list[str] = []
+
+    def rubric(self) -> Rubric:
+        for key in self.raw:
+            if key not in KEYS:
+                self.faults.append(did_you_mean("key", str(key), KEYS))
+        name = self.text("name")
+        if name and not _NAME.fullmatch(name):
+            self.faults.append(f"name: expected letters, digits, _ and -, got {name[:50]!r}")
+        scale = self.text("scale", "ordinal")
+        if scale not in ("ordinal", "nominal"):
+            self.faults.append(f"scale: expected ordinal or nominal, got {scale!r}")
+        ordinal = scale == "ordinal"
+        levels = self.levels()
+        made: dict[str, Any] = {
+            "name": name,
+            "version": self.text("version", self.digest),
+            "title": self.text("title", name),
+            "task": self.text("task"),
+            "label": self.text("label", "Score"),
+            "shows": self.shows("shows", ["question", "gold", "answer"]),
+            "shows_if_there": self.shows("shows_if_there", []),
+            "levels": tuple(levels),
+            "ordinal": ordinal,
+        }
+        if ordinal and len({level.value for level in levels}) < len(levels):
+            self.faults.append("levels: two have the same value; the levels of a scale differ")
+        passes = 1.0 if not ordinal else self.passes(levels)
+        if self.faults:
+            raise RubricError(f"{self.where}: " + "; ".join(self.faults))
+        return Rubric(**made, passes=passes)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.raw.get(key, default)
+        if isinstance(value, int | float) and not isinstance(value, bool) and key == "version":
+            value = str(value)
+        if not isinstance(value, str) or not value.strip():
+            self.faults.append(f"{key}: expected text{_got(value)}")
+            return ""
+        return value.strip()
+
+    def shows(self, key: str, default: list[str]) -> tuple[str, ...]:
+        value = self.raw.get(key, default)
+        listed = value if isinstance(value, list) else [value]
+        for one in listed:
+            if one not in SHOWABLE:
+                self.faults.append(f"{key}: expected some of {', '.join(SHOWABLE)}{_got(one)}")
+        if key == "shows" and "answer" not in listed:
+            self.faults.append("shows: the answer has to be shown")
+        return tuple(map(str, listed))
+
+    def levels(self) -> list[Level]:
+        value = self.raw.get("levels")
+        if not isinstance(value, list) or not 2 <= len(value) <= 20:
+            self.faults.append("levels: expected a list of 2 to 20 levels")
+            return []
+        found = [self.level(one, f"levels[{place}]") for place, one in enumerate(value)]
+        levels = [level for level in found if level is not None]
+        owner: dict[str, str] = {}
+        for level in levels:
+            for word in {word.lower() for word in (level.label, *level.words)}:
+                if owner.setdefault(word, level.label) != level.label or (
+                    word == level.label.lower() and sum(o.label == level.label for o in levels) > 1
+                ):
+                    self.faults.append(f"levels: two levels are called {word!r}")
+        if len({level.label.lstrip("-").isdigit() for level in levels}) > 1:
+            self.faults.append("levels: give all a score, or all a word")
+        return levels
+
+    def level(self, raw: Any, where: str) -> Level | None:
+        if not isinstance(raw, dict):
+            self.faults.append(f"{where}: expected score or word, and means{_got(raw)}")
+            return None
+        before = len(self.faults)
+        for key in raw:
+            if key not in LEVEL_KEYS:
+                self.faults.append(f"{where}: {did_you_mean('key', str(key), LEVEL_KEYS)}")
+        score, word, value = raw.get("score"), raw.get("word"), raw.get("value", raw.get("score"))
+        if (score is None) == (word is None):
+            self.faults.append(f"{where}: expected either a score or a word")
+        if score is not None and (isinstance(score, bool) or not isinstance(score, int)):
+            self.faults.append(f"{where}.score: expected a whole number{_got(score)}")
+        if word is not None and (not isinstance(word, str) or not word.strip() or word.isdigit()):
+            self.faults.append(f"{where}.word: expected a word, in quotes if yes or no{_got(word)}")
+        if score is not None and "value" in raw:
+            self.faults.append(f"{where}: a score is its own value")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
+            self.faults.append(f"{where}.value: expected a number{_got(value)}")
+        means, name, also = raw.get("means"), raw.get("name", ""), raw.get("also", [])
+        if not isinstance(means, str) or not means.strip():
+            self.faults.append(f"{where}.means: expected text{_got(means)}")
+        if not isinstance(name, str):
+            self.faults.append(f"{where}.name: expected text{_got(name)}")
+        if not isinstance(also, list) or not all(isinstance(one, str) for one in also):
+            self.faults.append(f"{where}.also: expected a list of words, in quotes if yes or no")
+        if len(self.faults) > before:
+            return None
+        label = str(score) if word is None else str(word).strip()
+        return Level(label, float(value or 0), str(means).strip(), name.strip(), tuple(also))
+
+    def passes(self, levels: list[Level]) -> float:
+        given = self.raw.get("passes")
+        if given is None:
+            return max((level.value for level in levels), default=0.0)
+        for level in levels:
+            if str(given).lower() == level.label.lower():
+                return level.value
+        self.faults.append(f"passes: expected the score or word of a level{_got(given)}")
+        return 0.0
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that is too large for a float
+        return False
+
+
+def _got(value: Any) -> str:
+    if value is None:
+        return " (it is missing)"
+    text = value if isinstance(value, str) else reprlib.repr(value)
+    return f", got {text[:50]!r}"

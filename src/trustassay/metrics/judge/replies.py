@@ -15,7 +15,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
-from trustassay.metrics.judge.rubric import Rubric
+from trustassay.metrics.judge.options import Rubric
 from trustassay.prose import ELSEWHERE, LONGEST, OFF, Prose, Value, plain
 
 Fault = Literal["none", "several", "outside"]

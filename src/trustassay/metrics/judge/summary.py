@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.metric import Assessment, Figure, Mean, Share, Summary, Total
+from trustassay.metric import Assessment, Figure, Mean, Share, Summary, Total, read_figures
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.statistics.agreement import (
     Scale,
@@ -36,99 +37,37 @@ SAME = "all levels are the same, or there are none to compare"
 MOST_JUDGES = 50
 """Judges whose severity is told."""
 
-ENTAILER_FIGURES: Mapping[str, Figure] = {
-    "mean": Figure(
-        "mean",
-        "mean score: how far a gold answer and the answer say the same",
-        "",
-        "",
-        True,
-        Mean(),
-    ),
-    "passes": Figure(
-        "passes", "answers that say the same as a gold answer", "%", "", True, Share("passes")
-    ),
-    "contradiction": Figure(
-        "contradiction",
-        "mean probability that the two contradict each other",
-        "",
-        statistic=Mean("contradiction", (0.0, 1.0)),
-    ),
+ENTAILER_FIGURES: Mapping[str, Figure] = read_figures(__package__, "entailer")
+_OF_LEVELS = frozenset({"passes", "undecided", "higher", "lower"})
+"""Figures of levels in an order alone."""
+_NOMINAL = {
+    "agreement": "the same as a share",
+    "kappa": "Cohen's kappa of expected and judged categories",
 }
-UNREADABLE = {
-    "unreadable": "replies that could not be read, also after the judge was asked once more",
-    "unreadable_none": "of these, without a score",
-    "unreadable_several": "of these, with several scores",
-    "unreadable_outside": "of these, with a score off the scale",
-    "unreadable_empty": "of these, without a word",
-}
+"""What figures of categories are, where these are not those of levels in an order."""
 
 
 def figures_of(metric: JudgeOptions) -> dict[str, Figure]:
     """Return the figures of a rubric, in the order in which they are shown."""
-    scale = metric.scale
+    scale, found = metric.scale, dict(read_figures(__package__))
     low, high = scale.range
     wide = high - low
-    found = [Figure("mean", "mean score", "", headline=True, statistic=Mean())]
-    if scale.ordinal:
-        found += [
-            Figure("passes", f"answers that pass, from {metric.passes_from:g} on", "%", "", True,
-                   Share("passes")),
-            Figure("undecided", "answers of which the votes do not decide it", "%", "", True,
-                   Share("undecided")),
-        ]  # fmt: skip
-    else:
-        found += [
+    bounds = {"sd": (0.0, wide), "order_difference": (-wide, wide), "expected_score": (low, high)}
+    found |= {key: replace(found[key], statistic=Mean(key, ends)) for key, ends in bounds.items()}
+    for key in ("sd", "without_variance"):
+        found[key] = replace(found[key], headline=metric.repeats > 1)
+    passes = f"answers that pass, from {metric.passes_from:g} on"
+    found["passes"] = replace(found["passes"], explanation=passes)
+    if not scale.ordinal:
+        found |= {key: replace(found[key], explanation=words) for key, words in _NOMINAL.items()}
+        mean, *others = (one for key, one in found.items() if key not in _OF_LEVELS)
+        verdicts = [
             Figure(verdict, f"answers judged {verdict}", "%", "", True, Share(verdict))
             for verdict in metric.verdicts
         ]
-    steady = "steadiness"
-    found += [
-        Figure("sd", "mean standard deviation of a judge's repeated votes on an answer", "", steady,
-               metric.repeats > 1, Mean("sd", (0.0, wide))),
-        Figure("without_variance", "answers that got the same level at every repeat", "", steady,
-               metric.repeats > 1, Total("steady")),
-        Figure("flip_rate", "votes on the lesser side of the threshold, mean over answers", "%",
-               steady, statistic=Mean("flip_rate", (0.0, 50.0))),
-        Figure("order_difference", "mean score with the gold answer first, less that with it last",
-               "", steady, statistic=Mean("order_difference", (-wide, wide))),
-        Figure("expected_score", "mean level by log-probabilities", "", steady,
-               statistic=Mean("expected_score", (low, high))),
-        Figure("votes", "votes that were read", "", "replies", statistic=Total("votes")),
-        *(Figure(key, words, "", "replies", statistic=Total(key))
-          for key, words in UNREADABLE.items()),
-        Figure("repairs", "replies that were asked for once more", "", "replies",
-               statistic=Total("repairs")),
-        Figure("cut", "replies that were cut at max_tokens", "", "replies", statistic=Total("cut")),
-        Figure("own", "answers that a judge wrote itself", "", "replies", statistic=Total("own")),
-    ]  # fmt: skip
-    return {figure.key: figure for figure in found + _against_expected(metric)}
-
-
-def _against_expected(metric: JudgeOptions) -> list[Figure]:
-    group = "against the expected levels"
-    if not metric.scale.ordinal:
-        found = [
-            Figure("matched", "answers judged as expected", "", group, headline=True),
-            Figure("agreement", "the same as a share", "%", group),
-            Figure("kappa", "Cohen's kappa of expected and judged categories", "", group),
-        ]
-    else:
-        found = [
-            Figure("matched", "answers judged as expected", "", group, headline=True),
-            Figure("higher", "answers judged higher than expected", "", group),
-            Figure("lower", "answers judged lower than expected", "", group),
-            Figure("agreement", "answers judged as expected, as a share", "%", group),
-            Figure(
-                "kappa", "Cohen's kappa of expected and judged level, quadratic weights", "", group
-            ),
-        ]
-    labels = list(metric.scale.values)
-    return found + [
-        Figure(_cell(expected, judged), "answers", "", "expected and judged")
-        for expected in labels
-        for judged in labels
-    ]
+        found = {one.key: one for one in (mean, *verdicts, *others)}
+    cells = (_cell(one, other) for one in scale.values for other in scale.values)
+    return found | {key: Figure(key, "answers", "", "expected and judged") for key in cells}
 
 
 def _cell(expected: str, judged: str) -> str:

@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from trustassay.capabilities import Message, Models, Reply, TokenLogprob, repair_turns
-from trustassay.errors import CallError
+from trustassay.capabilities import (
+    Message,
+    Models,
+    Reply,
+    TokenLogprob,
+    Unread,
+    asked_twice,
+    unless_empty,
+)
 from trustassay.event_loop import all_of
 from trustassay.metrics.judge import maths
+from trustassay.metrics.judge.evidence import VoteRow
 from trustassay.metrics.judge.maths import expected_value
-from trustassay.metrics.judge.options import JudgeOptions
+from trustassay.metrics.judge.options import JudgeOptions, Rubric
 from trustassay.metrics.judge.replies import read_reply
-from trustassay.metrics.judge.rubric import Rubric
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Sample
 
@@ -59,22 +66,21 @@ class Vote:
     told: float = 0.0
     cut: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
+    def row(self, *, own: bool) -> VoteRow:
         """Return the row of evidence; the reply itself only where it could not be read at once."""
-        row: dict[str, Any] = {
-            "judge": self.judge,
-            "order": self.order,
-            "repeat": self.number,
-            "level": self.label,
-            "reason": self.reason,
-        }
-        if self.expected is not None:
-            row |= {"expected": self.expected, "told": self.told}
-        if self.tries > 1:
-            row["repaired"] = self.label is not None
-        if self.fault:
-            row |= {"fault": self.fault, "reply": self.reply}
-        return row
+        return VoteRow(
+            self.judge,
+            self.order,
+            self.number,
+            self.label,
+            self.reason,
+            self.expected,
+            None if self.expected is None else self.told,
+            self.label is not None if self.tries > 1 else None,
+            self.fault or "",
+            self.reply if self.fault else None,
+            own,
+        )
 
 
 @dataclass
@@ -119,44 +125,43 @@ class Asking:
 
     async def _vote(self, judge: str, order: str, number: int) -> Vote:
         prompt, name = self._prompt(order)
-        told = Vote(judge, order, number, None)
-        first = await self._reply([Message("user", prompt)], name, told)
-        vote = self._read(told, first)
-        if vote.label is not None:
-            return vote
-        problem = PROBLEMS[vote.fault or "none"]
-        choices = self.options.scale.choices
-        repair = shipped(__package__, "repair")
-        asked = repair.filled(problem=problem, rubric=self.options.scale, choices=choices)
-        turns = repair_turns(prompt, first.text if first else "", asked)
-        again = self._read(told, await self._reply(turns, f"judge-{repair.name}", told))
-        if again.label is None:  # the first reply says more of what is wrong
-            return replace(vote, tries=2)
-        return replace(again, tries=2, reason=again.reason or vote.reason)
+        asked = Vote(judge, order, number, None)
 
-    async def _reply(self, turns: Sequence[Message], name: str, vote: Vote) -> Reply | None:
-        """Return the reply; ``None`` for an empty one."""
+        async def ask(turns: Sequence[Message], name: str) -> Vote:
+            return self._read(asked, await unless_empty(self._reply(turns, name, asked)))
+
+        first, again = await asked_twice(ask, prompt, name, self._unread)
+        if again is None:
+            return first
+        if again.label is None:  # the first reply says more of what is wrong
+            return replace(first, tries=2)
+        return replace(again, tries=2, reason=again.reason or first.reason)
+
+    def _unread(self, vote: Vote) -> Unread | None:
+        if vote.label is not None:
+            return None
+        scale, repair = self.options.scale, shipped(__package__, "repair")
+        problem = PROBLEMS[vote.fault or "none"]
+        words = repair.filled(problem=problem, rubric=scale, choices=scale.choices)
+        return Unread(vote.reply, words, f"judge-{repair.name}")
+
+    def _reply(self, turns: Sequence[Message], name: str, vote: Vote) -> Awaitable[Reply]:
         options, scale = self.options, self.options.scale
         ends = sorted(scale.values, key=scale.values.__getitem__)
         # Two of three pass, which leaves a verdict open for longest: a plan says what may be asked.
         stand_in = f"{scale.label}: {ends[0 if vote.number % 3 == 2 else -1]}\nReason: a stand-in"
-        try:
-            return await self.models.chat(
-                turns,
-                role="judge",
-                name=vote.judge,
-                temperature=options.temperature,
-                max_tokens=options.max_tokens,
-                logprobs=ALTERNATIVES if options.logprobs else None,
-                schema=_schema(scale) if options.constrained else "",
-                repeat=vote.number,
-                prompt=name,
-                stand_in=stand_in,
-            )
-        except CallError as error:
-            if error.kind != "empty":
-                raise
-            return None
+        return self.models.chat(
+            turns,
+            role="judge",
+            name=vote.judge,
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+            logprobs=ALTERNATIVES if options.logprobs else None,
+            schema=_schema(scale) if options.constrained else "",
+            repeat=vote.number,
+            prompt=name,
+            stand_in=stand_in,
+        )
 
     def _read(self, vote: Vote, reply: Reply | None) -> Vote:
         if reply is None:

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trustassay.capabilities import Choice, Message, Models, repair_turns
-from trustassay.errors import AssessmentError, CallError, check_least
+from trustassay.capabilities import Message, Models, Unread, asked_twice, unless_empty
+from trustassay.errors import AssessmentError, check_least
 from trustassay.event_loop import all_of
-from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary, directions
+from trustassay.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Metric,
+    Need,
+    Summary,
+    directions,
+    read_figures,
+)
 from trustassay.metrics.pairwise import maths
 from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
-from trustassay.summaries import units_of
-from trustassay.views import View, as_data
+from trustassay.summaries import Summarised, units_of
+from trustassay.views import EvidenceRow, Rows, View
 
 OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge repeats this in their place."""
@@ -31,21 +40,34 @@ EMPTY = "Your reply was empty."
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(EvidenceRow):
     """What a judge chose in one order: the letter, ``None`` if no reply could be read.
 
-    tries: replies that were asked for, 2 where the first was unreadable.
+    repaired: whether the second reply could be read, where one was asked for.
     """
+
+    told_by = ("order", "reply")
 
     order: str
     choice: str | None
     reply: str
-    tries: int = 1
+    repaired: bool | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the row of evidence."""
-        row = {"order": self.order, "choice": self.choice, "reply": self.reply[:KEPT]}
-        return row | ({"repaired": self.choice is not None} if self.tries > 1 else {})
+    @property
+    def preferred(self) -> str:
+        """Which answer was chosen, for the report."""
+        unread = "not sure" if self.choice == "C" else "unreadable"
+        return _MEANINGS.get((self.order, self.choice or ""), unread)
+
+
+@dataclass(frozen=True, slots=True)
+class Other(EvidenceRow):
+    """The answer that was compared with, and the model that gave it, if it is known."""
+
+    told_by = ("other",)
+
+    other: str
+    by: Any
 
 
 @dataclass(frozen=True)
@@ -80,22 +102,9 @@ class Asking:
             fence=fence((sample.question, *texts)),
             sample=sample,
         )
-        found = await self._reply([Message("user", prompt)], self.template.name, expected)
-        if found is not None and found.index is not None:
-            return Verdict(order, CHOICES[found.index], found.reply)
-        said = found.reply if found else ""
-        repair = shipped(__package__, "repair")
-        words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
-        turns = repair_turns(prompt, said, words)
-        again = await self._reply(turns, f"pairwise-{repair.name}", expected)
-        if again is None or again.index is None:  # the first reply says more of what is wrong
-            return Verdict(order, None, said or (again.reply if again else ""), 2)
-        return Verdict(order, CHOICES[again.index], again.reply, 2)
 
-    async def _reply(self, turns: Sequence[Message], name: str, expected: int) -> Choice | None:
-        """Return the judge's choice; ``None`` for an empty reply."""
-        try:
-            return await self.models.choose(
+        async def ask(turns: Sequence[Message], name: str) -> tuple[int | None, str]:
+            reply = self.models.choose(
                 turns,
                 OPTIONS,
                 by="letter",
@@ -106,10 +115,24 @@ class Asking:
                 prompt=name,
                 stand_in="AB"[expected],
             )
-        except CallError as error:
-            if error.kind != "empty":
-                raise
-            return None
+            choice = await unless_empty(reply)
+            return (choice.index, choice.reply) if choice else (None, "")
+
+        (index, said), again = await asked_twice(ask, prompt, self.template.name, _unread)
+        if again is None:
+            return Verdict(order, None if index is None else CHOICES[index], said[:KEPT])
+        if again[0] is None:  # the first reply says more of what is wrong
+            return Verdict(order, None, (said or again[1])[:KEPT], repaired=False)
+        return Verdict(order, CHOICES[again[0]], again[1][:KEPT], repaired=True)
+
+
+def _unread(read: tuple[int | None, str]) -> Unread | None:
+    index, said = read
+    if index is not None:
+        return None
+    repair = shipped(__package__, "repair")
+    words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
+    return Unread(said, words, f"pairwise-{repair.name}")
 
 
 _MEANINGS = {
@@ -120,40 +143,21 @@ _MEANINGS = {
 }
 
 
-class Row(NamedTuple):
-    """One order: which answer was read first, what the judge preferred, and what it said."""
-
-    order: str
-    preferred: str
-    reply: str
-    repaired: bool
-
-
-@dataclass(slots=True)
-class Compared:
+class Compared(NamedTuple):
     """The other answer, who gave it, and the judge's replies."""
 
-    other: str = ""
-    by: str = ""
-    rows: list[Row] = field(default_factory=list)
-    rest: Sequence[Mapping[str, Any]] = ()
+    other: str
+    by: str
+    rows: Sequence[Verdict]
+    rest: Sequence[Mapping[str, Any]]
 
     @classmethod
     def read(cls, evidence: Iterable[Any]) -> Compared:
         """Sort the evidence."""
-        found, rest = cls(), list[Mapping[str, Any]]()
-        for item in evidence:
-            match item:
-                case {"other": str(other), "by": by}:
-                    found.other, found.by = other, by if isinstance(by, str) else ""
-                case {"order": str(order), "choice": str() | None as choice, "reply": str(reply)}:
-                    preferred = "not sure" if choice == "C" else "unreadable"
-                    preferred = _MEANINGS.get((order, choice or ""), preferred)
-                    found.rows.append(Row(order, preferred, reply, item.get("repaired") is True))
-                case _:
-                    rest.append(as_data(item))
-        found.rest = rest
-        return found
+        rows = Rows(evidence, Other, Verdict)
+        other = next(iter(rows.of(Other)), Other("", ""))
+        by = other.by if isinstance(other.by, str) else ""
+        return cls(other.other, by, rows.of(Verdict), rows.rest)
 
 
 _BEHIND = {
@@ -163,64 +167,7 @@ _BEHIND = {
 """What a rate is of, where not of all questions that were read."""
 
 
-def _figures(*rows: tuple[str, str, str, bool]) -> dict[str, Figure]:
-    return {key: Figure(key, words, unit, headline=main) for key, words, unit, main in rows}
-
-
-FIGURES: Mapping[str, Figure] = _figures(
-    ("win_rate", "won among those that were won or lost; 50 for equals", "%", True),
-    ("wins", "questions won: preferred in both orders", "", True),
-    ("losses", "questions lost: the other answer preferred in both orders", "", True),
-    ("unsure", "dropped: not sure in one order or both, or equal answers", "", True),
-    ("inconsistent", "dropped: the same place chosen in both orders", "", True),
-    ("unreadable", "dropped: a reply that names no choice", "", True),
-    ("first_both", "of the inconsistent: the first place chosen twice", "", False),
-    ("second_both", "of the inconsistent: the second place chosen twice", "", False),
-    ("equal", "of the unsure: answers that are equal, which nobody was asked about", "", False),
-    ("win_share", "won, if ties are kept; the three shares sum to 100", "%", True),
-    ("loss_share", "lost, if ties are kept", "%", True),
-    ("tie_share", "tied: neither won nor lost in both orders", "%", True),
-    ("first_chosen", "choices for the answer that is read first; 50 without a bias", "%", True),
-)
-
-
-def summarise(metric: Metric, assessments: Collection[Assessment]) -> Summary:
-    """Return the figures over the questions that were judged, read once."""
-    n = failed = equal = 0
-    sums = RowSums(16)  # the table of each question as a row
-    for one in assessments:
-        n += 1
-        failed += one.error is not None
-        if one.error is None:
-            row = np.zeros((1, 16))
-            row[0, 4 * int(one.parts["first"]) + int(one.parts["swapped"])] = 1
-            sums.add(row, units_of([one]))
-            equal += int(one.parts["equal"])
-    table = sums.total.reshape(4, 4)
-    counts = maths.outcomes(table)
-    values: dict[str, float | int | None] = {
-        "wins": counts["win"],
-        "losses": counts["loss"],
-        "unsure": counts["unsure"],
-        "inconsistent": counts["inconsistent"],
-        "unreadable": counts["unreadable"],
-        "first_both": int(table[0, 0]),
-        "second_both": int(table[1, 1]),
-        "equal": equal,
-    }
-    found = rates(sums)
-    values |= {key: one.value for key, one in found.items()}
-    return Summary(
-        {key: values[key] for key in FIGURES},
-        n,
-        failed,
-        {key: one.interval for key, one in found.items() if one.interval},
-        {key: found[key].support if key in found else sums.n for key in FIGURES},
-        {key: one.why for key, one in found.items() if one.value is None},
-        metric.settings(),
-        {key: one.why for key, one in found.items() if one.value is not None and one.why},
-        units={key: one.units for key, one in found.items() if one.units < one.support},
-    )
+FIGURES: Mapping[str, Figure] = read_figures(__package__)
 
 
 class Rate(NamedTuple):
@@ -326,11 +273,13 @@ class Pairwise(Metric):
         if not sample.answered or not isinstance(other, str):
             raise AssessmentError("one of the two answers is missing", "empty")
         if answer.split() == other.split():
-            return self._assessed(sample, None)
+            return self._assessed(sample, other, None)
         asking = Asking(context.models, self.template, self.temperature, self.max_tokens)
-        return self._assessed(sample, await asking.both(sample, answer, other))
+        return self._assessed(sample, other, await asking.both(sample, answer, other))
 
-    def _assessed(self, sample: Sample, found: tuple[Verdict, Verdict] | None) -> Assessment:
+    def _assessed(
+        self, sample: Sample, other: str, found: tuple[Verdict, Verdict] | None
+    ) -> Assessment:
         """Say what two verdicts amount to; ``None`` of equal answers."""
         choices = ("C", "C") if found is None else (found[0].choice, found[1].choice)
         result = outcome(*choices)
@@ -347,17 +296,37 @@ class Pairwise(Metric):
                 "equal": int(found is None),
             },
             evidence=[
-                {
-                    "other": sample.metadata.get(OTHER_RESPONSE),
-                    "by": sample.metadata.get(OTHER_MODEL),
-                },
-                *(one.to_dict() for one in found or ()),
+                one.to_json()
+                for one in (Other(other, sample.metadata.get(OTHER_MODEL)), *(found or ()))
             ],
         )
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return the win rate in both conventions, and what the order of the answers did."""
-        return summarise(self, assessments)
+        n = failed = equal = 0
+        sums = RowSums(16)  # the table of each question as a row
+        for one in assessments:
+            n += 1
+            failed += one.error is not None
+            if one.error is None:
+                row = np.zeros((1, 16))
+                row[0, 4 * int(one.parts["first"]) + int(one.parts["swapped"])] = 1
+                sums.add(row, units_of([one]))
+                equal += int(one.parts["equal"])
+        table = sums.total.reshape(4, 4)
+        counts = maths.outcomes(table)
+        found = Summarised(n=n, failed=failed)
+        totals = {str(name): count for name, count in counts.items()}
+        totals |= {"wins": counts["win"], "losses": counts["loss"]}
+        totals |= {"equal": equal, "first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
+        by_key = rates(sums)
+        for key in FIGURES:
+            if (rate := by_key.get(key)) is None:
+                found.put(key, totals[key], sums.n)
+            else:
+                interval = rate.interval or rate.why or None
+                found.put(key, rate.value, rate.support, interval, units=rate.units, why=rate.why)
+        return Summary.of(found, self.settings(), FIGURES)
 
     @property
     def line(self) -> str:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, ClassVar, Self
 
 from trustassay.errors import (
@@ -32,8 +33,16 @@ from trustassay.metric import (
 from trustassay.metrics.reference import maths, measures
 from trustassay.metrics.reference.maths import Aggregate
 from trustassay.metrics.reference.measures import JUDGE, Likelihoods, Recipe, bertscore, prompt_of
-from trustassay.metrics.reference.parts import FORMS, LEXICAL, PARTS, Part, selected, view_of
-from trustassay.sample import Problem, Sample
+from trustassay.metrics.reference.parts import (
+    FORMS,
+    LEXICAL,
+    PARTS,
+    Part,
+    gold_row,
+    selected,
+    view_of,
+)
+from trustassay.sample import Problem, Sample, missing
 from trustassay.texts import TextWork
 from trustassay.views import View
 
@@ -178,9 +187,7 @@ class Reference(Metric):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response, and gold answers or passages for the parts that read them."""
-        found = []
-        if sample.response is None:
-            found.append(Problem("response", "is missing (expected the text to assess)"))
+        found = missing(sample, response="the text to assess")
         if not golds_of(sample) and any(PARTS[name].needs_gold for name in self.chosen):
             found.append(Problem("answers", "is missing (expected gold answers to compare with)"))
         if not sample.documents and self._reads_passages:
@@ -207,10 +214,9 @@ class Reference(Metric):
         rows = by_models.get(part.name)
         if not rows:
             rows = (await work(measures.per_gold, [part.name], *given)).get(part.name, ())
-        evidence: list[dict[str, Any]] = [{"gold": gold} for gold in golds]
-        if part.needs_gold:
-            for gold, row in zip(evidence, rows, strict=False):  # the first alone may have one
-                gold[part.name] = row
+        own = rows if part.needs_gold else ()  # the first alone may have one
+        row_of = gold_row(part.name)
+        evidence = [row_of(*row).to_json() for row in zip_longest(golds, own)]
         return Assessment(
             sample.id,
             self.name,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, make_dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, cast
 
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import Mark, View, as_data
+from trustassay.views import EvidenceRow, Mark, Rows, View
 
 Family = Literal[
     "tokens", "bleu", "rouge_l", "meteor", "chrf", "bertscore", "bartscore", "gptscore"
@@ -40,59 +44,15 @@ class Part:
         return self.form in (None, "ref")
 
 
-def _likelihoods(family: Family) -> Iterable[Part]:
-    words = {"bartscore": "BARTScore", "gptscore": "GPTScore"}[family]
-    told: tuple[tuple[str, Form, str], ...] = (
-        ("ref", "ref", "mean of both directions, answer after gold answer and back"),
-        ("ref_precision", "ref", "log-probability of the answer's tokens after the gold answer"),
-        ("ref_recall", "ref", "log-probability of the gold answer's tokens after the answer"),
-        ("src", "src", "log-probability of the answer's tokens after the question"),
-        ("evid", "evid", "log-probability of the answer's tokens after the passages"),
-    )
-    for name, form, explanation in told:
-        yield Part(f"{family}_{name}", f"{words}: {explanation}", family, None, form)
+def _read() -> Iterator[Part]:
+    table = files(__package__).joinpath("parts.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(io.StringIO(table)):
+        bounds = (float(row["least"]), float(row["largest"])) if row["least"] else None
+        family, form = cast("Family", row["family"]), cast("Form | None", row["form"] or None)
+        yield Part(row["name"], row["explanation"], family, bounds, form)
 
 
-_COSINE = (-1.0, 1.0)
-PARTS: Mapping[str, Part] = {
-    part.name: part
-    for part in (
-        Part("em", "the answer is a gold answer, once normalised (SQuAD)", "tokens"),
-        Part("contains", "a gold answer stands in the answer as whole words", "tokens"),
-        Part("token_precision", "share of the answer's words that are in a gold answer", "tokens"),
-        Part("token_recall", "share of a gold answer's words that are in the answer", "tokens"),
-        Part("token_f1", "F1 of the words that answer and gold answer share", "tokens"),
-        Part(
-            "novel_token_f1", "the same F1, the question's words taken out of the answer", "tokens"
-        ),
-        Part("bleu_1", "BLEU of single words", "bleu"),
-        Part("bleu_4", "BLEU of up to four words in a row", "bleu"),
-        Part("rouge_l", "ROUGE-L, F-measure of the longest common subsequence", "rouge_l"),
-        Part(
-            "rouge_l_precision",
-            "ROUGE-L, length of the subsequence against the answer's",
-            "rouge_l",
-        ),
-        Part("rouge_l_recall", "ROUGE-L, length of it against a gold answer's", "rouge_l"),
-        Part("meteor", "METEOR: words, stems and synonyms, and their order", "meteor"),
-        Part("chrf", "chrF: F-measure of up to six characters in a row", "chrf"),
-        Part("bertscore", "BERTScore F: tokens matched by their vectors", "bertscore"),
-        Part(
-            "bertscore_precision",
-            "BERTScore precision, over the answer's tokens",
-            "bertscore",
-            _COSINE,
-        ),
-        Part(
-            "bertscore_recall",
-            "BERTScore recall, over a gold answer's tokens",
-            "bertscore",
-            _COSINE,
-        ),
-        *_likelihoods("bartscore"),
-        *_likelihoods("gptscore"),
-    )
-}
+PARTS: Mapping[str, Part] = {part.name: part for part in _read()}
 """All parts, in the order in which they are shown."""
 
 _BY_MODELS = frozenset({"bertscore", "bartscore", "gptscore"})
@@ -122,6 +82,14 @@ def selected(text: str) -> tuple[str, ...]:
     return tuple(name for name in PARTS if name in chosen)
 
 
+@cache
+def gold_row(part: str) -> Any:
+    """Return the class of a row of evidence: a gold answer, and its value by a part."""
+    fields: list[Any] = [("gold", str), (part, float | None, None)]
+    told_by = {"told_by": ("gold",)}
+    return make_dataclass("GoldRow", fields, bases=(EvidenceRow,), namespace=told_by)
+
+
 @dataclass(frozen=True, slots=True)
 class Gold:
     """A gold answer, its value, and how that is marked; ``None`` where it has none of its own."""
@@ -142,17 +110,12 @@ class Golds:
 
 def view_of(sample: Sample, assessment: Assessment, part: Part) -> View:  # noqa: ARG001
     """Return the gold answers with what each gives the answer by ``part``."""
-    golds, rest = [], []
-    for item in assessment.evidence:
-        match item:
-            case {"gold": str(text)}:
-                value = item.get(part.name)
-                number = float(value) if isinstance(value, int | float) else None
-                golds.append(Gold(text, number, _mark(number, part)))
-            case _:
-                rest.append(as_data(item))
+    kind = gold_row(part.name)
+    rows = Rows(assessment.evidence, kind)
+    values = [(row.gold, getattr(row, part.name)) for row in rows.of(kind)]
+    golds = [Gold(text, value, _mark(value, part)) for text, value in values]
     golds.sort(key=lambda gold: -(gold.value if gold.value is not None else float("-inf")))
-    return View(data=Golds(part.name, golds, rest), tells_golds=bool(golds))
+    return View(data=Golds(part.name, golds, rows.rest), tells_golds=bool(golds))
 
 
 def _mark(value: float | None, part: Part) -> Mark | None:

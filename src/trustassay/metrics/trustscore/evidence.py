@@ -1,17 +1,14 @@
-"""Evidence of TrustScore, read into views: its two parts, of the answer or of each claim.
-
-Every reader is total: what has the wrong type counts as absent.
-"""
+"""Evidence of TrustScore, and its view: its two parts, of the answer or of each claim."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Sample
-from trustassay.views import Mark, as_data, text_in
+from trustassay.views import EvidenceRow, Mark, Rows
 
 _MARKS = {
     "support": Mark("good", "✓", "the facts support it"),
@@ -21,7 +18,42 @@ _MARKS = {
     "inconsistent": Mark("bad", "✕", "the model does not keep to it"),
 }
 _ABSENT = Mark("none", "○", "not assessed")
-SHOWN = 120
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow(EvidenceRow):
+    """The assessment of one of the two metrics."""
+
+    score: float | None
+    verdict: str | None
+    reason: str
+    parts: Any
+    evidence: Sequence[Any]
+
+    @classmethod
+    def of(cls, part: Assessment) -> PartRow:
+        """Return what is kept of an assessment."""
+        return cls(part.score, part.verdict, part.reason, dict(part.parts), list(part.evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Row(EvidenceRow):
+    """The answer, or one of its claims, with both parts.
+
+    bounds: between which scores it lies; ``None`` where that is not known. weakest: of all claims.
+    """
+
+    told_by = ("kind", "text")
+
+    kind: Literal["claim", "answer"]
+    text: str
+    score: float | None
+    factcheck: PartRow | None
+    consistency: PartRow | None
+    bounds: Sequence[float] | None = None
+    verdict: str | None = None
+    reason: str = field(kw_only=True)
+    weakest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +65,20 @@ class Part:
     reason: str
     data: Any
 
+    @classmethod
+    def of(cls, metric: Metric, sample: Sample, row: PartRow | None) -> Part:
+        """Return it as the metric draws it."""
+        evidence = row.evidence if row else ()
+        part = Assessment(sample.id, metric.name, None, evidence=evidence)
+        mark = _MARKS.get((row and row.verdict) or "", _ABSENT)
+        return cls(metric.title, mark, row.reason if row else "", metric.view(sample, part).data)
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The answer, or one of its claims, with both parts."""
 
-    number: int
-    text: str
-    score: float | None
-    weakest: bool
-    reason: str
+    row: Row
     factcheck: Part
     consistency: Part
 
@@ -62,73 +98,17 @@ class Claims:
     rest: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def read(cls, metrics: Mapping[str, Metric], sample: Sample, evidence: Iterable[Any]) -> Claims:
-        """Sort the evidence; ``metrics`` draw the parts by their names."""
-        shown: list[Claim] = []
-        rest: list[Mapping[str, Any]] = []
-        by_claim = False
-        for item in evidence:
-            match item:
-                case {"kind": "claim" | "answer" as kind, "text": str(text)}:
-                    by_claim = by_claim or kind == "claim"
-                    parts = {
-                        name: _part(metric, sample, item.get(name))
-                        for name, metric in metrics.items()
-                    }
-                    score = item.get("score")
-                    shown.append(
-                        Claim(
-                            len(shown) + 1,
-                            text,
-                            score if isinstance(score, int | float) else None,
-                            item.get("weakest") is True,
-                            text_in(item, "reason"),
-                            **parts,
-                        )
-                    )
-                case _:
-                    rest.append(as_data(item))
-        return cls(shown, by_claim, rest)
-
-
-def problem_in(assessment: Assessment, *, by_claim: bool) -> str | None:
-    """Return what is wrong with an answer, or with its weakest claim, in one sentence."""
-    if assessment.error is not None:
-        return None
-    if assessment.score is None:
-        return assessment.reason
-    verdict, _, kept = (assessment.verdict or "").partition(", ")
-    held = [
-        words
-        for found, words in (
-            (verdict == "contradict", "the facts contradict it"),
-            (kept == "inconsistent", "the model does not keep to it"),
-        )
-        if found
-    ]
-    if not held:
-        return None
-    if not by_claim:
-        return "; ".join(held)
-    rows = [row for row in assessment.evidence if isinstance(row, Mapping) and row.get("weakest")]
-    text = text_in(rows[0], "text") if rows else ""
-    text = text if len(text) <= SHOWN else text[:SHOWN] + "..."
-    return f"weakest claim, {text!r}: {'; '.join(held)}"
-
-
-def _part(metric: Metric, sample: Sample, told: Any) -> Part:
-    told = told if isinstance(told, Mapping) else {}
-    evidence = told.get("evidence")
-    part = Assessment(
-        sample.id,
-        metric.name,
-        None,
-        evidence=evidence if isinstance(evidence, list | tuple) else (),
-    )
-    verdict = told.get("verdict")
-    return Part(
-        metric.title,
-        _MARKS.get(verdict, _ABSENT) if isinstance(verdict, str) else _ABSENT,
-        text_in(told, "reason"),
-        metric.view(sample, part).data,
-    )
+    def read(
+        cls, factcheck: Metric, consistency: Metric, sample: Sample, evidence: Iterable[Any]
+    ) -> Claims:
+        """Sort the evidence; both metrics draw their parts."""
+        found = Rows(evidence, Row)
+        shown = [
+            Claim(
+                row,
+                Part.of(factcheck, sample, row.factcheck),
+                Part.of(consistency, sample, row.consistency),
+            )
+            for row in found.of(Row)
+        ]
+        return cls(shown, any(one.row.kind == "claim" for one in shown), found.rest)

@@ -15,36 +15,29 @@ from trustassay.metric import (
     Context,
     Direction,
     Figure,
-    Mean,
     Need,
     Pool,
-    Share,
     directions,
+    read_figures,
 )
 from trustassay.metrics.consistency import Consistency
 from trustassay.metrics.consistency.checks import ConsistencyOptions
-from trustassay.metrics.consistency.metric import BOUNDS
 from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.maths import Rule
 from trustassay.metrics.grounding.sentences import splitter, statements
 from trustassay.metrics.trustscore import maths
-from trustassay.metrics.trustscore.evidence import Claims, problem_in
+from trustassay.metrics.trustscore.evidence import Claims, PartRow, Row
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.verdicts import Verdict
-from trustassay.views import View
+from trustassay.views import Rows, View
 
 _BOUNDS = ("lowest", "highest", "open")
 """Parts that the whole score has its own of."""
 _KEPT = {True: "consistent", False: "inconsistent"}
-_SHARES = {
-    ("support", True): "answers that the facts support and the model keeps to",
-    ("support", False): "answers that the facts support and the model does not keep to",
-    ("neutral", True): "answers that the facts leave open and the model keeps to",
-    ("neutral", False): "answers that the facts leave open and the model does not keep to",
-    ("contradict", True): "answers that the facts contradict and the model keeps to",
-    ("contradict", False): "answers that the facts contradict and the model does not keep to",
-}
+SHOWN = 120
+_OF_CLAIMS = frozenset({"weakest", "claims", "claims_assessable"})
+"""Figures of answers that are taken apart."""
 
 
 def _verdict(verdict: str, consistent: bool) -> str:
@@ -140,52 +133,15 @@ class TrustScore(ConsistencyOptions):
     @property
     def figures(self) -> Mapping[str, Figure]:
         """The mean, and the shares of the six verdicts; of claims, also the weakest one's."""
-        found = [
-            Figure("mean", "mean score, Trust_OV", "", headline=True, statistic=Mean()),
-            *BOUNDS,
-            Figure(
-                "assessable",
-                "share of answers of which both parts could be assessed",
-                "",
-                headline=True,
-                statistic=Mean("assessable", (0.0, 1.0)),
-            ),
-            Figure(
-                "unparsed",
-                "share of an answer's choices whose reply names no option",
-                "",
-                headline=True,
-                statistic=Mean("unparsed", (0.0, 1.0)),
-            ),
-        ]
+        found = read_figures(__package__)
         if self.claims:
-            found += [
-                Figure(
-                    "weakest",
-                    "mean score of each answer's weakest claim",
-                    "",
-                    headline=True,
-                    statistic=Mean("weakest", (0.0, 1.0)),
-                ),
-                Figure("claims", "claims of an answer", "", statistic=Mean("claims")),
-                Figure(
-                    "claims_assessable",
-                    "claims of which both parts could be assessed, of an answer",
-                    "",
-                    statistic=Mean("claims_assessable"),
-                ),
-            ]
-        of = "; of its weakest claim" if self.claims else ""
-        found += [
-            Figure(
-                f"{verdict}_{_KEPT[kept]}",
-                _SHARES[verdict, kept] + of,
-                group="verdicts",
-                statistic=Share(_verdict(verdict, kept)),
-            )
-            for verdict, kept in maths.TABLE
-        ]
-        return {figure.key: figure for figure in found}
+            return {
+                key: replace(one, explanation=f"{one.explanation}; of its weakest claim")
+                if one.group == "verdicts"
+                else one
+                for key, one in found.items()
+            }
+        return {key: one for key, one in found.items() if key not in _OF_CLAIMS}
 
     def needs(self) -> Sequence[Need]:
         """What its parts need."""
@@ -222,7 +178,7 @@ class TrustScore(ConsistencyOptions):
             for number, one in enumerate(found, 1)
         ]
 
-    async def _row(self, context: Context) -> dict[str, Any]:
+    async def _row(self, context: Context) -> Row:
         """Return what both parts say of an answer; without evidence the model is not asked."""
         evidence = await self.factcheck.evidence(context)
         work = [self.factcheck.judged(context, evidence)]
@@ -230,46 +186,50 @@ class TrustScore(ConsistencyOptions):
             work.append(self.consistency.assess(context))
         facts, *others = await all_of(work)
         kept = others[0] if others else None
-        row: dict[str, Any] = {
-            "kind": "claim" if self.claims else "answer",
-            "text": context.sample.response,
-            "score": None,
-            "factcheck": _told(facts),
-            "consistency": None if kept is None else _told(kept),
-        }
+        row = Row(
+            "claim" if self.claims else "answer",
+            context.sample.response or "",
+            None,
+            PartRow.of(facts),
+            None if kept is None else PartRow.of(kept),
+            reason="",
+        )
         verdict = cast("Verdict | None", facts.verdict)
         for part in (facts, kept):
             if part is not None and part.verdict is None:
                 left_open = verdict and kept is not None and kept.parts.get("checks")
-                row |= {"bounds": [*maths.bounds(verdict)]} if verdict and left_open else {}
-                return row | {"reason": f"{part.metric} is {_not_assessable(part)}"}
+                bounds = [*maths.bounds(verdict)] if verdict and left_open else None
+                return replace(
+                    row, bounds=bounds, reason=f"{part.metric} is {_not_assessable(part)}"
+                )
         assert kept is not None and verdict is not None
         consistent = kept.verdict == "consistent"
         score = maths.trust_ov(verdict, consistent=consistent)
-        return row | {
-            "score": score,
-            "bounds": [score, score],
-            "verdict": _verdict(verdict, consistent),
-            "reason": f"{facts.reason}; {kept.reason}",
-        }
+        return replace(
+            row,
+            score=score,
+            bounds=[score, score],
+            verdict=_verdict(verdict, consistent),
+            reason=f"{facts.reason}; {kept.reason}",
+        )
 
-    def _single(self, sample: Sample, row: Mapping[str, Any]) -> Assessment:
-        parts = {"assessable": float(row["score"] is not None), **_left_open([row])}
-        for name in ("factcheck", "consistency"):
-            told = row[name] or {"parts": {}}
-            parts |= {f"{name}_{k}": v for k, v in told["parts"].items() if k not in _BOUNDS}
+    def _single(self, sample: Sample, row: Row) -> Assessment:
+        parts = {"assessable": float(row.score is not None), **_left_open([row])}
+        for name, part in (("factcheck", row.factcheck), ("consistency", row.consistency)):
+            own = part.parts if part else {}
+            parts |= {f"{name}_{k}": v for k, v in own.items() if k not in _BOUNDS}
         return Assessment(
             sample.id,
             self.name,
-            row["score"],
-            verdict=row.get("verdict"),
-            reason=row["reason"],
+            row.score,
+            verdict=row.verdict,
+            reason=row.reason,
             parts=parts,
-            evidence=[row],
+            evidence=[row.to_json()],
         )
 
-    def _whole(self, sample: Sample, rows: Sequence[dict[str, Any]]) -> Assessment:
-        scores = [row["score"] for row in rows]
+    def _whole(self, sample: Sample, rows: Sequence[Row]) -> Assessment:
+        scores = [row.score for row in rows]
         known = [score for score in scores if score is not None]
         place = maths.weakest(scores)
         parts = {
@@ -279,18 +239,21 @@ class TrustScore(ConsistencyOptions):
             **_left_open(rows),
         }
         if place is None:
-            reason = f"not assessable: of {len(rows)} claims none is; {rows[0]['reason']}"
-            return Assessment(sample.id, self.name, None, reason=reason, parts=parts, evidence=rows)
-        rows[place]["weakest"] = True
+            reason = f"not assessable: of {len(rows)} claims none is; {rows[0].reason}"
+            evidence = [row.to_json() for row in rows]
+            return Assessment(
+                sample.id, self.name, None, reason=reason, parts=parts, evidence=evidence
+            )
+        weakest = rows[place]
         reason = f"mean of {len(known)} of {len(rows)} claims; weakest: claim {place + 1}"
         return Assessment(
             sample.id,
             self.name,
             maths.mean(known),
-            verdict=rows[place]["verdict"],
-            reason=f"{reason} ({rows[place]['reason']})",
-            parts={**parts, "weakest": scores[place]},
-            evidence=rows,
+            verdict=weakest.verdict,
+            reason=f"{reason} ({weakest.reason})",
+            parts={**parts, "weakest": weakest.score or 0.0},
+            evidence=[replace(row, weakest=row is weakest).to_json() for row in rows],
         )
 
     @property
@@ -303,35 +266,43 @@ class TrustScore(ConsistencyOptions):
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say what the facts, or the model itself, hold against an answer or its weakest claim."""
-        return problem_in(assessment, by_claim=self.claims)
+        if assessment.error is not None:
+            return None
+        if assessment.score is None:
+            return assessment.reason
+        verdict, _, kept = (assessment.verdict or "").partition(", ")
+        held = [
+            words
+            for found, words in (
+                (verdict == "contradict", "the facts contradict it"),
+                (kept == "inconsistent", "the model does not keep to it"),
+            )
+            if found
+        ]
+        if not held:
+            return None
+        if not self.claims:
+            return "; ".join(held)
+        rows = [row for row in Rows(assessment.evidence, Row).of(Row) if row.weakest]
+        text = rows[0].text if rows else ""
+        text = text if len(text) <= SHOWN else text[:SHOWN] + "..."
+        return f"weakest claim, {text!r}: {'; '.join(held)}"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return both parts, of the answer or of each claim."""
-        parts = {"factcheck": self.factcheck, "consistency": self.consistency}
-        return View(data=Claims.read(parts, sample, assessment.evidence))
+        return View(data=Claims.read(self.factcheck, self.consistency, sample, assessment.evidence))
 
 
-def _told(part: Assessment) -> dict[str, Any]:
-    """Return what is kept of a part."""
-    return {
-        "score": part.score,
-        "verdict": part.verdict,
-        "reason": part.reason,
-        "parts": dict(part.parts),
-        "evidence": list(part.evidence),
-    }
-
-
-def _left_open(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _left_open(rows: Sequence[Row]) -> dict[str, float]:
     """Return between which scores an answer lies, of one row or of its claims' rows, and the share
     of its choices that cannot be read; nothing where nothing was chosen.
     """
     found: dict[str, float] = {}
-    if ends := [row["bounds"] for row in rows if "bounds" in row]:
+    if ends := [row.bounds for row in rows if row.bounds is not None]:
         low, high = (sum(column) / len(ends) for column in zip(*ends, strict=True))
-        left = any(row["score"] is None for row in rows if "bounds" in row)
+        left = any(row.score is None for row in rows if row.bounds is not None)
         found |= {"lowest": low, "highest": high, "open": float(left)}
-    kept = [row["consistency"]["parts"] for row in rows if row["consistency"]]
+    kept = [row.consistency.parts for row in rows if row.consistency]
     if checks := sum(parts.get("checks", 0) for parts in kept):
         found["unparsed"] = sum(parts.get("unparsed", 0) for parts in kept) / checks
     return found

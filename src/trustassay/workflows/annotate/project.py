@@ -16,7 +16,7 @@ import numpy as np
 from trustassay.data.journal import ACTION, START
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError
-from trustassay.metrics.judge.rubric import Rubric
+from trustassay.metrics.judge.options import Rubric
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.annotate.items import (
     Item,
