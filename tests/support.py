@@ -120,6 +120,11 @@ def results(folder: Path) -> tuple[bytes, str]:
 
 
 def command(*arguments: str | Path) -> list[str]:
+    """Return what runs a command in a process whose imports are done already."""
+    return forking.command(*map(str, arguments))
+
+
+def fresh_command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "trustassay", *map(str, arguments)]
 
 
@@ -149,7 +154,7 @@ def run_command(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, in a process of its own whose imports are done already."""
     return subprocess.run(
-        forking.command(*map(str, arguments)),
+        command(*arguments),
         cwd=cwd,
         env=os.environ | environment,
         capture_output=True,
